@@ -1,0 +1,51 @@
+# `make` lists what there is. Each target makes the environment that it needs.
+
+PYTHON ?= python3
+BIN := .venv/bin
+LITE3 := .venv-lite3/bin
+
+.PHONY: help demo test check test-lite3 test-lowest clean
+
+help:
+	@echo "make demo         ingest a small bilingual corpus, answer three questions, print nDCG@10"
+	@echo "make test         style, types, docstrings and all tests, on milvus-lite 2.5"
+	@echo "make test-lite3   the engine tests on milvus-lite 3 and on a server over TCP"
+	@echo "make test-lowest  the tests on the lowest versions of all dependencies"
+	@echo "make clean        remove the environments and caches"
+
+demo: .venv/all.stamp
+	$(BIN)/python scripts/demo/demo.py
+
+test: .venv/dev.stamp
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
+
+test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
+	$(LITE3)/python -m pytest tests/contract tests/integration
+	$(BIN)/python -m pytest tests/contract tests/integration --lite3-python $(CURDIR)/$(LITE3)/python
+
+test-lowest: .venv-lowest/dev.stamp
+	.venv-lowest/bin/python -m pytest tests
+
+.venv/all.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
+	touch $@
+
+.venv/dev.stamp: .venv/all.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+# milvus-lite 3 cannot share an environment with 2.5. rjieba is left out: here jieba itself is tested.
+.venv-lite3/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-lite3
+	$(LITE3)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,eval,test]' 'milvus-lite>=3.1,<4'
+	touch $@
+
+.venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/lowest.txt --editable '.[all,test]'
+	touch $@
+
+clean:
+	rm -rf .venv .venv-lite3 .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,86 @@
+"""Every exception that the package raises on purpose.
+
+::
+
+    RagBM25Error
+    ├── InputError(ValueError)            a text, id, metadata value or k that breaks a rule
+    │   └── FilterError                   a filter that cannot be read, or that the engine refuses
+    ├── ParameterError(ValueError)        a parameter out of its range
+    ├── ConfigMismatchError(ValueError)   the index was made with other parameters or another analyzer
+    ├── IndexNotFoundError(KeyError)      no index of that name
+    ├── ChunkNotFoundError(KeyError)      no chunk with that id
+    ├── FormatError(ValueError)           stored data of a newer format, or damaged
+    ├── ReadOnlyError(PermissionError)    a write through an index opened with ``read_only=True``
+    ├── MissingExtraError(ImportError)    an optional package is needed; the message names the extra
+    └── StoreError(ConnectionError)       Milvus not reachable, refused, timed out or failed
+        └── StoreLockedError              another process has the database file open
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ChunkNotFoundError",
+    "ConfigMismatchError",
+    "FilterError",
+    "FormatError",
+    "IndexNotFoundError",
+    "InputError",
+    "MissingExtraError",
+    "ParameterError",
+    "RagBM25Error",
+    "ReadOnlyError",
+    "StoreError",
+    "StoreLockedError",
+]
+
+
+class RagBM25Error(Exception):
+    """Base of every error that the package raises on purpose."""
+
+    def __str__(self) -> str:
+        """Return the message; ``KeyError`` alone would show its repr."""
+        return str(self.args[0]) if self.args else ""
+
+
+class InputError(RagBM25Error, ValueError):
+    """A text, id, metadata value or k breaks a rule; nothing was written."""
+
+
+class FilterError(InputError):
+    """A filter cannot be read, or the engine refuses it."""
+
+
+class ParameterError(RagBM25Error, ValueError):
+    """A parameter is out of its range: the message has name, rule and value."""
+
+
+class ConfigMismatchError(RagBM25Error, ValueError):
+    """The stored parameters or analyzer differ from the given ones."""
+
+
+class IndexNotFoundError(RagBM25Error, KeyError):
+    """There is no index of that name at that URI."""
+
+
+class ChunkNotFoundError(RagBM25Error, KeyError):
+    """There is no chunk with that id in that namespace."""
+
+
+class FormatError(RagBM25Error, ValueError):
+    """Stored data has a newer format than this version reads, or is damaged."""
+
+
+class ReadOnlyError(RagBM25Error, PermissionError):
+    """A write was asked of an index that was opened read-only."""
+
+
+class MissingExtraError(RagBM25Error, ImportError):
+    """An optional package is not installed; the message names the extra."""
+
+
+class StoreError(RagBM25Error, ConnectionError):
+    """Milvus could not be reached, refused the token, timed out or failed."""
+
+
+class StoreLockedError(StoreError):
+    """Another process has the database file open."""
