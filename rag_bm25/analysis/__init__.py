@@ -1,0 +1,18 @@
+"""Text -> tokens. Jieba, rjieba and PyStemmer are used here and nowhere else, and loaded when they are needed."""
+
+from __future__ import annotations
+
+from rag_bm25.analysis.analyzer import Analyzer, TextAnalyzer, query_tokens
+from rag_bm25.analysis.config import AnalyzerConfig
+from rag_bm25.analysis.contract import AnalyzerContract, analyzer_from_settings, contract_of, differences
+
+__all__ = [
+    "Analyzer",
+    "AnalyzerConfig",
+    "AnalyzerContract",
+    "TextAnalyzer",
+    "analyzer_from_settings",
+    "contract_of",
+    "differences",
+    "query_tokens",
+]

@@ -1,0 +1,92 @@
+"""Segmentation by jieba, in Python. Importing this module imports jieba."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING
+
+import jieba
+
+from rag_bm25.analysis.dictionary import read_dictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["JiebaSegmenter"]
+
+
+class JiebaSegmenter(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no types
+    """A tokenizer of its own: what others do to jieba's global one has no effect here.
+
+    Jieba's two steps, collecting every dictionary word and then choosing among them, are one loop here, over
+    log-probabilities in the place of frequencies; that takes half the time and gives the same words.
+
+    Parameters
+    ----------
+    user_words : mapping of str to int
+        Words of Han characters with their frequencies, which replace those of the dictionary.
+    """
+
+    def __init__(self, user_words: Mapping[str, int]) -> None:
+        super().__init__()
+        known, total = read_dictionary()
+        total += sum(frequency - known.get(word, 0) for word, frequency in user_words.items())
+        known |= user_words
+        self._log_total = log(total)
+        # Beginnings of words are kept with 0.0: they are no words, but tell that a longer one may follow.
+        self.FREQ: dict[str, float] = dict.fromkeys((word[:end] for word in known for end in range(1, len(word))), 0.0)
+        self.FREQ.update((word, log(frequency) - self._log_total) for word, frequency in known.items())
+        self.initialized = True
+
+    def exact(self, run: str) -> list[str]:
+        """Return the words of the most probable segmentation.
+
+        Parameters
+        ----------
+        run : str
+            Han characters only.
+
+        Returns
+        -------
+        list of str
+            Words that make up the run.
+        """
+        words: list[str] = self.lcut(run, HMM=False)
+        return words
+
+    def search(self, run: str) -> list[str]:
+        """Return these words, each after the shorter dictionary words that it holds.
+
+        Parameters
+        ----------
+        run : str
+            Han characters only.
+
+        Returns
+        -------
+        list of str
+            Words of the run and words of two and three characters in them.
+        """
+        words: list[str] = self.lcut_for_search(run, HMM=False)
+        return words
+
+    def get_DAG(self, sentence: str) -> None:  # noqa: N802
+        """Leave the dictionary look-ups to `calc`."""
+
+    def calc(self, sentence: str, DAG: None, route: dict[int, tuple[float, int]]) -> None:  # noqa: N803, ARG002
+        """Fill `route`: for each start the best log-probability of the rest, and the last index of its first word."""
+        look_up = self.FREQ.get
+        length = len(sentence)
+        best = [0.0] * (length + 1)
+        for start in range(length - 1, -1, -1):
+            last = start
+            weight = look_up(sentence[start])
+            top = (weight or -self._log_total) + best[start + 1]
+            end = start + 1
+            while weight is not None and end < length:
+                end += 1
+                weight = look_up(sentence[start:end])
+                if weight and weight + best[end] >= top:
+                    top, last = weight + best[end], end - 1
+            best[start] = top
+            route[start] = (top, last)

@@ -1,0 +1,93 @@
+"""Cutting runs of Chinese into words, by jieba's dictionary and without its hidden Markov model.
+
+Without the model a word is cut the same way wherever it stands, and rjieba and jieba agree on every word.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from rag_bm25.analysis.dictionary import whole_word_frequencies
+from rag_bm25.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Segmenter", "SegmenterName", "load_segmenter"]
+
+SegmenterName = Literal["auto", "jieba", "rjieba"]
+
+_loading = Lock()
+
+
+class Segmenter(Protocol):
+    """Words of a run of Han characters. Never changed after loading, so that threads can share it."""
+
+    def exact(self, run: str) -> list[str]:
+        """Return the words of the most probable segmentation."""
+        ...
+
+    def search(self, run: str) -> list[str]:
+        """Return these words, each after the shorter dictionary words that it holds."""
+        ...
+
+
+class _SegmenterClass(Protocol):
+    def __call__(self, user_words: Mapping[str, int]) -> Segmenter: ...
+
+
+def load_segmenter(name: SegmenterName, user_words: Mapping[str, int | None]) -> Segmenter:
+    """Load a dictionary, or return the one that was loaded last where it is the same.
+
+    Parameters
+    ----------
+    name : {"auto", "jieba", "rjieba"}
+        ``"auto"`` is rjieba where it is installed, else jieba.
+    user_words : mapping of str to int or None
+        Words of Han characters with their frequency; None for the least that keeps the word whole.
+
+    Returns
+    -------
+    Segmenter
+        Ready to use.
+
+    Raises
+    ------
+    MissingExtraError
+        rjieba is asked for and not installed.
+    """
+    with _loading:
+        return _load(name, tuple(user_words.items()))
+
+
+@lru_cache(maxsize=1)
+def _load(name: SegmenterName, user_words: tuple[tuple[str, int | None], ...]) -> Segmenter:
+    """Load a dictionary, and once more with the user words where there are any."""
+    segmenter_class = _segmenter_class(name)
+    plain = segmenter_class({})
+    return segmenter_class(whole_word_frequencies(dict(user_words), plain.exact)) if user_words else plain
+
+
+def _segmenter_class(name: SegmenterName) -> _SegmenterClass:
+    """Import the class that a name stands for."""
+    if name == "jieba":
+        return _jieba_class()
+    try:
+        from rag_bm25.analysis.rjieba_segmenter import RjiebaSegmenter
+    except ImportError as error:
+        if name == "auto":
+            return _jieba_class()
+        msg = 'the segmenter "rjieba" needs rjieba 0.2.2 or later: pip install "rag-bm25[fast]"'
+        raise MissingExtraError(msg) from error
+    return RjiebaSegmenter
+
+
+def _jieba_class() -> _SegmenterClass:
+    """Import jieba, which warns of its own escape sequences and of pkg_resources."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from rag_bm25.analysis.jieba_segmenter import JiebaSegmenter
+    return JiebaSegmenter

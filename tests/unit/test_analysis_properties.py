@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.analysis.normalization import is_plain, normalize
+from rag_bm25.analysis.runs import find_runs
+
+ANALYZER = Analyzer()
+WITHOUT_STOP_WORDS = Analyzer(AnalyzerConfig(stop_words=()))
+
+# Pieces that mean something to one of the rules, so that texts of them meet the borders between the rules.
+PIECES = (
+    "1 12 123 000 3.5 , ， . - ' ’ _ __ + ++ # v a C s IT the is gpt bm café ß ﬁ ﬃ ſ İ ı Σ ς ǅ ŉ ΐ \u0301 \u0308 ² ½ ﷺ ㎏ Ⅷ １ Ａ "
+    "中 文 檢 索 乾 隆 薴 〇 㐂 𠮷 鿿 豈 ⼈ カ ｶ ﾞ ゙ ー ｰ 한 ᄒ ᅡ ᆫ ㄱ ก ั ١ ९ 👍 \u200b \u00ad \ufe0f \ufeff \ud800 \0 \x85 \u2028 \u3000"
+).split(" ")
+texts = st.one_of(st.text(), st.lists(st.sampled_from([*PIECES, " ", "\n"]), max_size=12).map("".join))
+
+
+@given(texts)
+@example("a" * 65 + "-b" + "ß" * 40)
+@example("\u200b")
+def test_tokens_are_short_visible_and_never_empty(text: str) -> None:
+    for token in ANALYZER(text):
+        assert 1 <= len(token) <= 64
+        assert token.split() == [token]
+
+
+@given(texts)
+@example("1，000")
+@example("e\u00ad\u0301")
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_equivalent_spellings_have_equal_tokens(form: str, text: str) -> None:
+    assert ANALYZER(unicodedata.normalize(form, text)) == ANALYZER(text)
+
+
+@given(texts)
+def test_normalising_twice_is_normalising_once(text: str) -> None:
+    assert normalize(normalize(text)) == normalize(text)
+
+
+@given(texts)
+@pytest.mark.parametrize("simplify", [True, False])
+def test_a_plain_text_is_cut_as_its_normal_form(simplify: bool, text: str) -> None:
+    if is_plain(text, simplify=simplify):
+        assert find_runs(text) == find_runs(normalize(text, simplify=simplify))
+
+
+@given(texts, texts)
+def test_tokens_of_two_lines_are_the_tokens_of_each(first: str, second: str) -> None:
+    assert ANALYZER(f"{first}\n{second}") == ANALYZER(first) + ANALYZER(second)
+
+
+@given(texts)
+@example("0Aİ")
+@example("10ß")
+def test_letter_case_makes_no_difference_but_to_stop_words(text: str) -> None:
+    assume("\u0345" not in text)  # an accent whose capital is a letter
+    assert WITHOUT_STOP_WORDS(text.casefold()) == WITHOUT_STOP_WORDS(text)
+
+
+@given(texts)
+def test_queries_are_cut_as_chunks_by_default(text: str) -> None:
+    assert ANALYZER.query(text) == ANALYZER(text)
+
+
+@given(texts)
+def test_tokens_do_not_depend_on_what_was_analyzed_before(text: str) -> None:
+    assert Analyzer()(text) == ANALYZER(text)
