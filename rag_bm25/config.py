@@ -1,0 +1,200 @@
+"""What an index is made with: the fixed side of the chunk, and the changeable side of the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args
+
+from rag_bm25.analysis import (
+    Analyzer,
+    AnalyzerConfig,
+    AnalyzerContract,
+    analyzer_from_settings,
+    contract_of,
+    differences,
+)
+from rag_bm25.document_encoder import LengthUnit
+from rag_bm25.errors import ConfigMismatchError, ParameterError
+from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
+
+if TYPE_CHECKING:
+    from rag_bm25.analysis import TextAnalyzer
+
+__all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "require_same"]
+
+LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
+
+
+@dataclass(frozen=True)
+class IndexConfig:
+    """Parameters of an index.
+
+    `chunk_size`, `length_unit`, `k1`, `b` and `analyzer` are baked into the stored vectors and fixed when the index is
+    created; `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched.
+
+    Parameters
+    ----------
+    chunk_size : float
+        Constant in place of the mean chunk length, > 0: the number that was given to the text splitter.
+    length_unit : {"characters", "terms"}
+        What `chunk_size` and the lengths of the chunks are counted in. LangChain's splitters count characters;
+        ``"terms"`` counts tokens after analysis. Mixing the two changes k1 and b.
+    k1 : float
+        How slowly further occurrences of a term saturate; >= 0.
+    b : float
+        Share of the length normalisation, in [0, 1].
+    epsilon : float
+        Factor of the floor of the ``epsilon`` IDF; > 0.
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+        Which IDF, see :func:`rag_bm25.similarity.idf`.
+    k3 : float or None
+        Saturation of repeated query terms, >= 0; None counts them linearly.
+    analyzer : AnalyzerConfig, or callable of str to list of str
+        Settings of the built-in analyzer, or any other text -> tokens.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of its range: the message has its name, the rule and the value.
+
+    Examples
+    --------
+    >>> IndexConfig(chunk_size=500).k1
+    1.5
+    >>> IndexConfig(chunk_size=0)
+    Traceback (most recent call last):
+        ...
+    rag_bm25.errors.ParameterError: chunk_size must be a finite number > 0, got 0
+    """
+
+    chunk_size: float
+    length_unit: LengthUnit = "characters"
+    k1: float = 1.5
+    b: float = 0.75
+    epsilon: float = 0.25
+    idf: IdfName = "epsilon"
+    k3: float | None = None
+    analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+
+    def __post_init__(self) -> None:
+        """Check every range, by building what uses it."""
+        self.document_weighting()
+        self.query_weighting()
+        if self.length_unit not in LENGTH_UNITS:
+            msg = f"length_unit must be one of {', '.join(LENGTH_UNITS)}, got {self.length_unit!r}"
+            raise ParameterError(msg)
+        if not (isinstance(self.analyzer, AnalyzerConfig) or callable(self.analyzer)):
+            msg = f"analyzer must be an AnalyzerConfig or a callable, got {self.analyzer!r}"
+            raise ParameterError(msg)
+
+    def document_weighting(self) -> DocumentWeighting:
+        """Return the chunk's side.
+
+        Returns
+        -------
+        DocumentWeighting
+            k1, b and chunk_size.
+        """
+        return DocumentWeighting(self.chunk_size, self.k1, self.b)
+
+    def query_weighting(self) -> QueryWeighting:
+        """Return the query's side.
+
+        Returns
+        -------
+        QueryWeighting
+            idf, epsilon and k3.
+        """
+        return QueryWeighting(self.idf, self.epsilon, self.k3)
+
+    def build_analyzer(self) -> TextAnalyzer:
+        """Return the callable that turns text into tokens.
+
+        Returns
+        -------
+        callable of str to list of str
+            A new :class:`~rag_bm25.analysis.Analyzer`, or the callable that was given.
+        """
+        return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
+
+
+_DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b")
+_QUERY_SIDE = ("epsilon", "idf", "k3")
+
+
+def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
+    """Return the JSON form in which a config is stored with its index.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        The parameters.
+    contract : AnalyzerContract
+        What the analyzer promises.
+
+    Returns
+    -------
+    dict
+        JSON values only.
+    """
+    return {
+        "document": {name: getattr(config, name) for name in _DOCUMENT_SIDE},
+        "query": {name: getattr(config, name) for name in _QUERY_SIDE},
+        "analyzer": {"settings": contract.settings, "probes": contract.probes},
+    }
+
+
+def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> IndexConfig:
+    """Return the config with which a stored index is to be used.
+
+    Parameters
+    ----------
+    stored : dict
+        As made by :func:`config_to_dict`.
+    given : IndexConfig or None
+        What the caller asks for.
+
+    Returns
+    -------
+    IndexConfig
+        `given` where there is one, else the stored config.
+
+    Raises
+    ------
+    ConfigMismatchError
+        The chunk's side or the analyzer differ; the message lists every difference.
+    """
+    if given is None:
+        settings = stored["analyzer"]["settings"]
+        rebuilt = IndexConfig(**stored["document"], **stored["query"], analyzer=analyzer_from_settings(settings).config)
+        require_same(stored, rebuilt)
+        return rebuilt
+    require_same(stored, given)
+    return given
+
+
+def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
+    """Refuse a config whose vectors would not fit the stored ones.
+
+    Parameters
+    ----------
+    stored : dict
+        As made by :func:`config_to_dict`.
+    given : IndexConfig
+        What the caller asks for.
+
+    Raises
+    ------
+    ConfigMismatchError
+        Something differs; the message lists every difference, stored against given.
+    """
+    found = [
+        f"{name}: stored {value!r}, given {getattr(given, name)!r}"
+        for name, value in stored["document"].items()
+        if value != getattr(given, name)
+    ]
+    contract = AnalyzerContract(**stored["analyzer"])
+    found += differences(contract, contract_of(given.build_analyzer()))
+    if found:
+        msg = "the index was created with other parameters: " + "; ".join(found)
+        raise ConfigMismatchError(msg)

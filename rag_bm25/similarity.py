@@ -1,0 +1,442 @@
+r"""The formulas, each written once, with its source.
+
+.. math::
+
+    score(q, d) = \sum_t
+        \underbrace{qtf_t \cdot IDF(N, df_t)}_{\text{query: the corpus now}} \cdot
+        \underbrace{\frac{tf}{tf + k_1 (1 - b + b \cdot len(d) / chunk\_size)}}_{\text{chunk: itself, for ever}}
+
+References
+----------
+.. [1] S. E. Robertson, S. Walker, S. Jones, M. M. Hancock-Beaulieu, M. Gatford, "Okapi at TREC-3", TREC 1994.
+.. [2] A. Singhal, C. Buckley, M. Mitra, "Pivoted Document Length Normalization", SIGIR 1996.
+.. [3] S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+.. [4] X. Du, "BM25 for RAG with Milvus", 2024: the chunk size in place of the mean length, the epsilon floor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from rag_bm25.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "IDF_NAMES",
+    "CorpusFigures",
+    "DocumentWeighting",
+    "IdfBranch",
+    "IdfName",
+    "QueryWeighting",
+    "average_idf",
+    "effective_parameters",
+    "idf",
+    "idf_branches",
+    "robertson_idf",
+]
+
+IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf"]
+IDF_NAMES: tuple[str, ...] = get_args(IdfName)
+
+POSITIVE_FLOOR = 1e-6
+"""Weight of a term whose IDF is zero or less: Milvus refuses negative weights and cannot rank on zero."""
+
+
+def _check(name: str, value: float, rule: str, holds: bool) -> None:
+    """Raise a ``ParameterError`` unless `value` is a finite number for which the rule holds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and holds):
+        msg = f"{name} must be {rule}, got {value!r}"
+        raise ParameterError(msg)
+
+
+def _number(value: object) -> float:
+    """Return a number as it is, and NaN for anything else, which then fails every comparison."""
+    return value if isinstance(value, int | float) else math.nan
+
+
+@dataclass(frozen=True)
+class DocumentWeighting:
+    """The chunk's side of BM25: it depends on the chunk alone.
+
+    Parameters
+    ----------
+    chunk_size : float
+        Constant in place of the mean length, in the same unit as the lengths; > 0.
+    k1 : float
+        How slowly further occurrences saturate; >= 0.
+    b : float
+        Share of the length normalisation, in [0, 1].
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of its range.
+
+    Examples
+    --------
+    A chunk of exactly the chunk size is not normalised:
+
+    >>> DocumentWeighting(chunk_size=500).weights([1, 2, 20], 500).round(3)
+    array([0.4  , 0.571, 0.93 ])
+    """
+
+    chunk_size: float
+    k1: float = 1.5
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        _check("chunk_size", self.chunk_size, "a finite number > 0", _number(self.chunk_size) > 0)
+        _check("k1", self.k1, "finite and >= 0", _number(self.k1) >= 0)
+        _check("b", self.b, "in [0, 1]", 0 <= _number(self.b) <= 1)
+
+    def norm(self, length: ArrayLike) -> NDArray[np.float64]:
+        r"""Length norm :math:`k_1 (1 - b + b \cdot len(d) / chunk\_size)`.
+
+        Parameters
+        ----------
+        length : array_like of float
+            Chunk lengths, in the unit of `chunk_size`.
+
+        Returns
+        -------
+        ndarray of float64
+            Same shape as `length`.
+        """
+        relative = np.asarray(length, np.float64) / self.chunk_size
+        return self.k1 * (1 - self.b + self.b * relative)
+
+    def weights(self, tf: ArrayLike, length: ArrayLike) -> NDArray[np.float64]:
+        r"""Weight of each term: :math:`tf / (tf + norm)`.
+
+        Parameters
+        ----------
+        tf : array_like of float
+            Occurrences in the chunk, > 0.
+        length : array_like of float
+            Length of the chunk of each term, broadcast against `tf`.
+
+        Returns
+        -------
+        ndarray of float64
+            In (0, 1], rising in `tf`, falling in `length`. The factor (k1 + 1) of [1]_ is left out, as in Lucene: it
+            cannot change a ranking.
+
+        References
+        ----------
+        .. [1] Robertson et al., "Okapi at TREC-3", TREC 1994.
+        """
+        tf = np.asarray(tf, np.float64)
+        return tf / (tf + self.norm(length))
+
+
+def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, float]:
+    r"""Parameters of the exact BM25 that a `chunk_size` of ``ratio * avgdl`` amounts to.
+
+    .. math:: k_1' = k_1 (1 - b + b/s), \qquad b' = \frac{b/s}{1 - b + b/s}
+
+    Parameters
+    ----------
+    k1, b : float
+        The parameters in use.
+    ratio : float
+        s, the chunk size divided by the measured mean length; > 0.
+
+    Returns
+    -------
+    k1 : float
+        k1', the saturation that results.
+    b : float
+        b', the length share that results.
+
+    Examples
+    --------
+    >>> effective_parameters(1.5, 0.75, 1.0)
+    (1.5, 0.75)
+    >>> effective_parameters(1.5, 0.75, 2.0)
+    (0.9375, 0.6)
+    """
+    share = b / ratio
+    scale = 1 - b + share
+    return k1 * scale, share / scale if scale else 0.0
+
+
+def robertson_idf(df: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
+    r"""Weight of Robertson and Spärck Jones without relevance information, :math:`\ln\frac{N-df+0.5}{df+0.5}`.
+
+    Parameters
+    ----------
+    df : array_like of int
+        Chunks with the term, in [0, num_chunks].
+    num_chunks : int
+        N.
+
+    Returns
+    -------
+    ndarray of float64
+        Negative where more than half of the chunks have the term.
+    """
+    df = np.asarray(df, np.float64)
+    return np.log((num_chunks - df + 0.5) / (df + 0.5))
+
+
+def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
+    """Mean of :func:`robertson_idf` over all terms with df > 0.
+
+    Terms of one df have one IDF, so this costs one logarithm per distinct df.
+
+    Parameters
+    ----------
+    histogram : mapping of int to int
+        Number of terms of each df; the df are > 0.
+    num_chunks : int
+        N.
+
+    Returns
+    -------
+    float
+        The mean, 0.0 where there are no terms.
+
+    Examples
+    --------
+    Four terms: three in one chunk of four, one in two of them.
+
+    >>> round(average_idf({1: 3, 2: 1}, 4), 4)
+    0.6355
+    """
+    num_terms = sum(histogram.values())
+    if not num_terms:
+        return 0.0
+    # No df exceeds N, unless the stored statistics were damaged; a search must survive that too.
+    dfs = np.fromiter(histogram.keys(), np.int64, len(histogram)).clip(max=num_chunks)
+    terms = np.fromiter(histogram.values(), np.int64, len(histogram))
+    return float(np.dot(robertson_idf(dfs, num_chunks), terms) / num_terms)
+
+
+@dataclass(frozen=True)
+class CorpusFigures:
+    """What an IDF needs to know of the corpus, besides df.
+
+    Parameters
+    ----------
+    num_chunks : int
+        N.
+    average_idf : float
+        Mean IDF of all terms, see :func:`average_idf`.
+    """
+
+    num_chunks: int
+    average_idf: float
+
+
+@dataclass(frozen=True)
+class IdfBranch:
+    """One case of an IDF: its formula in words, where it applies, and its values.
+
+    Parameters
+    ----------
+    formula : str
+        The formula, as ``explain`` shows it.
+    applies : ndarray of bool
+        Which of the df this case is for, where no earlier case applies.
+    values : ndarray of float64
+        Its value for every df.
+    """
+
+    formula: str
+    applies: NDArray[np.bool_]
+    values: NDArray[np.float64]
+
+
+_ROBERTSON = "ln((N - df + 0.5) / (df + 0.5))"
+_LUCENE = "ln(1 + (N - df + 0.5) / (df + 0.5))"
+
+
+def _lucene_values(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.float64]:
+    return np.log1p((num_chunks - df + 0.5) / (df + 0.5))
+
+
+def _always(formula: str, values: NDArray[np.float64]) -> IdfBranch:
+    return IdfBranch(formula, np.ones(values.shape, np.bool_), values)
+
+
+def _positive(formula: str, values: NDArray[np.float64]) -> list[IdfBranch]:
+    """Cases of a formula that may fall to zero or below."""
+    floor = _always(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
+    return [IdfBranch(formula, values > 0, values), floor]
+
+
+def _epsilon(df: NDArray[np.float64], corpus: CorpusFigures, epsilon: float) -> list[IdfBranch]:
+    raw = robertson_idf(df, corpus.num_chunks)
+    average = np.full(df.shape, epsilon * corpus.average_idf)
+    smooth = epsilon * _lucene_values(df, corpus.num_chunks)
+    return [
+        IdfBranch(_ROBERTSON, raw > 0, raw),
+        IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", average > 0, average),
+        _always(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth),
+    ]
+
+
+def _lucene(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+    return [_always(_LUCENE, _lucene_values(df, corpus.num_chunks))]
+
+
+def _zero(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+    return _positive(_ROBERTSON, robertson_idf(df, corpus.num_chunks))
+
+
+def _plus(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+    return [_always("ln((N + 1) / df)", np.log((corpus.num_chunks + 1) / np.maximum(df, 1)))]
+
+
+def _tfidf(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+    return _positive("ln((N + 1) / (df + 1))", np.log((corpus.num_chunks + 1) / (df + 1)))
+
+
+_IDFS: dict[str, Callable[[NDArray[np.float64], CorpusFigures, float], list[IdfBranch]]] = {
+    "epsilon": _epsilon,
+    "lucene": _lucene,
+    "zero": _zero,
+    "plus": _plus,
+    "tfidf": _tfidf,
+}
+
+
+def idf_branches(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.25) -> list[IdfBranch]:
+    """Return the cases of an IDF, in the order in which they are tried.
+
+    Parameters
+    ----------
+    name : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+        Which IDF.
+    df : array_like of int
+        Chunks with the term, in [1, N].
+    corpus : CorpusFigures
+        N and the mean IDF.
+    epsilon : float
+        Factor of the floor of ``epsilon``; > 0.
+
+    Returns
+    -------
+    list of IdfBranch
+        The last one applies everywhere.
+    """
+    return _IDFS[name](np.asarray(df, np.float64), corpus, epsilon)
+
+
+def idf(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.25) -> NDArray[np.float64]:
+    """Inverse document frequency of each term, always > 0.
+
+    ``epsilon`` is that of [1]_, with a floor that stays positive where the mean IDF is not: ``ln((N - df + 0.5) /
+    (df + 0.5))`` where that is > 0, else ``epsilon * avgIDF`` where that is > 0, else ``epsilon * ln(1 + (N - df + 0.5)
+    / (df + 0.5))``. ``lucene`` is ``ln(1 + (N - df + 0.5) / (df + 0.5))``, ``zero`` is ``ln((N - df + 0.5) / (df +
+    0.5))`` cut off at a tiny positive value, ``plus`` is ``ln((N + 1) / df)`` and ``tfidf`` ``ln((N + 1) / (df + 1))``.
+
+    Parameters
+    ----------
+    name : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+        Which IDF.
+    df : array_like of int
+        Chunks with the term, in [1, N].
+    corpus : CorpusFigures
+        N and the mean IDF.
+    epsilon : float
+        Factor of the floor of ``epsilon``; > 0.
+
+    Returns
+    -------
+    ndarray of float64
+        Same shape as `df`.
+
+    References
+    ----------
+    .. [1] X. Du, "BM25 for RAG with Milvus", 2024, section 2.2.
+
+    Examples
+    --------
+    >>> idf("lucene", [1, 5], CorpusFigures(num_chunks=10, average_idf=1.0)).round(4)
+    array([1.9924, 0.6931])
+    """
+    branches = idf_branches(name, df, corpus, epsilon)
+    return np.select([branch.applies for branch in branches], [branch.values for branch in branches])
+
+
+@dataclass(frozen=True)
+class QueryWeighting:
+    """The query's side of BM25: everything that may change without touching a stored vector.
+
+    Parameters
+    ----------
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+        Which IDF, see :func:`idf`.
+    epsilon : float
+        Factor of the floor of ``epsilon``; > 0.
+    k3 : float or None
+        Saturation of repeated query terms, >= 0; None counts them linearly.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of its range.
+    """
+
+    idf: IdfName = "epsilon"
+    epsilon: float = 0.25
+    k3: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.idf not in IDF_NAMES:
+            msg = f"idf must be one of {', '.join(IDF_NAMES)}, got {self.idf!r}"
+            raise ParameterError(msg)
+        _check("epsilon", self.epsilon, "a finite number > 0", _number(self.epsilon) > 0)
+        if self.k3 is not None:
+            _check("k3", self.k3, "None, or finite and >= 0", _number(self.k3) >= 0)
+
+    def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
+        r"""Weight of repetition in the query: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
+
+        Parameters
+        ----------
+        qtf : array_like of int
+            Occurrences in the query, > 0.
+
+        Returns
+        -------
+        ndarray of float64
+            1.0 for a term that occurs once, rising in `qtf`, below k3 + 1.
+
+        Examples
+        --------
+        >>> QueryWeighting(k3=1.0).term_weights([1, 2, 3])
+        array([1.        , 1.33333333, 1.5       ])
+        """
+        qtf = np.asarray(qtf, np.float64)
+        return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
+
+    def weights(self, qtf: ArrayLike, df: ArrayLike, corpus: CorpusFigures) -> NDArray[np.float64]:
+        """Weight of each query term, the query's half of the score.
+
+        Parameters
+        ----------
+        qtf : array_like of int
+            Occurrences in the query, > 0.
+        df : array_like of int
+            Chunks with the term, in [1, N].
+        corpus : CorpusFigures
+            N and the mean IDF.
+
+        Returns
+        -------
+        ndarray of float64
+            All > 0.
+        """
+        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon)
