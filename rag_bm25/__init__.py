@@ -1,0 +1,52 @@
+"""BM25 for RAG on Milvus: incremental, exact statistics, explainable scores, Chinese and English."""
+
+from __future__ import annotations
+
+from rag_bm25._version import __version__
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.chunks import Chunk, Hit
+from rag_bm25.config import IndexConfig
+from rag_bm25.errors import (
+    ChunkNotFoundError,
+    ConfigMismatchError,
+    FilterError,
+    FormatError,
+    IndexNotFoundError,
+    InputError,
+    MissingExtraError,
+    ParameterError,
+    RagBM25Error,
+    ReadOnlyError,
+    StoreError,
+    StoreLockedError,
+)
+from rag_bm25.explanation import Explanation
+from rag_bm25.index import BM25Index, IndexStats
+from rag_bm25.verification import Difference, RepairReport, VerifyReport
+
+__all__ = [
+    "Analyzer",
+    "AnalyzerConfig",
+    "BM25Index",
+    "Chunk",
+    "ChunkNotFoundError",
+    "ConfigMismatchError",
+    "Difference",
+    "Explanation",
+    "FilterError",
+    "FormatError",
+    "Hit",
+    "IndexConfig",
+    "IndexNotFoundError",
+    "IndexStats",
+    "InputError",
+    "MissingExtraError",
+    "ParameterError",
+    "RagBM25Error",
+    "ReadOnlyError",
+    "RepairReport",
+    "StoreError",
+    "StoreLockedError",
+    "VerifyReport",
+    "__version__",
+]

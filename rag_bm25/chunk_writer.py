@@ -1,0 +1,322 @@
+"""The write protocol: chunks and statistics move together, or the next writer finishes what one began.
+
+For each batch: read what its chunks contribute, tell what is about to happen (the intent), insert the new rows beside
+the old ones, delete the old ones, append what has changed (the delta), drop the intent. No row is taken away before
+its successor is stored, and each step may be done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rag_bm25.chunks import MAX_BATCH_CHUNKS, NewChunk, pk_digest
+from rag_bm25.errors import StoreError
+from rag_bm25.log_rows import Change, Intent
+from rag_bm25.statistics import Contribution
+from rag_bm25.store import ChunkRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rag_bm25.document_encoder import DocumentEncoder
+    from rag_bm25.statistics_log import StatisticsLog
+    from rag_bm25.store import Store
+
+__all__ = ["LEASE_SECONDS", "ChunkWriter", "delete_leftovers"]
+
+LEASE_SECONDS = 600.0
+"""How long a writer on a server may take for one batch before others finish it in its place."""
+
+SLOTS = "ab"
+
+_Rows = dict[str, dict[str, ChunkRow]]  # digest -> slot -> row
+
+
+class ChunkWriter:
+    """Write batches of chunks, and finish those that others began.
+
+    Parameters
+    ----------
+    store : Store
+        Where the chunks are.
+    log : StatisticsLog
+        Where the statistics are.
+    encoder : DocumentEncoder
+        Chunk -> vector.
+    """
+
+    def __init__(self, store: Store, log: StatisticsLog, encoder: DocumentEncoder) -> None:
+        self._store = store
+        self._log = log
+        self._encoder = encoder
+        self._writer = secrets.token_hex(8)
+        self._unfinished = False
+
+    def add(self, namespace: str, chunks: Sequence[NewChunk]) -> int:
+        """Insert or update one batch.
+
+        Parameters
+        ----------
+        namespace : str
+            Where the chunks belong.
+        chunks : sequence of NewChunk
+            With distinct ids, few enough for one message.
+
+        Returns
+        -------
+        int
+            How many were new or differed from what was stored.
+        """
+        self._prepare()
+        by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
+        stored = self._settled(namespace, by_digest)
+        changed = {
+            digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
+        }
+        if changed:
+            changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
+            before = [row for digest in changed for row in stored.get(digest, {}).values()]
+            self._apply(namespace, changes, before, list(changed.values()))
+        return len(changed)
+
+    def delete(self, namespace: str, ids: Iterable[str]) -> int:
+        """Delete chunks; ids that are not stored are ignored.
+
+        Parameters
+        ----------
+        namespace : str
+            Where the chunks belong.
+        ids : iterable of str
+            Any number.
+
+        Returns
+        -------
+        int
+            How many were there.
+        """
+        self._prepare()
+        digests = list(dict.fromkeys(pk_digest(namespace, id_) for id_ in ids))
+        deleted = 0
+        for start in range(0, len(digests), MAX_BATCH_CHUNKS):
+            stored = _stored(self._store, digests[start : start + MAX_BATCH_CHUNKS])
+            changes = [Change(digest, "", "".join(rows)) for digest, rows in stored.items()]
+            if changes:
+                self._apply(namespace, changes, _flat(stored), [])
+            deleted += len(changes)
+        return deleted
+
+    def recover(self) -> None:
+        """Finish the writes of writers that died.
+
+        An embedded engine has one process, so that every intent found is a dead one's. On a server an intent may
+        belong to a living writer, and is left alone for the time of its lease.
+        """
+        for intent in self._log.intents():
+            if self._store.exclusive or intent.writer == self._writer or _is_expired(intent):
+                self._finish(intent)
+        self._unfinished = False
+
+    def _prepare(self) -> None:
+        """Before a batch: finish one of ours that failed halfway, learn what others added, tidy the log."""
+        if self._unfinished:
+            self.recover()
+        if not self._store.exclusive:
+            self._log.refresh()
+        self._log.compact()
+
+    def _finish(self, intent: Intent) -> None:
+        """Bring a write to its end from wherever it stopped: forwards where its rows landed."""
+        self._log.refresh()
+        if not self._log.is_open(intent):
+            return
+        if self._log.has_delta(intent.batch):
+            self._log.drop(intent)
+            return
+        delete_leftovers(self._store, intent)
+        digests = [change.digest for change in intent.changes]
+        self._log.end(intent, _contribution(_flat(_stored(self._store, digests))))
+
+    def _settled(self, namespace: str, digests: Iterable[str]) -> _Rows:
+        """Return the stored rows, one per chunk: of two, the older one is deleted first."""
+        stored = _stored(self._store, list(digests))
+        double = {digest: rows for digest, rows in stored.items() if len(rows) > 1}
+        if not double:
+            return stored
+        older = {digest: min(rows, key=lambda slot: rows[slot].batch) for digest, rows in double.items()}
+        changes = [Change(digest, "", slot) for digest, slot in older.items()]
+        self._apply(namespace, changes, _flat(double), [])
+        for digest, slot in older.items():
+            del stored[digest][slot]
+        return stored
+
+    def _apply(
+        self,
+        namespace: str,
+        changes: Sequence[Change],
+        before: Sequence[ChunkRow],
+        chunks: Sequence[NewChunk],
+    ) -> None:
+        """Do what `changes` say, in the order that survives a crash after every step.
+
+        `before` are all stored rows of the chunks in `changes`; `chunks` are the new contents of those changes that
+        insert, in their order.
+        """
+        batch = self._log.new_batch()
+        staged = self._log.vocabulary().stage()
+        inserting = [change for change in changes if change.insert]
+        rows = self._encode(namespace, batch, inserting, chunks, staged)
+        deleted = [pk for change in changes for pk in change.deleted_pks]
+        kept = [row for row in before if row.pk not in set(deleted)]
+        intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
+
+        self._unfinished = True
+        self._log.begin(intent, staged.new)
+        lease = _Lease(self._log, intent)
+        if rows:
+            self._store.insert_chunks(rows)
+        lease.renew_if_due()
+        self._delete(deleted)
+        lease.renew_if_due()
+        self._end(intent, _contribution([*kept, *rows]))
+        self._unfinished = False
+
+    def _end(self, intent: Intent, after: Contribution) -> None:
+        """Store the delta, or what somebody who took us for dead has not counted yet."""
+        if not self._store.exclusive:
+            self._log.refresh()
+            if not self._log.is_open(intent) or self._log.has_delta(intent.batch):
+                self._correct(intent, after)
+                return
+        self._log.end(intent, after)
+
+    def _correct(self, intent: Intent, after: Contribution) -> None:
+        """Count what landed after another writer had finished this one's batch."""
+        counted = self._log.delta(intent.batch)
+        if counted is None:
+            msg = (
+                f"a batch on {self._store.name} took longer than its lease of {LEASE_SECONDS:.0f} s: "
+                "its chunks are stored, but run verify, and repair where it finds differences"
+            )
+            raise StoreError(msg)
+        correction = replace(intent, batch=self._log.new_batch(), before=intent.before + counted)
+        self._log.begin(correction, {})
+        self._log.end(correction, after)
+        self._log.drop(intent)
+
+    def _delete(self, pks: list[str]) -> None:
+        if pks:
+            self._store.delete_chunks(pks)
+
+    def _encode(
+        self,
+        namespace: str,
+        batch: str,
+        changes: Sequence[Change],
+        chunks: Sequence[NewChunk],
+        ids: Mapping[str, int],
+    ) -> list[ChunkRow]:
+        encoded = self._encoder.encode([chunk.text for chunk in chunks], ids)
+        return [
+            ChunkRow(
+                pk=change.inserted_pk,
+                id=chunk.id,
+                namespace=namespace,
+                length=length,
+                batch=batch,
+                text=chunk.text,
+                metadata=chunk.metadata,
+                vector=vector,
+            )
+            for change, chunk, vector, length in zip(
+                changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
+            )
+        ]
+
+
+class _Lease:
+    """Tells the other writers from time to time that this one is alive."""
+
+    def __init__(self, log: StatisticsLog, intent: Intent) -> None:
+        self._log = log
+        self._intent = intent
+        self._renewals = 0
+        self._told = time.monotonic()
+
+    def renew_if_due(self) -> None:
+        """Renew when a third of the lease has passed."""
+        if time.monotonic() - self._told > LEASE_SECONDS / 3:
+            self._log.renew(self._intent, self._renewals)
+            self._renewals += 1
+            self._told = time.monotonic()
+
+
+def _replacing(digest: str, stored: Mapping[str, ChunkRow]) -> Change:
+    """Put a chunk into its free slot, and take it out of the other one."""
+    occupied = "".join(stored)
+    return Change(digest, "b" if occupied == "a" else "a", occupied)
+
+
+def delete_leftovers(store: Store, intent: Intent) -> None:
+    """Delete the rows that an unfinished write should have deleted.
+
+    Parameters
+    ----------
+    store : Store
+        Where the rows are.
+    intent : Intent
+        What was to happen.
+    """
+    stored = _stored(store, [change.digest for change in intent.changes])
+    leftovers = [
+        row.pk for change in intent.changes for row in _leftovers(change, stored.get(change.digest, {}), intent.batch)
+    ]
+    if leftovers:
+        store.delete_chunks(leftovers)
+
+
+def _stored(store: Store, digests: Sequence[str]) -> _Rows:
+    """Read the rows in both slots of each chunk."""
+    pks = [digest + slot for digest in digests for slot in SLOTS]
+    found: _Rows = defaultdict(dict)
+    for row in store.get_chunks(pks, contents=True, vectors=True):
+        found[row.pk[:-1]][row.pk[-1]] = row
+    return dict(found)
+
+
+def _leftovers(change: Change, stored: Mapping[str, ChunkRow], batch: str) -> list[ChunkRow]:
+    """Return the rows that an unfinished change should have deleted.
+
+    Where it was to insert a row that did not land, there are none: the old row stays.
+    """
+    if change.insert and (change.insert not in stored or stored[change.insert].batch != batch):
+        return []
+    return [stored[slot] for slot in change.delete if slot in stored and stored[slot].batch < batch]
+
+
+def _is_unchanged(chunk: NewChunk, stored: Mapping[str, ChunkRow]) -> bool:
+    return any(
+        row.text == chunk.text and _canonical(row.metadata) == _canonical(chunk.metadata) for row in stored.values()
+    )
+
+
+def _canonical(metadata: object) -> str:
+    """Return a form in which 1, 1.0 and True differ, and the order of keys does not matter."""
+    return json.dumps(metadata, sort_keys=True)
+
+
+def _contribution(rows: Iterable[ChunkRow]) -> Contribution:
+    rows = list(rows)
+    return Contribution.of((row.vector for row in rows), (row.length for row in rows))
+
+
+def _flat(stored: _Rows) -> list[ChunkRow]:
+    return [row for rows in stored.values() for row in rows.values()]
+
+
+def _is_expired(intent: Intent) -> bool:
+    return time.time() - intent.time > LEASE_SECONDS

@@ -1,0 +1,322 @@
+"""Chunks as users give and get them, and the checks that come before any write."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_bm25.store import ChunkRow
+
+__all__ = ["Chunk", "Hit", "NewChunk", "batches", "check_ids", "check_namespace", "new_chunks", "pk_digest"]
+
+MAX_TEXT_BYTES = 65_535
+MAX_ID_BYTES = 512
+MAX_NAMESPACE_BYTES = 256
+MAX_METADATA_BYTES = 65_536
+MAX_BATCH_CHUNKS = 1_000
+MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below the 64 MB that a Milvus message may have
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A stored chunk.
+
+    Parameters
+    ----------
+    id : str
+        The user's id.
+    text : str
+        The chunk.
+    metadata : dict
+        Exactly as it was given.
+    namespace : str
+        Tenant or sub-corpus.
+    length : int
+        Its length, in the index's unit.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    namespace: str = ""
+    length: int = 0
+
+    @classmethod
+    def of(cls, row: ChunkRow) -> Chunk:
+        """Return the chunk of a stored row."""
+        return cls(row.id, row.text, row.metadata, row.namespace, row.length)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A chunk that a search found.
+
+    Parameters
+    ----------
+    id : str
+        The user's id.
+    score : float
+        BM25 score, > 0.
+    text : str
+        The chunk.
+    metadata : dict
+        Exactly as it was given.
+    namespace : str
+        Tenant or sub-corpus.
+    """
+
+    id: str
+    score: float
+    text: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    namespace: str = ""
+
+
+@dataclass(frozen=True)
+class NewChunk:
+    """A checked chunk, ready to be written.
+
+    Parameters
+    ----------
+    id : str
+        The user's id, or a hash of the contents.
+    text : str
+        The chunk.
+    metadata : dict
+        JSON values only.
+    size : int
+        Bytes of text and metadata.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+    size: int
+
+
+def pk_digest(namespace: str, id_: str) -> str:
+    """Return the part of the primary key that names a chunk, without the slot.
+
+    Parameters
+    ----------
+    namespace, id_ : str
+        What identifies the chunk to the user; any characters.
+
+    Returns
+    -------
+    str
+        40 hex digits: some engines cannot address keys with quotes, backslashes or newlines.
+    """
+    named = f"{len(namespace)}:{namespace}{id_}".encode()
+    return hashlib.blake2b(named, digest_size=20).hexdigest()
+
+
+def check_namespace(namespace: object) -> str:
+    """Return a valid namespace, or raise ``InputError``."""
+    if not isinstance(namespace, str):
+        msg = f"namespace must be a str, got {type(namespace).__name__}"
+        raise InputError(msg)
+    _check_characters("namespace", namespace)
+    if any(character < " " for character in namespace):
+        msg = f"namespace must not have control characters, got {namespace!r}"
+        raise InputError(msg)
+    _check_size("namespace", namespace, MAX_NAMESPACE_BYTES)
+    return namespace
+
+
+def check_ids(ids: Sequence[str]) -> list[str]:
+    """Return valid ids as a list, or raise ``InputError``."""
+    _check_sequence("ids", ids, "str")
+    return [_check_id(f"ids[{position}]", id_) for position, id_ in enumerate(ids)]
+
+
+def new_chunks(
+    texts: Sequence[str],
+    ids: Sequence[str] | None,
+    metadatas: Sequence[Mapping[str, Any] | None] | None,
+) -> list[NewChunk]:
+    """Check the input of one call, before anything of it is written.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The chunks.
+    ids : sequence of str, optional
+        One for each text, all different; by default a hash of text and metadata.
+    metadatas : sequence of mappings, optional
+        One for each text, JSON values only; None stands for an empty one.
+
+    Returns
+    -------
+    list of NewChunk
+        In the order of `texts`.
+
+    Raises
+    ------
+    InputError
+        Something breaks a rule; the message names the item and the rule.
+    """
+    _check_sequence("texts", texts, "str")
+    if ids is not None:
+        ids = check_ids(ids)
+        _check_same_length("ids", len(ids), len(texts))
+        _check_distinct(ids)
+    if metadatas is not None:
+        _check_sequence("metadatas", metadatas, "mappings")
+        _check_same_length("metadatas", len(metadatas), len(texts))
+    return [
+        _new_chunk(position, text, ids[position] if ids else None, metadatas[position] if metadatas else None)
+        for position, text in enumerate(texts)
+    ]
+
+
+def batches(chunks: Sequence[NewChunk]) -> Iterator[list[NewChunk]]:
+    """Cut chunks into batches that one message can carry.
+
+    Parameters
+    ----------
+    chunks : sequence of NewChunk
+        Any number.
+
+    Yields
+    ------
+    list of NewChunk
+        At most 1,000 chunks and about 8 MiB, in order.
+    """
+    batch: list[NewChunk] = []
+    size = 0
+    for chunk in chunks:
+        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + chunk.size > MAX_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(chunk)
+        size += chunk.size
+    if batch:
+        yield batch
+
+
+def _new_chunk(position: int, text: object, id_: str | None, metadata: Mapping[str, Any] | None) -> NewChunk:
+    name = f"texts[{position}]" if id_ is None else f"texts[{position}] (id {_shortened(id_)})"
+    if not isinstance(text, str):
+        msg = f"{name} must be a str, got {type(text).__name__}"
+        raise InputError(msg)
+    _check_characters(name, text)
+    size = _check_size(name, text, MAX_TEXT_BYTES)
+    plain, encoded = _checked_metadata(f"metadatas[{position}]", metadata)
+    if id_ is None:
+        id_ = hashlib.blake2b(f"{encoded}\0{text}".encode(), digest_size=16).hexdigest()
+    return NewChunk(id_, text, plain, size + len(encoded))
+
+
+def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
+    """Return the metadata as a dict of its own, and as canonical JSON."""
+    if metadata is None:
+        return {}, "{}"
+    if not isinstance(metadata, Mapping):
+        msg = f"{name} must be a mapping, got {type(metadata).__name__}"
+        raise InputError(msg)
+    try:
+        plain = {key: value for key, value in metadata.items() if _check_entry(name, key, value)}
+        encoded = json.dumps(plain, ensure_ascii=False, sort_keys=True)
+    except RecursionError:
+        msg = f"{name} is nested too deeply for JSON"
+        raise InputError(msg) from None
+    if len(encoded.encode()) > MAX_METADATA_BYTES:
+        msg = f"{name} has {len(encoded.encode()):,} bytes of JSON, at most {MAX_METADATA_BYTES:,} are allowed"
+        raise InputError(msg)
+    copy: dict[str, Any] = json.loads(encoded)
+    return copy, encoded
+
+
+def _check_entry(name: str, key: object, value: object) -> bool:
+    """Check one entry of a JSON object; True, so that it can stand in a comprehension."""
+    if not isinstance(key, str):
+        msg = f"{name} has the key {key!r}: keys must be str"
+        raise InputError(msg)
+    _check_characters(f"{name} key {key!r}", key)
+    _check_json(f"{name}[{key!r}]", value)
+    return True
+
+
+def _check_json(name: str, value: object) -> None:
+    """Raise ``InputError`` unless `value` comes back from JSON as it was."""
+    if isinstance(value, str):
+        _check_characters(name, value)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            _check_json(f"{name}[{position}]", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_entry(name, key, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        msg = f"{name} is {value!r}, which JSON does not have"
+        raise InputError(msg)
+    elif not (value is None or isinstance(value, bool | int | float)):
+        msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {type(value).__name__}"
+        raise InputError(msg)
+
+
+def _check_id(name: str, id_: object) -> str:
+    if not isinstance(id_, str):
+        msg = f"{name} must be a str, got {type(id_).__name__}"
+        raise InputError(msg)
+    if not id_:
+        msg = f"{name} must not be empty"
+        raise InputError(msg)
+    _check_characters(name, id_)
+    _check_size(name, id_, MAX_ID_BYTES)
+    return id_
+
+
+def _check_sequence(name: str, given: object, of: str) -> None:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        msg = f"{name} must be a sequence of {of}, got {type(given).__name__}"
+        raise InputError(msg)
+
+
+def _check_same_length(name: str, given: int, texts: int) -> None:
+    if given != texts:
+        msg = f"{name} and texts must have the same length, got {given} and {texts}"
+        raise InputError(msg)
+
+
+def _check_distinct(ids: list[str]) -> None:
+    first: dict[str, int] = {}
+    for position, id_ in enumerate(ids):
+        if first.setdefault(id_, position) != position:
+            msg = f"ids must be distinct in one call: ids[{first[id_]}] and ids[{position}] are both {_shortened(id_)}"
+            raise InputError(msg)
+
+
+def _check_characters(name: str, text: str) -> None:
+    """Refuse what UTF-8 or the engines cannot hold."""
+    position = text.find("\0")
+    if position >= 0:
+        msg = f"{name} has a NUL at character {position}"
+        raise InputError(msg)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        msg = f"{name} has a lone surrogate at character {error.start}"
+        raise InputError(msg) from None
+
+
+def _check_size(name: str, text: str, limit: int) -> int:
+    size = len(text.encode())
+    if size > limit:
+        msg = f"{name} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
+        raise InputError(msg)
+    return size
+
+
+def _shortened(id_: str) -> str:
+    return repr(id_ if len(id_) <= 60 else id_[:57] + "...")

@@ -1,0 +1,228 @@
+"""Scores that explain themselves: a tree of numbers, each with the formula that it comes from.
+
+The shape, a value with a description and details, is that of Lucene's ``Explanation``.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.similarity import idf_branches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rag_bm25.query_encoder import QueryTerms
+    from rag_bm25.similarity import CorpusFigures, DocumentWeighting, QueryWeighting
+    from rag_bm25.sparse import SparseVector
+
+__all__ = ["ChunkFacts", "Explanation", "QueryFacts", "explain"]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A number, what it is, and the numbers that it is made of.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    description : str
+        What it is; a formula, or the reason for a zero.
+    details : tuple of Explanation
+        What it is made of.
+
+    Examples
+    --------
+    >>> print(Explanation(6.0, "area, product of:", (Explanation(2, "width"), Explanation(3, "height"))))
+    6 = area, product of:
+      2 = width
+      3 = height
+    """
+
+    value: float
+    description: str
+    details: tuple[Explanation, ...] = ()
+
+    def __str__(self) -> str:
+        """Return an indented text, a line for each number."""
+        lines = [f"{_shown(self.value)} = {self.description}"]
+        lines += [f"  {line}" for detail in self.details for line in str(detail).splitlines()]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tree as plain JSON values.
+
+        Returns
+        -------
+        dict
+            With the keys ``value``, ``description`` and ``details``.
+        """
+        return {
+            "value": self.value,
+            "description": self.description,
+            "details": [detail.to_dict() for detail in self.details],
+        }
+
+    def to_json(self) -> str:
+        """Return the tree as JSON.
+
+        Returns
+        -------
+        str
+            One object.
+        """
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def _repr_html_(self) -> str:
+        """Return nested lists, for notebooks."""
+        line = f"<b>{_shown(self.value)}</b> {html.escape(self.description)}"
+        details = "".join(f"<li>{detail._repr_html_()}</li>" for detail in self.details)
+        return f"{line}<ul>{details}</ul>" if details else line
+
+
+def _shown(value: float) -> str:
+    """Return whole numbers whole, and others with six digits."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
+
+
+@dataclass(frozen=True, eq=False)
+class QueryFacts:
+    """The query's half of a score.
+
+    Parameters
+    ----------
+    text : str
+        The query.
+    terms : QueryTerms
+        Its terms and their weights.
+    stop_words : sequence of str
+        Words that the analyzer left out.
+    weighting : QueryWeighting
+        IDF and saturation.
+    corpus : CorpusFigures
+        N and the mean IDF.
+    """
+
+    text: str
+    terms: QueryTerms
+    stop_words: Sequence[str]
+    weighting: QueryWeighting
+    corpus: CorpusFigures
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkFacts:
+    """The chunk's half of a score.
+
+    Parameters
+    ----------
+    id : str
+        The user's id.
+    tf : mapping of str to int
+        Occurrences of each term, from analysing the stored text.
+    length : int
+        Stored length.
+    vector : SparseVector
+        Stored weights.
+    weighting : DocumentWeighting
+        k1, b and the chunk size.
+    length_unit : str
+        Unit of length and chunk size.
+    """
+
+    id: str
+    tf: Mapping[str, int]
+    length: int
+    vector: SparseVector
+    weighting: DocumentWeighting
+    length_unit: str
+
+
+def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
+    """Explain the score of one chunk for one query, or why it has none.
+
+    Parameters
+    ----------
+    query : QueryFacts
+        The query's half.
+    chunk : ChunkFacts
+        The chunk's half.
+
+    Returns
+    -------
+    Explanation
+        Its value is the score that Milvus gives, 0.0 where the chunk cannot be found.
+    """
+    details = [_term(query, chunk, at) for at in range(len(query.terms.terms))]
+    details += [_reason(f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
+    score = sum(detail.value for detail in details)
+    what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
+    if score > 0:
+        return Explanation(score, f"{what}, sum of:", tuple(details))
+    why = "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
+    return Explanation(0.0, f"{what}: not found, since {why}", tuple(details))
+
+
+def _reason(why: str) -> Explanation:
+    return Explanation(0.0, why)
+
+
+def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
+    """Explain one term's contribution, or its absence."""
+    terms = query.terms
+    term, id_, df = terms.terms[at], int(terms.ids[at]), int(terms.df[at])
+    if df == 0:
+        return _reason(f"{term!r} is unknown: no chunk has it")
+    stored = chunk.vector.get(id_)
+    if stored == 0:
+        return _reason(f"{term!r} is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it")
+    # As Milvus computes it: both weights are float32.
+    weight = float(np.float32(terms.weights[at]))
+    factors = (_query_weight(query, at, weight), _document_weight(chunk, term, stored))
+    return Explanation(weight * stored, f"{term!r}, product of:", factors)
+
+
+def _query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:
+    qtf = int(query.terms.qtf[at])
+    repetition = _repetition(query.weighting, qtf)
+    return Explanation(weight, "query weight, product of:", (repetition, _idf(query, int(query.terms.df[at]))))
+
+
+def _repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
+    if weighting.k3 is None:
+        return Explanation(qtf, "qtf, occurrences in the query")
+    details = (Explanation(qtf, "qtf, occurrences in the query"), Explanation(weighting.k3, "k3"))
+    value = float(weighting.term_weights(qtf))
+    return Explanation(value, "saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:", details)
+
+
+def _idf(query: QueryFacts, df: int) -> Explanation:
+    """Explain the IDF by the branch that was taken."""
+    weighting, corpus = query.weighting, query.corpus
+    branches = idf_branches(weighting.idf, df, corpus, weighting.epsilon)
+    branch = next(branch for branch in branches if branch.applies)
+    details = [Explanation(df, "df, chunks with the term"), Explanation(corpus.num_chunks, "N, chunks")]
+    if "epsilon" in branch.formula:
+        details.append(Explanation(weighting.epsilon, "epsilon"))
+    if "avgIDF" in branch.formula:
+        details.append(Explanation(corpus.average_idf, "avgIDF, mean over all terms"))
+    return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
+
+
+def _document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation:
+    weighting = chunk.weighting
+    details = (
+        Explanation(chunk.tf.get(term, 0), "tf, occurrences in the chunk"),
+        Explanation(weighting.k1, "k1, saturation"),
+        Explanation(weighting.b, "b, share of the length"),
+        Explanation(chunk.length, f"length of the chunk in {chunk.length_unit}"),
+        Explanation(weighting.chunk_size, f"chunk_size in {chunk.length_unit}, in place of the mean length"),
+    )
+    formula = "tf / (tf + k1 * (1 - b + b * length / chunk_size))"
+    return Explanation(stored, f"stored weight, {formula} from:", details)

@@ -1,0 +1,798 @@
+"""The index: the one place where chunks and statistics move together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from rag_bm25.analysis import Analyzer, contract_of
+from rag_bm25.chunk_writer import ChunkWriter
+from rag_bm25.chunks import Chunk, Hit, batches, check_ids, check_namespace, new_chunks, pk_digest
+from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
+from rag_bm25.document_encoder import DocumentEncoder
+from rag_bm25.errors import (
+    ChunkNotFoundError,
+    FormatError,
+    IndexNotFoundError,
+    InputError,
+    ReadOnlyError,
+)
+from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.filters import parse_filter
+from rag_bm25.portable import read_statistics, write_statistics
+from rag_bm25.query_encoder import QueryEncoder
+from rag_bm25.similarity import effective_parameters
+from rag_bm25.statistics_log import StatisticsLog
+from rag_bm25.terms import TermIds
+from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from rag_bm25.filters import Filter
+    from rag_bm25.similarity import IdfName, QueryWeighting
+    from rag_bm25.sparse import SparseVector
+    from rag_bm25.statistics import CorpusStatistics
+    from rag_bm25.store import ChunkRow, Match, Store
+
+__all__ = ["BM25Index", "IndexStats", "StatisticsScope"]
+
+MAX_K = 16_384
+
+StatisticsScope = Literal["namespace", "all"]
+STATISTICS_SCOPES: tuple[str, ...] = get_args(StatisticsScope)
+
+
+@dataclass(frozen=True)
+class IndexStats:
+    """Figures of an index, or of some of its namespaces.
+
+    Parameters
+    ----------
+    name : str
+        Engine, URI and collection.
+    num_chunks : int
+        N.
+    num_terms : int
+        Terms with df > 0.
+    total_length : int
+        Sum of the chunk lengths, in `length_unit`.
+    mean_length : float
+        avgdl, measured, in `length_unit`.
+    average_idf : float
+        Mean IDF over all terms.
+    namespaces : list of str
+        All namespaces of the index.
+    chunk_size : float
+        The constant in place of the mean length.
+    length_unit : str
+        Unit of all lengths.
+    k1, b : float
+        The parameters in use.
+    chunk_size_ratio : float
+        s = chunk_size / mean_length; 1.0 for an empty index.
+    effective_k1, effective_b : float
+        Parameters of the exact BM25 that this chunk_size amounts to, see
+        :func:`rag_bm25.similarity.effective_parameters`.
+    """
+
+    name: str
+    num_chunks: int
+    num_terms: int
+    total_length: int
+    mean_length: float
+    average_idf: float
+    namespaces: list[str]
+    chunk_size: float
+    length_unit: str
+    k1: float
+    b: float
+    chunk_size_ratio: float
+    effective_k1: float
+    effective_b: float
+
+
+class BM25Index:
+    """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
+
+    Searching and writing from several threads is allowed; writes of one index run one after the other.
+
+    Examples
+    --------
+    Creating an index needs a config, opening it again does not::
+
+        with BM25Index.open("./rag.db", "docs", config=IndexConfig(chunk_size=500)) as index:
+            index.add(["Milvus stores sparse vectors.", "jieba cuts 中文 into words."])
+            for hit in index.search("sparse vectors", k=1):
+                print(hit.score, hit.text)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        log: StatisticsLog,
+        config: IndexConfig,
+        *,
+        read_only: bool = False,
+        refresh_interval: float = 1.0,
+    ) -> None:
+        self.config = config
+        self._store = store
+        self._log = log
+        self._read_only = read_only
+        self._refresh_interval = refresh_interval
+        self._next_refresh = 0.0
+        self._lock = threading.RLock()
+        self._analyzer = config.build_analyzer()
+        self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
+        self._writer = ChunkWriter(store, log, self._encoder)
+
+    # Life
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | Path,
+        collection: str,
+        *,
+        config: IndexConfig | None = None,
+        token: str | None = None,
+        timeout: float | None = None,
+        read_only: bool = False,
+        repair: bool = False,
+        refresh_interval: float = 1.0,
+    ) -> BM25Index:
+        """Open an index, or create it where a config is given and there is none yet.
+
+        Parameters
+        ----------
+        uri : str or Path
+            A file ending in ``.db`` for the embedded engine, or the URI of a Milvus server.
+        collection : str
+            Name of the index; its two Milvus collections are ``collection`` and ``collection_bm25``.
+        config : IndexConfig, optional
+            Needed to create an index. For an existing one, its fixed side must equal the stored one; by default the
+            stored one is used.
+        token : str, optional
+            ``user:password`` or API key of the server.
+        timeout : float, optional
+            Seconds that one call to the server may take.
+        read_only : bool
+            Refuse every write, and write nothing when opening.
+        repair : bool
+            Call :meth:`repair` before anything is read; for an index whose statistics are damaged. Where the stored
+            config is lost too, `config` takes its place.
+        refresh_interval : float
+            On a server: seconds for which a search may use statistics without asking for newer ones.
+
+        Returns
+        -------
+        BM25Index
+            To be closed, or used in a ``with`` statement.
+
+        Raises
+        ------
+        IndexNotFoundError
+            There is no such index, and no config to create it with.
+        ConfigMismatchError
+            The index was created with other parameters or another analyzer.
+        FormatError
+            The collection is something else, damaged, or of a newer version.
+        StoreError
+            Milvus cannot be reached, or another process has the file open.
+        """
+        from rag_bm25.milvus_store import MilvusStore, is_missing_file
+
+        if is_missing_file(uri) and (config is None or read_only):
+            raise _not_found(f"{collection!r} at {uri}")
+        store = MilvusStore(uri, collection, token=token, timeout=timeout, read_only=read_only)
+        return cls.from_store(
+            store, config=config, read_only=read_only, repair=repair, refresh_interval=refresh_interval
+        )
+
+    @classmethod
+    def from_store(
+        cls,
+        store: Store,
+        *,
+        config: IndexConfig | None = None,
+        read_only: bool = False,
+        repair: bool = False,
+        refresh_interval: float = 1.0,
+    ) -> BM25Index:
+        """Open or create an index in a store of one's own.
+
+        Parameters
+        ----------
+        store : Store
+            Closed by the index, also where opening fails.
+        config, read_only, repair, refresh_interval
+            As for :meth:`open`.
+
+        Returns
+        -------
+        BM25Index
+            The index.
+        """
+        try:
+            log = StatisticsLog(store)
+            used = _open_config(store, log, config, read_only=read_only, repair=repair)
+            index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
+            if repair:
+                index.repair()
+            index._start()
+        except BaseException:
+            store.close()
+            raise
+        return index
+
+    def close(self) -> None:
+        """Release the connection and, for an embedded engine, the file. Closing twice is allowed."""
+        self._store.close()
+
+    def __enter__(self) -> BM25Index:
+        """Return the index itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the index."""
+        self.close()
+
+    def refresh(self) -> None:
+        """Read at once what other writers have added to the statistics."""
+        with self._lock:
+            self._log.refresh()
+            self._next_refresh = time.monotonic() + self._refresh_interval
+
+    # Writing
+
+    def add(
+        self,
+        texts: Sequence[str],
+        *,
+        ids: Sequence[str] | None = None,
+        metadatas: Sequence[Mapping[str, Any] | None] | None = None,
+        namespace: str = "",
+    ) -> list[str]:
+        """Insert chunks, or update those whose id is there already.
+
+        A chunk whose id, text and metadata are stored as they are costs no write.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The chunks, each at most 65,535 bytes of UTF-8. Text without terms is stored, but never found by a search.
+        ids : sequence of str, optional
+            One for each text, distinct, 1 to 512 bytes; by default a hash of text and metadata, so that the same
+            chunk twice is one chunk.
+        metadatas : sequence of mappings, optional
+            One for each text, JSON values only.
+        namespace : str
+            Tenant or sub-corpus; the same id in two namespaces is two chunks.
+
+        Returns
+        -------
+        list of str
+            The ids, in the order of `texts`.
+
+        Raises
+        ------
+        InputError
+            Something breaks a rule; nothing was written.
+        StoreError
+            Milvus failed. Batches of about 1,000 chunks are written one by one; calling again with the same input
+            writes what is missing.
+        """
+        self._require_writable()
+        check_namespace(namespace)
+        chunks = new_chunks(texts, ids, metadatas)
+        distinct = list({chunk.id: chunk for chunk in chunks}.values())
+        with self._lock:
+            for batch in batches(distinct):
+                self._writer.add(namespace, batch)
+        return [chunk.id for chunk in chunks]
+
+    def delete(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        filter: Mapping[str, Any] | str | None = None,
+        namespace: str = "",
+    ) -> int:
+        """Delete chunks, named by their ids or by a filter.
+
+        Parameters
+        ----------
+        ids : sequence of str, optional
+            Any number; those that are not there are ignored.
+        filter : mapping or str, optional
+            As for :meth:`search`; the chunks are found by it first, and then deleted by their ids.
+        namespace : str
+            Where they are.
+
+        Returns
+        -------
+        int
+            How many there were.
+
+        Raises
+        ------
+        InputError
+            An id or the filter breaks a rule, or not exactly one of the two is given; nothing was deleted.
+        """
+        self._require_writable()
+        check_namespace(namespace)
+        if (ids is None) == (filter is None):
+            msg = "delete needs ids or a filter, and not both"
+            raise InputError(msg)
+        where = parse_filter(filter)
+        if ids is None and where is None:
+            msg = "delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace"
+            raise InputError(msg)
+        found = self._ids(where, namespace) if ids is None else check_ids(ids)
+        with self._lock:
+            return self._writer.delete(namespace, found)
+
+    def drop_namespace(self, namespace: str) -> int:
+        """Delete all chunks of a namespace.
+
+        Parameters
+        ----------
+        namespace : str
+            Which.
+
+        Returns
+        -------
+        int
+            How many chunks there were.
+        """
+        self._require_writable()
+        found = self._ids(None, check_namespace(namespace))
+        with self._lock:
+            return self._writer.delete(namespace, found)
+
+    def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
+        """Count all stored vectors again and replace the statistics by the result.
+
+        Whatever happened to the statistics, they are right afterwards: lost, damaged and half-written rows of the
+        log, rows that other tools inserted or deleted. A repair that is cut short can be run again. No other writer
+        may be at work on a server meanwhile.
+
+        Parameters
+        ----------
+        progress : callable of (int, int) to None, optional
+            Told from time to time how many rows were counted, and how many there are.
+
+        Returns
+        -------
+        RepairReport
+            What was found.
+        """
+        self._require_writable()
+        with self._lock:
+            report = repair(self._store, self._log, self._analyzer, progress)
+            self._read_anew()
+            return report
+
+    def export_statistics(self, path: str | Path) -> None:
+        """Write N, df, lengths and the vocabulary to one portable file.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to; gzip of JSON lines, see :mod:`rag_bm25.portable`.
+        """
+        with self._lock:
+            self._log.refresh()
+            write_statistics(path, self._stored_config(), self._log.statistics, self._log.vocabulary())
+
+    def import_statistics(self, path: str | Path) -> None:
+        """Replace the statistics by those of a file; :meth:`verify` tells whether they fit the chunks.
+
+        Parameters
+        ----------
+        path : str or Path
+            As written by :meth:`export_statistics`.
+
+        Raises
+        ------
+        ConfigMismatchError
+            They come from an index with other parameters or another analyzer.
+        FormatError
+            The file is something else, damaged, or of a newer version.
+        """
+        self._require_writable()
+        config, totals, vocabulary = read_statistics(path)
+        require_same(config, self.config)
+        with self._lock:
+            self._log.replace(totals, vocabulary)
+            self._read_anew()
+
+    # Reading
+
+    def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
+        """Return chunks by their ids.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            Any number.
+        namespace : str
+            Where they are.
+
+        Returns
+        -------
+        list of Chunk
+            Those that are there, in the order of `ids`.
+        """
+        found = self._rows(check_ids(ids), check_namespace(namespace), vectors=False)
+        return [Chunk.of(found[id_]) for id_ in dict.fromkeys(ids) if id_ in found]
+
+    def chunks(
+        self,
+        *,
+        filter: Mapping[str, Any] | str | None = None,
+        namespace: str | Sequence[str] | None = "",
+    ) -> Iterator[Chunk]:
+        """Stream all chunks, or those that fit a filter.
+
+        Parameters
+        ----------
+        filter : mapping or str, optional
+            As for :meth:`search`.
+        namespace : str, sequence of str or None
+            Whose chunks; None for all.
+
+        Yields
+        ------
+        Chunk
+            In no particular order.
+        """
+        where = parse_filter(filter)
+        for rows in self._store.scan_chunks(where=where, namespaces=_names(namespace), contents=True):
+            yield from map(Chunk.of, rows)
+
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        filter: Mapping[str, Any] | str | None = None,
+        namespace: str | Sequence[str] | None = "",
+        statistics: StatisticsScope = "namespace",
+        idf: IdfName | None = None,
+        epsilon: float | None = None,
+        k3: float | None = None,
+    ) -> list[Hit]:
+        """Return the chunks with the greatest BM25 scores.
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+        k : int
+            How many at most, in 1..16384.
+        filter : mapping or str, optional
+            Conditions on the metadata, see :func:`rag_bm25.filters.parse_filter`, or a Milvus expression.
+        namespace : str, sequence of str or None
+            Whose chunks; None for all.
+        statistics : {"namespace", "all"}
+            Whether N and df are those of `namespace`, or of the whole index.
+        idf, epsilon, k3
+            The query's side, where it is to differ from the index's config.
+
+        Returns
+        -------
+        list of Hit
+            By falling score, then by id. Empty where no term of the query is known.
+
+        Raises
+        ------
+        InputError
+            `k` is out of its range or `query` not a str.
+        FilterError
+            The filter cannot be read, or Milvus refuses it.
+        ParameterError
+            `idf`, `epsilon` or `k3` is out of its range.
+        """
+        return self.search_batch(
+            [query], k, filter=filter, namespace=namespace, statistics=statistics, idf=idf, epsilon=epsilon, k3=k3
+        )[0]
+
+    def search_batch(
+        self,
+        queries: Sequence[str],
+        k: int = 10,
+        *,
+        filter: Mapping[str, Any] | str | None = None,
+        namespace: str | Sequence[str] | None = "",
+        statistics: StatisticsScope = "namespace",
+        idf: IdfName | None = None,
+        epsilon: float | None = None,
+        k3: float | None = None,
+    ) -> list[list[Hit]]:
+        """Answer several queries in one call to Milvus.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            Any number of texts.
+        k, filter, namespace, statistics, idf, epsilon, k3
+            As for :meth:`search`, the same for all queries.
+
+        Returns
+        -------
+        list of list of Hit
+            One for each query, in their order.
+        """
+        _check_search(queries, k)
+        where, namespaces = parse_filter(filter), _names(namespace)
+        encoder, corpus = self._query_side(_scope(statistics, namespaces), idf, epsilon, k3)
+        vectors = [encoder.encode(query, corpus) for query in queries]
+        hits: list[list[Hit]] = [[] for _ in queries]
+        asked = [position for position, vector in enumerate(vectors) if len(vector)]
+        if asked:
+            found = self._search([vectors[position] for position in asked], k, where, namespaces)
+            for position, matches in zip(asked, found, strict=True):
+                hits[position] = [_hit(match) for match in matches]
+        return hits
+
+    def explain(
+        self,
+        query: str,
+        id: str,
+        *,
+        namespace: str = "",
+        statistics: StatisticsScope = "namespace",
+        idf: IdfName | None = None,
+        epsilon: float | None = None,
+        k3: float | None = None,
+    ) -> Explanation:
+        """Explain the score of a chunk, or why a search does not find it.
+
+        Parameters
+        ----------
+        query : str
+            The query.
+        id : str
+            The chunk's id.
+        namespace : str
+            Where the chunk is.
+        statistics, idf, epsilon, k3
+            As for :meth:`search`.
+
+        Returns
+        -------
+        Explanation
+            A tree; its root is the score that Milvus gives.
+
+        Raises
+        ------
+        ChunkNotFoundError
+            There is no such chunk.
+        """
+        _check_search([query], 1)
+        names = [check_namespace(namespace)]
+        row = self._rows(check_ids([id]), namespace, vectors=True).get(id)
+        if row is None:
+            msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
+            raise ChunkNotFoundError(msg)
+        encoder, corpus = self._query_side(_scope(statistics, names), idf, epsilon, k3)
+        terms = encoder.terms(query, corpus)
+        stop_words = self._analyzer.stop_words_in(query) if isinstance(self._analyzer, Analyzer) else []
+        facts = QueryFacts(query, terms, stop_words, encoder.weighting, corpus.figures)
+        return explain(facts, self._chunk_facts(row))
+
+    def stats(self, *, namespace: str | Sequence[str] | None = None) -> IndexStats:
+        """Return the figures of the index, with what its chunk_size amounts to.
+
+        Parameters
+        ----------
+        namespace : str, sequence of str or None
+            Whose figures; None for all.
+
+        Returns
+        -------
+        IndexStats
+            As of now.
+        """
+        names = _names(namespace)
+        with self._lock:
+            self._refresh_if_due()
+            statistics = self._log.statistics.of(names)
+            config = self.config
+            ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
+            effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
+            return IndexStats(
+                name=self._store.name,
+                num_chunks=statistics.num_chunks,
+                num_terms=statistics.num_terms,
+                total_length=statistics.total_length,
+                mean_length=statistics.mean_length,
+                average_idf=statistics.figures.average_idf,
+                namespaces=self._log.statistics.namespaces,
+                chunk_size=config.chunk_size,
+                length_unit=config.length_unit,
+                k1=config.k1,
+                b=config.b,
+                chunk_size_ratio=ratio,
+                effective_k1=effective_k1,
+                effective_b=effective_b,
+            )
+
+    def verify(self, *, progress: Callable[[int, int], None] | None = None) -> VerifyReport:
+        """Count all stored vectors again and compare the statistics with the result.
+
+        Parameters
+        ----------
+        progress : callable of (int, int) to None, optional
+            Told from time to time how many rows were counted, and how many there are.
+
+        Returns
+        -------
+        VerifyReport
+            Every difference; none where all is well.
+        """
+        with self._lock:
+            self._log.refresh()
+            return verify(self._store, self._log, progress)
+
+    # Parts
+
+    def _start(self) -> None:
+        """Finish what dead writers left, and read the statistics."""
+        if not self._read_only:
+            self._log.refresh()
+            self._writer.recover()
+        self.refresh()
+
+    def _read_anew(self) -> None:
+        """Forget the statistics and read them from the store."""
+        self._log = StatisticsLog(self._store)
+        self._writer = ChunkWriter(self._store, self._log, self._encoder)
+        self.refresh()
+
+    def _stored_config(self) -> dict[str, Any]:
+        return config_to_dict(self.config, contract_of(self._analyzer))
+
+    def _require_writable(self) -> None:
+        if self._read_only:
+            msg = f"{self._store.name} was opened with read_only=True"
+            raise ReadOnlyError(msg)
+
+    def _refresh_if_due(self) -> None:
+        """Look for the deltas of other writers; with an embedded engine there are none."""
+        if not self._store.exclusive and time.monotonic() >= self._next_refresh:
+            self.refresh()
+
+    def _query_side(
+        self, namespaces: list[str] | None, idf: IdfName | None, epsilon: float | None, k3: float | None
+    ) -> tuple[QueryEncoder, CorpusStatistics]:
+        """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
+        weighting = _override(self.config.query_weighting(), idf=idf, epsilon=epsilon, k3=k3)
+        with self._lock:
+            self._refresh_if_due()
+            encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced))
+            return encoder, self._log.statistics.of(namespaces)
+
+    def _search(
+        self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None
+    ) -> list[list[Match]]:
+        """Search, and show of a chunk under update only its newer row."""
+        found = self._store.search(vectors, limit=k, where=where, namespaces=self._needed(namespaces))
+        newest = [_newest(matches) for matches in found]
+        lacking = [
+            position
+            for position, matches in enumerate(newest)
+            if len(matches) < len(found[position]) == k and k < MAX_K
+        ]
+        if lacking:
+            more = self._search([vectors[position] for position in lacking], min(2 * k, MAX_K), where, namespaces)
+            for position, matches in zip(lacking, more, strict=True):
+                newest[position] = matches[:k]
+        return newest
+
+    def _needed(self, namespaces: list[str] | None) -> list[str] | None:
+        """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
+        all_of_them = namespaces is not None and set(self._log.statistics.namespaces) <= set(namespaces)
+        return None if self._store.exclusive and all_of_them else namespaces
+
+    def _ids(self, where: Filter | None, namespace: str) -> list[str]:
+        """Find the chunks that fit a filter."""
+        found = self._store.scan_chunks(where=where, namespaces=[namespace])
+        return [row.id for rows in found for row in rows]
+
+    def _rows(self, ids: list[str], namespace: str, *, vectors: bool) -> dict[str, ChunkRow]:
+        """Read the newest row of each chunk."""
+        pks = [pk_digest(namespace, id_) + slot for id_ in ids for slot in "ab"]
+        rows = self._store.get_chunks(pks, contents=True, vectors=vectors)
+        return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
+
+    def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
+        tf = Counter(self._analyzer(row.text))
+        config = self.config
+        return ChunkFacts(row.id, tf, row.length, row.vector, config.document_weighting(), config.length_unit)
+
+
+def _open_config(
+    store: Store, log: StatisticsLog, config: IndexConfig | None, *, read_only: bool, repair: bool
+) -> IndexConfig:
+    """Return the config of a stored index, after checking the given one; or create the index."""
+    exists = store.exists()
+    stored = log.read_config(salvage=repair) if exists else None
+    if stored is not None:
+        return config_from_dict(stored, config)
+    if exists and not (repair and config) and store.count_chunks():
+        msg = f"{store.name} is damaged: its config is lost; open it with repair=True and the config that it had"
+        raise FormatError(msg)
+    if config is None or read_only:
+        raise _not_found(store.name)
+    store.create()
+    log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
+    return config
+
+
+def _not_found(name: str) -> IndexNotFoundError:
+    msg = f"there is no index {name}; to create it, pass config=IndexConfig(chunk_size=...)"
+    return IndexNotFoundError(msg)
+
+
+def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
+    """Return namespaces as a list, None for all."""
+    if namespace is None:
+        return None
+    names = [namespace] if isinstance(namespace, str) else list(namespace)
+    if not names:
+        msg = "namespace must be a str, a non-empty sequence of str, or None for all"
+        raise InputError(msg)
+    return [check_namespace(name) for name in names]
+
+
+def _scope(statistics: str, namespaces: list[str] | None) -> list[str] | None:
+    """Return the namespaces whose statistics weigh a query, None for all."""
+    if statistics not in STATISTICS_SCOPES:
+        msg = f"statistics must be one of {', '.join(STATISTICS_SCOPES)}, got {statistics!r}"
+        raise InputError(msg)
+    return None if statistics == "all" else namespaces
+
+
+def _check_search(queries: Sequence[str], k: int) -> None:
+    if isinstance(queries, str) or not isinstance(queries, Sequence):
+        msg = f"queries must be a sequence of str, got {type(queries).__name__}"
+        raise InputError(msg)
+    for query in queries:
+        if not isinstance(query, str):
+            msg = f"a query must be a str, got {type(query).__name__}"
+            raise InputError(msg)
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
+        msg = f"k must be an int in 1..{MAX_K}, got {k!r}"
+        raise InputError(msg)
+
+
+def _override(weighting: QueryWeighting, **given: Any) -> QueryWeighting:
+    return replace(weighting, **{name: value for name, value in given.items() if value is not None})
+
+
+def _newest(matches: list[Match]) -> list[Match]:
+    """Drop the older of two rows of one chunk: for a moment, an update has both."""
+    newest: dict[tuple[str, str], str] = {}
+    for match in matches:
+        chunk = (match.row.namespace, match.row.id)
+        newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
+    return [match for match in matches if newest[match.row.namespace, match.row.id] == match.row.batch]
+
+
+def _hit(match: Match) -> Hit:
+    row = match.row
+    return Hit(row.id, match.score, row.text, row.metadata, row.namespace)

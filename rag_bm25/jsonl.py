@@ -1,0 +1,141 @@
+"""JSON lines, with errors that name file and line."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["JsonLine", "read_json_lines", "row_id", "row_text"]
+
+
+@dataclass(frozen=True)
+class JsonLine:
+    """One row of a JSONL file.
+
+    Parameters
+    ----------
+    where : str
+        File and line, for messages.
+    row : dict
+        The object.
+    end : int
+        Position in the file after the row, in bytes.
+    """
+
+    where: str
+    row: dict[str, Any]
+    end: int
+
+
+def read_json_lines(path: Path) -> Iterator[JsonLine]:
+    """Read a file with one JSON object a line; blank lines are left out.
+
+    Parameters
+    ----------
+    path : Path
+        A file in UTF-8.
+
+    Yields
+    ------
+    JsonLine
+        In order, one at a time: memory does not grow with the file.
+
+    Raises
+    ------
+    InputError
+        A line is not UTF-8, not JSON, or not an object.
+    """
+    start = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            where = f"{path} line {number}"
+            text = _decoded(line, where, start)
+            start += len(line)
+            if text.strip():
+                yield JsonLine(where, _object(text, where), start)
+
+
+def row_id(line: JsonLine) -> str:
+    """Return the id of a row: its ``_id``, as BEIR has it, or its ``id``.
+
+    Parameters
+    ----------
+    line : JsonLine
+        The row.
+
+    Returns
+    -------
+    str
+        The id; an integer is written out.
+
+    Raises
+    ------
+    InputError
+        There is none, or it is neither text nor an integer.
+    """
+    value = line.row.get("_id", line.row.get("id"))
+    if value is None:
+        msg = f'{line.where}: a row needs an "_id" or an "id"'
+        raise InputError(msg)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        msg = f"{line.where}: an id must be text or an integer, got {type(value).__name__}"
+        raise InputError(msg)
+    return str(value)
+
+
+def row_text(line: JsonLine) -> str:
+    """Return the text of a row: title and text, with a space between, as is the custom with BEIR.
+
+    Parameters
+    ----------
+    line : JsonLine
+        The row.
+
+    Returns
+    -------
+    str
+        Without whitespace around it where there is a title, else exactly the row's text.
+
+    Raises
+    ------
+    InputError
+        The row has no text.
+    """
+    text, title = line.row.get("text"), line.row.get("title", "")
+    if not isinstance(text, str):
+        msg = f'{line.where}: a row needs a "text", got {type(text).__name__}'
+        raise InputError(msg)
+    if not isinstance(title, str):
+        msg = f'{line.where}: "title" must be text, got {type(title).__name__}'
+        raise InputError(msg)
+    return f"{title} {text}".strip() if title else text
+
+
+def _decoded(line: bytes, where: str, start: int) -> str:
+    skipped = len(codecs.BOM_UTF8) if start == 0 and line.startswith(codecs.BOM_UTF8) else 0
+    try:
+        return line[skipped:].decode()
+    except UnicodeDecodeError as error:
+        msg = f"{where}: not UTF-8 at byte {start + skipped + error.start} of the file"
+        raise InputError(msg) from None
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        msg = f"{where}: not JSON: {reason}"
+        raise InputError(msg) from None
+    if not isinstance(row, dict):
+        msg = f"{where}: a row must be a JSON object, got {type(row).__name__}"
+        raise InputError(msg)
+    return row

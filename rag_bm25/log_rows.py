@@ -1,0 +1,585 @@
+"""The rows of the statistics log: how counts, terms and intents are written down and read back.
+
+=========  ====================================  =============================================================
+kind       key                                   holds
+=========  ====================================  =============================================================
+config     ``config:index:<part>:<parts>``       format version, parameters and analyzer contract
+terms      ``terms:<batch>:<part>:<parts>``      terms first seen by a batch, and the displaced ones' ids
+intent     ``intent:<batch>:0:1``                a write under way: what it inserts and deletes, and what its
+                                                 chunks contributed before
+lease      ``lease:<batch>:<part>:<parts>``      that the writer of an intent is still alive
+delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: df added and removed, and totals
+snapshot   ``snapshot:<name>:<part>:<parts>``    the sum of the deltas that it covers
+=========  ====================================  =============================================================
+
+A key tells whether all parts of its entry are there, so that half-written entries can be passed over.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rag_bm25.sparse import SparseVector
+from rag_bm25.statistics import Contribution
+from rag_bm25.store import LogRow
+from rag_bm25.terms import term_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FORMAT",
+    "Change",
+    "Intent",
+    "LogKey",
+    "SnapshotHead",
+    "complete_entries",
+    "config_of",
+    "config_rows",
+    "delta_of",
+    "delta_rows",
+    "displaced_of",
+    "format_of",
+    "intent_of",
+    "intent_row",
+    "lease_row",
+    "snapshot_head_of",
+    "snapshot_of",
+    "snapshot_rows",
+    "terms_of",
+    "terms_rows",
+]
+
+FORMAT = 1
+MAX_PACKED = 65_535
+MAX_ENTRIES = 100_000
+EXACT = 1 << 24  # every count below it is exact in the float32 that Milvus carries
+
+
+class LogKey(NamedTuple):
+    """Key of a log row.
+
+    Parameters
+    ----------
+    kind : str
+        What the row is.
+    name : str
+        The batch; ``index`` for the config; for a snapshot how many deltas it sums up, a dot, and a batch id.
+    part : int
+        Which row of the entry, from 0.
+    parts : int
+        How many rows the entry has.
+    """
+
+    kind: str
+    name: str
+    part: int = 0
+    parts: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> LogKey:
+        """Read a key back.
+
+        Parameters
+        ----------
+        text : str
+            As made by ``str()``.
+
+        Returns
+        -------
+        LogKey
+            Equal to the one that was written.
+
+        Examples
+        --------
+        >>> LogKey.parse("delta:0123:0:2")
+        LogKey(kind='delta', name='0123', part=0, parts=2)
+        """
+        kind, name, part, parts = text.split(":")
+        return cls(kind, name, int(part), int(parts))
+
+    def __str__(self) -> str:
+        """Return the key as it is stored."""
+        return ":".join(map(str, self))
+
+
+def complete_entries(keys: Iterable[str], kind: str) -> dict[str, list[str]]:
+    """Group keys by the entry that they are parts of.
+
+    Parameters
+    ----------
+    keys : iterable of str
+        Any keys of the log.
+    kind : str
+        Which to keep.
+
+    Returns
+    -------
+    dict of str to list of str
+        Name -> keys of all parts, in order, oldest name first; entries of which a part is missing are left out.
+    """
+    entries: dict[str, list[LogKey]] = defaultdict(list)
+    for text in keys:
+        if text.startswith(f"{kind}:"):
+            key = LogKey.parse(text)
+            entries[key.name].append(key)
+    return {
+        name: [str(part) for part in sorted(parts)]
+        for name, parts in sorted(entries.items())
+        if len(parts) == parts[0].parts
+    }
+
+
+# Config
+
+
+def config_rows(config: dict[str, Any]) -> list[LogRow]:
+    """Write the parameters of an index down.
+
+    Parameters
+    ----------
+    config : dict
+        JSON values only; any size, since it holds the user's dictionary.
+
+    Returns
+    -------
+    list of LogRow
+        One or more.
+    """
+    packed = _pack(config)
+    pieces = [packed[at : at + MAX_PACKED] for at in range(0, len(packed), MAX_PACKED)]
+    return [
+        LogRow(str(LogKey("config", "index", part, len(pieces))), "config", {"format": FORMAT}, piece)
+        for part, piece in enumerate(pieces)
+    ]
+
+
+def format_of(row: LogRow) -> int:
+    """Read with which version of the format an index was written.
+
+    Parameters
+    ----------
+    row : LogRow
+        Any part of the config.
+
+    Returns
+    -------
+    int
+        At most :data:`FORMAT` where this version can read it.
+    """
+    return int(row.meta["format"])
+
+
+def config_of(rows: Iterable[LogRow]) -> dict[str, Any]:
+    """Read the parameters of an index back.
+
+    Parameters
+    ----------
+    rows : iterable of LogRow
+        All parts.
+
+    Returns
+    -------
+    dict
+        As given to :func:`config_rows`.
+    """
+    ordered = sorted(rows, key=lambda row: LogKey.parse(row.key).part)
+    config: dict[str, Any] = _unpack("".join(row.packed for row in ordered))
+    return config
+
+
+# Terms
+
+
+def terms_rows(batch: str, terms: Mapping[str, int]) -> list[LogRow]:
+    """Write new terms down; an id is told only where it is not the hash.
+
+    Parameters
+    ----------
+    batch : str
+        The batch that saw them first.
+    terms : mapping of str to int
+        Terms with their ids.
+
+    Returns
+    -------
+    list of LogRow
+        As many as are needed, none for no terms.
+    """
+    displaced = {term: id_ for term, id_ in terms.items() if id_ != term_id(term)}
+    pieces = _packed_pieces(list(terms)) if terms else []
+    return [
+        LogRow(
+            str(LogKey("terms", batch, part, len(pieces))),
+            "terms",
+            {"count": len(piece), "displaced": {term: displaced[term] for term in piece if term in displaced}},
+            packed,
+        )
+        for part, (piece, packed) in enumerate(pieces)
+    ]
+
+
+def terms_of(row: LogRow) -> dict[str, int]:
+    """Read the terms of one row back.
+
+    Parameters
+    ----------
+    row : LogRow
+        With its packed field.
+
+    Returns
+    -------
+    dict of str to int
+        Terms with their ids.
+    """
+    displaced = displaced_of(row)
+    return {term: displaced.get(term) or term_id(term) for term in _unpack(row.packed)}
+
+
+def displaced_of(row: LogRow) -> dict[str, int]:
+    """Read only the displaced terms of one row, which does not need its packed field.
+
+    Parameters
+    ----------
+    row : LogRow
+        One of those made by :func:`terms_rows`.
+
+    Returns
+    -------
+    dict of str to int
+        Terms whose id is not their hash.
+    """
+    displaced: dict[str, int] = row.meta["displaced"]
+    return displaced
+
+
+def _packed_pieces(terms: list[str]) -> list[tuple[list[str], str]]:
+    """Halve a list of terms until each piece fits into a row."""
+    packed = _pack(terms)
+    if len(packed) <= MAX_PACKED:
+        return [(terms, packed)]
+    half = len(terms) // 2
+    return _packed_pieces(terms[:half]) + _packed_pieces(terms[half:])
+
+
+# Intents
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a batch does to one chunk.
+
+    Parameters
+    ----------
+    digest : str
+        The chunk's primary key without the slot.
+    insert : str
+        Slot of the new row, "" where the chunk is deleted.
+    delete : str
+        Slots whose rows are superseded or deleted.
+    """
+
+    digest: str
+    insert: str
+    delete: str
+
+    @property
+    def inserted_pk(self) -> str:
+        """Primary key of the new row."""
+        return self.digest + self.insert
+
+    @property
+    def deleted_pks(self) -> list[str]:
+        """Primary keys of the rows to delete."""
+        return [self.digest + slot for slot in self.delete]
+
+
+@dataclass(frozen=True)
+class Intent:
+    """A write under way, as told before it begins, so that anybody can finish it.
+
+    Parameters
+    ----------
+    batch : str
+        The batch's id; later batches have greater ids.
+    writer : str
+        Who writes.
+    time : float
+        When, in seconds since 1970 on the writer's clock.
+    namespace : str
+        Whose chunks.
+    changes : list of Change
+        One per chunk.
+    before : Contribution
+        What the chunks contributed before.
+    """
+
+    batch: str
+    writer: str
+    time: float
+    namespace: str
+    changes: list[Change]
+    before: Contribution
+
+    @property
+    def key(self) -> str:
+        """Key of its row."""
+        return str(LogKey("intent", self.batch))
+
+
+def intent_row(intent: Intent) -> LogRow:
+    """Write an intent down.
+
+    Parameters
+    ----------
+    intent : Intent
+        Of at most some 1,000 changes.
+
+    Returns
+    -------
+    LogRow
+        Its row.
+    """
+    meta = {
+        "writer": intent.writer,
+        "time": intent.time,
+        "namespace": intent.namespace,
+        "chunks": intent.before.num_chunks,
+        "length": intent.before.total_length,
+    }
+    changes = [f"{change.digest}:{change.insert}:{change.delete}" for change in intent.changes]
+    before = _counts(intent.before.ids, intent.before.df)
+    return LogRow(intent.key, "intent", meta, _pack(changes), added=before)
+
+
+def intent_of(row: LogRow) -> Intent:
+    """Read an intent back.
+
+    Parameters
+    ----------
+    row : LogRow
+        As made by :func:`intent_row`.
+
+    Returns
+    -------
+    Intent
+        Equal to the one that was written.
+    """
+    meta = row.meta
+    return Intent(
+        batch=LogKey.parse(row.key).name,
+        writer=meta["writer"],
+        time=meta["time"],
+        namespace=meta["namespace"],
+        changes=[Change(*change.split(":")) for change in _unpack(row.packed)],
+        before=Contribution(meta["chunks"], meta["length"], *_df(row.added)),
+    )
+
+
+def lease_row(batch: str, renewal: int, now: float) -> LogRow:
+    """Write down that the writer of an intent is still alive.
+
+    Parameters
+    ----------
+    batch : str
+        The intent's batch.
+    renewal : int
+        How often it was written before.
+    now : float
+        Seconds since 1970 on the writer's clock.
+
+    Returns
+    -------
+    LogRow
+        Its row.
+    """
+    return LogRow(str(LogKey("lease", batch, renewal, renewal + 1)), "lease", {"time": now})
+
+
+# Deltas
+
+
+def delta_rows(batch: str, namespace: str, before: Contribution, after: Contribution) -> list[LogRow]:
+    """Write down what a batch changed, as rows of at most 100,000 terms; the first one carries the totals.
+
+    Parameters
+    ----------
+    batch, namespace : str
+        Which batch, and whose chunks.
+    before, after : Contribution
+        What the batch's chunks contributed before it, and contribute now.
+
+    Returns
+    -------
+    list of LogRow
+        One or more.
+    """
+    change = after - before
+    starts = range(0, max(len(change.ids), 1), MAX_ENTRIES)
+    totals = {
+        "chunks_added": after.num_chunks,
+        "chunks_removed": before.num_chunks,
+        "length_added": after.total_length,
+        "length_removed": before.total_length,
+    }
+    rows = []
+    for part, start in enumerate(starts):
+        span = slice(start, start + MAX_ENTRIES)
+        key = LogKey("delta", batch, part, len(starts))
+        meta = {"namespace": namespace, **(dict.fromkeys(totals, 0) if part else totals)}
+        rows.append(LogRow(str(key), "delta", meta, "", *_split_by_sign(change.ids[span], change.df[span])))
+    return rows
+
+
+def delta_of(row: LogRow) -> tuple[str, Contribution]:
+    """Read one row of a delta back.
+
+    Parameters
+    ----------
+    row : LogRow
+        One of those made by :func:`delta_rows`.
+
+    Returns
+    -------
+    namespace : str
+        Whose chunks changed.
+    change : Contribution
+        This row's part of the change.
+    """
+    meta = row.meta
+    added = Contribution(meta["chunks_added"], meta["length_added"], *_df(row.added))
+    removed = Contribution(meta["chunks_removed"], meta["length_removed"], *_df(row.removed))
+    return meta["namespace"], added - removed
+
+
+def _split_by_sign(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> tuple[SparseVector, SparseVector]:
+    """Return the df that were added, and those that were removed."""
+    return _counts(ids[df > 0], df[df > 0]), _counts(ids[df < 0], -df[df < 0])
+
+
+def _counts(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> SparseVector:
+    """Return counts as Milvus carries them; they are below 2**24, and thus exact."""
+    return SparseVector(ids, df.astype(np.float32))
+
+
+def _df(counts: SparseVector) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    return counts.ids, counts.values.astype(np.int64)
+
+
+# Snapshots
+
+
+@dataclass(frozen=True)
+class SnapshotHead:
+    """What a snapshot stands for.
+
+    Parameters
+    ----------
+    base : str
+        Name of the snapshot that it was built on, "" where there was none.
+    covers : list of str
+        Names of the deltas in it whose rows, or intents, were there when it was written. Those that an earlier
+        snapshot covered and that are gone need not be named: they cannot come back.
+    """
+
+    base: str
+    covers: list[str]
+
+
+def snapshot_rows(name: str, head: SnapshotHead, totals: Mapping[str, Contribution]) -> list[LogRow]:
+    """Write statistics down as rows of at most 100,000 terms.
+
+    Parameters
+    ----------
+    name : str
+        Name of the snapshot; later ones have greater names.
+    head : SnapshotHead
+        What it stands for; carried by the first row.
+    totals : mapping of str to Contribution
+        Namespace -> its statistics.
+
+    Returns
+    -------
+    list of LogRow
+        One or more; a reader needs all of them.
+    """
+    pieces = [piece for namespace, total in totals.items() for piece in _snapshot_pieces(namespace, total)]
+    pieces = pieces or list(_snapshot_pieces("", Contribution()))
+    rows = []
+    for part, (meta, added, removed) in enumerate(pieces):
+        key = LogKey("snapshot", name, part, len(pieces))
+        extra = {"base": head.base, "covers": head.covers} if part == 0 else {}
+        rows.append(LogRow(str(key), "snapshot", {**meta, **extra}, "", added, removed))
+    return rows
+
+
+def snapshot_head_of(row: LogRow) -> SnapshotHead:
+    """Read what a snapshot stands for.
+
+    Parameters
+    ----------
+    row : LogRow
+        Its first row.
+
+    Returns
+    -------
+    SnapshotHead
+        As given to :func:`snapshot_rows`.
+    """
+    return SnapshotHead(row.meta["base"], row.meta["covers"])
+
+
+def snapshot_of(row: LogRow) -> tuple[str, Contribution]:
+    """Read one row of a snapshot back.
+
+    Parameters
+    ----------
+    row : LogRow
+        One of those made by :func:`snapshot_rows`.
+
+    Returns
+    -------
+    namespace : str
+        Whose statistics.
+    contribution : Contribution
+        This row's part of them.
+    """
+    meta, scale = row.meta, row.meta["scale"]
+    added = Contribution(meta["chunks"], meta["length"], row.added.ids, _df(row.added)[1] * scale)
+    return meta["namespace"], added - Contribution(0, 0, row.removed.ids, _df(row.removed)[1] * scale)
+
+
+def _snapshot_pieces(
+    namespace: str, total: Contribution
+) -> Iterator[tuple[dict[str, Any], SparseVector, SparseVector]]:
+    """Cut statistics into rows, each count in digits that float32 holds exactly."""
+    sums = {"chunks": total.num_chunks, "length": total.total_length}
+    for scale in (1, EXACT):
+        digits = np.sign(total.df) * (np.abs(total.df) // scale % EXACT)
+        ids, df = total.ids[digits != 0], digits[digits != 0]
+        for start in range(0, max(len(ids), int(scale == 1)), MAX_ENTRIES):
+            span = slice(start, start + MAX_ENTRIES)
+            yield {"namespace": namespace, "scale": scale, **sums}, *_split_by_sign(ids[span], df[span])
+            sums = dict.fromkeys(sums, 0)
+
+
+# Packing
+
+
+def _pack(value: object) -> str:
+    """Return JSON, compressed, as ASCII."""
+    plain = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return base64.b85encode(zlib.compress(plain)).decode()
+
+
+def _unpack(packed: str) -> Any:
+    return json.loads(zlib.decompress(base64.b85decode(packed)))

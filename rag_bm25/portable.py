@@ -1,0 +1,130 @@
+"""The statistics as one portable file: gzip of JSON lines, a header and then a line for each term.
+
+::
+
+    {"kind": "rag_bm25 statistics", "format": 1, "config": {...}, "namespaces": {"": {"chunks": 2, "length": 57}}}
+    ["milvus", 725768567, {"": 1}]
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.errors import FormatError
+from rag_bm25.statistics import Contribution
+from rag_bm25.terms import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rag_bm25.statistics import NamespaceStatistics
+
+__all__ = ["read_statistics", "write_statistics"]
+
+KIND = "rag_bm25 statistics"
+FILE_FORMAT = 1
+
+
+def write_statistics(
+    path: str | Path, config: Mapping[str, Any], statistics: NamespaceStatistics, vocabulary: Vocabulary
+) -> None:
+    """Write statistics to a file, which is whole or not there.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to; an existing file is replaced.
+    config : mapping
+        Parameters of the index, JSON values.
+    statistics : NamespaceStatistics
+        N, lengths and df of each namespace.
+    vocabulary : Vocabulary
+        All terms.
+    """
+    totals = {name: statistics.of_one(name).contribution() for name in statistics.namespaces}
+    dfs: dict[int, dict[str, int]] = defaultdict(dict)
+    for name, total in totals.items():
+        for id_, df in zip(total.ids.tolist(), total.df.tolist(), strict=True):
+            dfs[id_][name] = df
+    sums = {name: {"chunks": total.num_chunks, "length": total.total_length} for name, total in totals.items()}
+    header = {"kind": KIND, "format": FILE_FORMAT, "config": config, "namespaces": sums}
+    known = ((term, vocabulary.id(term)) for term in vocabulary)
+    nameless = ((None, id_) for id_ in dfs if vocabulary.term(id_) is None)
+    part = Path(f"{path}.part")
+    with gzip.open(part, "wt", encoding="utf-8") as file:
+        file.write(json.dumps(header, ensure_ascii=False) + "\n")
+        for terms in (known, nameless):
+            for term, id_ in terms:
+                file.write(json.dumps([term, id_, dfs.get(id_ or 0, {})], ensure_ascii=False) + "\n")
+    part.replace(path)
+
+
+def read_statistics(path: str | Path) -> tuple[dict[str, Any], dict[str, Contribution], Vocabulary]:
+    """Read statistics from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        As written by :func:`write_statistics`.
+
+    Returns
+    -------
+    config : dict
+        Parameters of the index that it came from.
+    totals : dict of str to Contribution
+        Namespace -> its statistics.
+    vocabulary : Vocabulary
+        All terms.
+
+    Raises
+    ------
+    FormatError
+        The file is something else, damaged, or of a newer version.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            header = _checked_header(path, json.loads(next(file, "null")))
+            totals, vocabulary = _read_terms(header["namespaces"], map(json.loads, file))
+    except (EOFError, gzip.BadGzipFile, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        msg = f"{path} is not a file of statistics, or damaged: {error}"
+        raise FormatError(msg) from error
+    return header["config"], totals, vocabulary
+
+
+def _checked_header(path: str | Path, header: Any) -> dict[str, Any]:
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        msg = f"{path} is not a file of statistics"
+        raise FormatError(msg)
+    if header["format"] > FILE_FORMAT:
+        msg = f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}"
+        raise FormatError(msg)
+    return header
+
+
+def _read_terms(
+    sums: Mapping[str, Mapping[str, int]], lines: Iterable[tuple[str | None, int, dict[str, int]]]
+) -> tuple[dict[str, Contribution], Vocabulary]:
+    vocabulary = Vocabulary()
+    dfs: dict[str, dict[int, int]] = {name: {} for name in sums}
+    for term, id_, df in lines:
+        if term is not None:
+            vocabulary.add({term: id_})
+        for name, count in df.items():
+            dfs[name][id_] = count
+    totals = {name: _contribution(sums[name], df) for name, df in dfs.items()}
+    return totals, vocabulary
+
+
+def _contribution(sums: Mapping[str, int], df: Mapping[int, int]) -> Contribution:
+    ids = np.fromiter(df.keys(), np.uint32, len(df))
+    order = np.argsort(ids)
+    counts = np.fromiter(df.values(), np.int64, len(df))
+    return Contribution(sums["chunks"], sums["length"], ids[order], counts[order])

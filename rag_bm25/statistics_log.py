@@ -1,0 +1,491 @@
+"""The statistics as rows that are only ever inserted, and read back as sums.
+
+A batch appends a delta. When there are many, a writer sums them up in a snapshot and then deletes them; a reader takes
+the newest complete snapshot and the deltas that it does not cover, so that at every moment the sum is the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import zlib
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.log_rows import (
+    FORMAT,
+    Intent,
+    LogKey,
+    SnapshotHead,
+    complete_entries,
+    config_of,
+    config_rows,
+    delta_of,
+    delta_rows,
+    displaced_of,
+    format_of,
+    intent_of,
+    intent_row,
+    lease_row,
+    snapshot_head_of,
+    snapshot_of,
+    snapshot_rows,
+    terms_of,
+    terms_rows,
+)
+from rag_bm25.statistics import NamespaceStatistics
+from rag_bm25.store import LogRow
+from rag_bm25.terms import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rag_bm25.statistics import Contribution
+    from rag_bm25.store import Store
+
+__all__ = ["StatisticsLog"]
+
+COMPACT_ABOVE = 64
+"""How many deltas, or rows of few terms, a log may have before a writer sums them up."""
+
+FEW_TERMS = 5_000
+ROWS_PER_INSERT = 50  # of at most 100,000 entries: 40 MB, below the 64 MB that a message may have
+READ_ATTEMPTS = 10
+
+
+_NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
+
+_T = TypeVar("_T")
+
+
+class _RowsMovedError(Exception):
+    """A row that was listed is gone: somebody compacted the log in between."""
+
+
+class StatisticsLog:
+    """The log of one index, and the statistics that it sums up to.
+
+    Parameters
+    ----------
+    store : Store
+        Where the rows are.
+
+    Attributes
+    ----------
+    statistics : NamespaceStatistics
+        The sum of all deltas read or written so far.
+    displaced : dict of str to int
+        Terms whose id is not their hash.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._keys: set[str] = set()  # as listed last
+        self._base = ""  # the newest snapshot that is in the statistics
+        self._in_base: set[str] = set()  # deltas that it names as covered
+        self._counted: set[str] = set()  # deltas in the statistics whose rows or intents may still be there
+        self._known_terms: set[str] = set()  # terms entries that were read
+        self._vocabulary: Vocabulary | None = None
+        self._last_batch = ""
+        self.statistics = NamespaceStatistics()
+        self.displaced: dict[str, int] = {}
+
+    # Config
+
+    def write_config(self, config: dict[str, Any]) -> None:
+        """Store the parameters of a new index, or of one that has lost them.
+
+        Parameters
+        ----------
+        config : dict
+            JSON values only.
+        """
+        damaged = [key for key in self._store.log_keys() if _kind(key) == "config"]
+        if damaged:
+            self._store.delete_log(damaged)
+        self._store.insert_log(config_rows(config))
+
+    def read_config(self, *, salvage: bool = False) -> dict[str, Any] | None:
+        """Return the stored parameters, None where there are none yet.
+
+        Parameters
+        ----------
+        salvage : bool
+            Whether parameters that cannot be read count as none, instead of being an error.
+
+        Returns
+        -------
+        dict or None
+            As given to :meth:`write_config`.
+
+        Raises
+        ------
+        FormatError
+            The index was written by a newer version.
+        """
+        entries = complete_entries(self._store.log_keys(), "config")
+        rows = self._store.get_log(entries["index"]) if entries else []
+        if not rows:
+            return None
+        version = self._decoded(format_of, rows[0])
+        if version > FORMAT:
+            msg = (
+                f"{self._store.name} has format {version}, this version of rag_bm25 reads up to {FORMAT}: "
+                "upgrade rag_bm25"
+            )
+            raise FormatError(msg)
+        try:
+            return self._decoded(config_of, rows)
+        except FormatError:
+            if salvage:
+                return None
+            raise
+
+    # Reading
+
+    def refresh(self) -> None:
+        """Read what was appended since the last call, by whomever, and nothing else."""
+        for _ in range(READ_ATTEMPTS):
+            self._keys = set(self._store.log_keys())
+            try:
+                self._read_snapshot()
+                self._read_deltas()
+                self._read_terms()
+            except _RowsMovedError:
+                continue
+            self._forget_what_is_gone()
+            return
+        msg = f"the statistics of {self._store.name} changed {READ_ATTEMPTS} times while they were read: try again"
+        raise StoreError(msg)
+
+    def vocabulary(self) -> Vocabulary:
+        """Return every term ever seen; the first call reads them all.
+
+        Returns
+        -------
+        Vocabulary
+            Kept up to date from then on. Not to be changed.
+        """
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary()
+            self._known_terms.clear()
+            self.refresh()
+        return self._vocabulary
+
+    def intents(self) -> list[Intent]:
+        """Return the writes that have begun and not ended, each with the time of its last renewal.
+
+        Returns
+        -------
+        list of Intent
+            Oldest first.
+        """
+        keys = self._store.log_keys()
+        wanted = [key for parts in complete_entries(keys, "intent").values() for key in parts]
+        leases = [key for key in keys if LogKey.parse(key).kind == "lease"]
+        renewed: dict[str, float] = {}
+        for row in self._store.get_log(leases):
+            batch = LogKey.parse(row.key).name
+            renewed[batch] = max(renewed.get(batch, 0.0), row.meta["time"])
+        found = [self._decoded(intent_of, row) for row in self._store.get_log(wanted)]
+        heard_of = [replace(i, time=max(i.time, renewed.get(i.batch, 0.0))) for i in found]
+        return sorted(heard_of, key=lambda intent: intent.batch)
+
+    def is_open(self, intent: Intent) -> bool:
+        """Tell whether an intent is still there, as of the last :meth:`refresh`.
+
+        Parameters
+        ----------
+        intent : Intent
+            As read by :meth:`intents`.
+
+        Returns
+        -------
+        bool
+            False where it was dropped meanwhile.
+        """
+        return intent.key in self._keys
+
+    def has_delta(self, batch: str) -> bool:
+        """Tell whether the delta of a batch is in the statistics, as of the last :meth:`refresh`.
+
+        Parameters
+        ----------
+        batch : str
+            The id of a batch whose intent is still there: of others, it may be forgotten.
+
+        Returns
+        -------
+        bool
+            True where it is stored, as a row or in a snapshot.
+        """
+        return batch in self._counted
+
+    def delta(self, batch: str) -> Contribution | None:
+        """Read the delta of a batch.
+
+        Parameters
+        ----------
+        batch : str
+            The batch's id.
+
+        Returns
+        -------
+        Contribution or None
+            What it changed; None where its rows are gone.
+        """
+        keys = complete_entries(self._store.log_keys(), "delta").get(batch, [])
+        parts = [self._decoded(delta_of, row)[1] for row in self._store.get_log(keys, packed=False)]
+        return sum(parts[1:], parts[0]) if parts else None
+
+    # Writing
+
+    def new_batch(self) -> str:
+        """Return an id for a batch, greater than those of all batches known so far.
+
+        Returns
+        -------
+        str
+            24 hex digits: a clock in microseconds that never steps back, then random ones.
+        """
+        clock = max(time.time_ns() // 1_000, int(self._last_batch[:16] or "0", 16) + 1)
+        self._last_batch = f"{clock:016x}{secrets.token_hex(4)}"
+        return self._last_batch
+
+    def begin(self, intent: Intent, new_terms: Mapping[str, int]) -> None:
+        """Store the intent of a batch, and the terms that it is the first to use.
+
+        Parameters
+        ----------
+        intent : Intent
+            What is about to happen.
+        new_terms : mapping of str to int
+            Terms that the vocabulary does not have, with their ids.
+        """
+        self._store.insert_log([*terms_rows(intent.batch, new_terms), intent_row(intent)])
+        self.vocabulary().add(new_terms)
+        self.displaced.update(self.vocabulary().displaced)
+        self._known_terms.add(intent.batch)
+
+    def renew(self, intent: Intent, renewal: int) -> None:
+        """Tell the others that the writer of an intent is still alive.
+
+        Parameters
+        ----------
+        intent : Intent
+            As given to :meth:`begin`.
+        renewal : int
+            How often this was called before.
+        """
+        row = lease_row(intent.batch, renewal, time.time())
+        self._store.insert_log([row])
+        self._keys.add(row.key)
+
+    def end(self, intent: Intent, after: Contribution) -> None:
+        """Store the delta of a batch, count it, and drop its intent.
+
+        Parameters
+        ----------
+        intent : Intent
+            As given to :meth:`begin`.
+        after : Contribution
+            What the batch's chunks contribute now.
+        """
+        self._store.insert_log(delta_rows(intent.batch, intent.namespace, intent.before, after))
+        self.statistics.add(intent.namespace, after - intent.before)
+        self._counted.add(intent.batch)
+        self.drop(intent)
+
+    def drop(self, intent: Intent) -> None:
+        """Delete an intent whose delta is stored.
+
+        Parameters
+        ----------
+        intent : Intent
+            The one to drop.
+        """
+        leases = [key for key in self._keys if LogKey.parse(key)[:2] == ("lease", intent.batch)]
+        self._store.delete_log([intent.key, *leases])
+
+    # Compaction
+
+    def compact(self, *, above: int = COMPACT_ABOVE) -> None:
+        """Sum up the deltas in a snapshot, and small rows of terms in larger ones, where there are many.
+
+        Parameters
+        ----------
+        above : int
+            How many of each may stay.
+        """
+        if len(self._counted) <= above:
+            return
+        self.refresh()
+        if len(self._counted) > above:
+            self._write_snapshot()
+            self._merge_terms(above)
+
+    def _write_snapshot(self) -> None:
+        """Write a snapshot of everything; delete what it covers only when all of it is stored."""
+        totals = {name: self.statistics.of_one(name).contribution() for name in self.statistics.namespaces}
+        # Of two snapshots, the greater name must cover more, so it begins with how many deltas there are in it.
+        folded = _folded(self._base) + len(self._counted - self._in_base)
+        name = f"{folded:012d}.{self.new_batch()}"
+        self._insert_in_pieces(snapshot_rows(name, SnapshotHead(self._base, sorted(self._counted)), totals))
+        self._base, self._in_base = name, set(self._counted)
+        self._store.delete_log([key for key in self._keys if self._is_covered(LogKey.parse(key))])
+
+    def _is_covered(self, key: LogKey) -> bool:
+        """Tell whether the snapshot just written makes a row superfluous."""
+        if key.kind == "snapshot":
+            return key.name < self._base
+        return key.kind == "delta" and key.name in self._counted
+
+    def _merge_terms(self, above: int) -> None:
+        """Write the terms of many small rows into few large ones; deleting comes last."""
+        entries = complete_entries(self._keys, "terms").values()
+        rows = self._store.get_log([key for keys in entries for key in keys], packed=False)
+        few = [row.key for row in rows if row.meta["count"] < FEW_TERMS]
+        if len(few) <= above:
+            return
+        terms = {term: id_ for row in self._store.get_log(few) for term, id_ in terms_of(row).items()}
+        name = self.new_batch()
+        self._insert_in_pieces(terms_rows(name, terms))
+        self._known_terms.add(name)
+        self._store.delete_log(few)
+
+    def _insert_in_pieces(self, rows: Sequence[LogRow]) -> None:
+        for start in range(0, len(rows), ROWS_PER_INSERT):
+            self._store.insert_log(rows[start : start + ROWS_PER_INSERT])
+
+    # Repair
+
+    def salvage(self) -> tuple[list[Intent], Vocabulary]:
+        """Read what can still be read of a log that may be damaged in any way.
+
+        Returns
+        -------
+        intents : list of Intent
+            Writes that have begun and not ended.
+        vocabulary : Vocabulary
+            All terms of the rows that are sound.
+        """
+        vocabulary = Vocabulary()
+        intents = []
+        for row in sorted(self._store.get_log(self._store.log_keys()), key=lambda row: row.key):
+            with suppress(FormatError):
+                if row.kind == "terms":
+                    vocabulary.add(self._decoded(terms_of, row))
+                elif row.kind == "intent":
+                    intents.append(self._decoded(intent_of, row))
+        return intents, vocabulary
+
+    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary) -> None:
+        """Put other statistics in the place of everything in the log; the config stays.
+
+        Until the new snapshot is stored whole, the old rows count, and afterwards it alone does: a crash in between
+        loses nothing, and another call does the rest.
+
+        Parameters
+        ----------
+        totals : mapping of str to Contribution
+            Namespace -> its statistics.
+        vocabulary : Vocabulary
+            All terms.
+        """
+        old = [key for key in self._store.log_keys() if _kind(key) != "config"]
+        sound = [key for key in map(_parsed, old) if key is not None]
+        counted = sorted({key.name for key in sound if key.kind in {"delta", "intent"}})
+        folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
+        self._last_batch = max((_batch(key) for key in sound), default="")
+        batch = self.new_batch()
+        terms = {term: vocabulary.id(term) or 0 for term in vocabulary}
+        self._insert_in_pieces(terms_rows(batch, terms))
+        head = SnapshotHead(_NEVER_A_BASE, counted)
+        self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))
+        self._store.delete_log(old)
+
+    # Rows -> statistics
+
+    def _decoded(self, decode: Callable[[Any], _T], rows: Any) -> _T:
+        """Read a row, or say that it is damaged."""
+        try:
+            return decode(rows)
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            first = rows if isinstance(rows, LogRow) else rows[0]
+            msg = f"{self._store.name} is damaged: its log row {first.key!r} cannot be read ({error!r}); run repair"
+            raise FormatError(msg) from error
+
+    def _rows(self, keys: Sequence[str], *, packed: bool = False) -> list[LogRow]:
+        """Read rows that were listed, all of them."""
+        rows = self._store.get_log(keys, packed=packed) if keys else []
+        if len(rows) < len(keys):
+            raise _RowsMovedError
+        return sorted(rows, key=lambda row: LogKey.parse(row.key))
+
+    def _read_snapshot(self) -> None:
+        """Start from the newest snapshot, unless the statistics have all that is in it."""
+        snapshots = complete_entries(self._keys, "snapshot")
+        newest = max(snapshots, default="")
+        if newest <= self._base:
+            return
+        head = self._decoded(snapshot_head_of, self._rows(snapshots[newest][:1])[0])
+        if head.base != self._base or not self._counted.issuperset(head.covers):
+            statistics = NamespaceStatistics()
+            for row in self._rows(snapshots[newest]):
+                statistics.add(*self._decoded(snapshot_of, row))
+            self.statistics, self._counted = statistics, set(head.covers)
+        self._base, self._in_base = newest, set(head.covers)
+
+    def _read_deltas(self) -> None:
+        """Count the complete deltas that are not in the statistics yet."""
+        new = {name: keys for name, keys in complete_entries(self._keys, "delta").items() if name not in self._counted}
+        rows = self._rows([key for keys in new.values() for key in keys])
+        changes = [self._decoded(delta_of, row) for row in rows]
+        for namespace, change in changes:
+            self.statistics.add(namespace, change)
+        self._counted.update(new)
+
+    def _read_terms(self) -> None:
+        """Learn the displaced terms, and all terms where the vocabulary is in use."""
+        new = {
+            name: keys for name, keys in complete_entries(self._keys, "terms").items() if name not in self._known_terms
+        }
+        wanted = [key for keys in new.values() for key in keys]
+        for row in self._rows(wanted, packed=self._vocabulary is not None):
+            self.displaced.update(self._decoded(displaced_of, row))
+            if self._vocabulary is not None:
+                self._vocabulary.add(self._decoded(terms_of, row))
+        self._known_terms.update(new)
+
+    def _forget_what_is_gone(self) -> None:
+        """Keep only names that the log still has: the others cannot come back."""
+        names: dict[str, set[str]] = {"delta": set(), "intent": set(), "terms": set()}
+        for key in map(LogKey.parse, self._keys):
+            names.get(key.kind, set()).add(key.name)
+            self._last_batch = max(self._last_batch, _batch(key))
+        self._counted &= names["delta"] | names["intent"]
+        self._known_terms &= names["terms"]
+
+
+def _folded(snapshot: str) -> int:
+    """Return how many deltas a snapshot sums up, from its name."""
+    return int(snapshot.split(".", maxsplit=1)[0] or "0")
+
+
+def _parsed(key: str) -> LogKey | None:
+    """Read a key, None where it is not one of ours."""
+    try:
+        return LogKey.parse(key)
+    except ValueError:
+        return None
+
+
+def _kind(key: str) -> str:
+    return key.split(":", maxsplit=1)[0]
+
+
+def _batch(key: LogKey) -> str:
+    """Return the batch id in a key, "" for the config."""
+    return "" if key.kind == "config" else key.name.split(".")[-1]

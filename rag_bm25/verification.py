@@ -1,0 +1,299 @@
+"""Count the stored vectors again: compare the statistics with the result, or put it in their place."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.chunk_writer import delete_leftovers
+from rag_bm25.chunks import pk_digest
+from rag_bm25.statistics import Contribution, NamespaceStatistics
+from rag_bm25.terms import NO_TERMS_ID, assign_known_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.statistics_log import StatisticsLog
+    from rag_bm25.store import ChunkRow, Store
+    from rag_bm25.terms import Vocabulary
+
+__all__ = ["Difference", "RepairReport", "VerifyReport", "repair", "verify"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number that is not what a recount gives.
+
+    Parameters
+    ----------
+    namespace : str
+        Where.
+    what : str
+        ``chunks``, ``length``, ``df of 'term'``; or what else is wrong.
+    stored : int
+        What the statistics say.
+    counted : int
+        What the stored vectors say.
+    """
+
+    namespace: str
+    what: str
+    stored: int
+    counted: int
+
+    def __str__(self) -> str:
+        """Return one line."""
+        where = f"namespace {self.namespace!r}: " if self.namespace else ""
+        return f"{where}{self.what}: stored {self.stored:,}, counted {self.counted:,}"
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """Result of a recount.
+
+    Parameters
+    ----------
+    num_chunks : int
+        Rows counted.
+    num_terms : int
+        Distinct terms counted.
+    differences : list of Difference
+        Everything that differs; empty where the statistics are right.
+    """
+
+    num_chunks: int
+    num_terms: int
+    differences: list[Difference]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    """What a repair found and did.
+
+    Parameters
+    ----------
+    num_chunks : int
+        Chunks that are there now.
+    num_terms : int
+        Terms that they have.
+    unfinished : int
+        Writes that had begun and not ended.
+    superseded : int
+        Rows deleted because a newer row of the same chunk is there.
+    foreign : int
+        Rows under keys that this package does not give, left where they are: they are found and counted, but cannot
+        be updated or deleted by their id.
+    recovered_terms : int
+        Terms that the vocabulary had lost, found again by analysing the texts.
+    nameless_terms : int
+        Ids in stored vectors that no term of their text has.
+    """
+
+    num_chunks: int
+    num_terms: int
+    unfinished: int
+    superseded: int
+    foreign: int
+    recovered_terms: int
+    nameless_terms: int
+
+
+def verify(store: Store, log: StatisticsLog, progress: Callable[[int, int], None] | None = None) -> VerifyReport:
+    """Compare the statistics with a recount, and the vocabulary with the counted terms.
+
+    Parameters
+    ----------
+    store : Store
+        Where the rows are.
+    log : StatisticsLog
+        What is to be checked; up to date.
+    progress : callable of (int, int) to None, optional
+        Told how many rows were counted, and how many there are.
+
+    Returns
+    -------
+    VerifyReport
+        Every difference, named.
+    """
+    vocabulary = log.vocabulary()
+    found = _Recount(store)
+    found.run(progress)
+    counted, stored = found.statistics, log.statistics
+    differences: list[Difference] = []
+    for name in sorted({*counted.namespaces, *stored.namespaces}):
+        both = stored.of_one(name).contribution(), counted.of_one(name).contribution()
+        differences += _differences(name, *both, vocabulary)
+    whole = counted.whole.contribution()
+    nameless = [id_ for id_ in whole.ids.tolist() if vocabulary.term(id_) is None]
+    differences += [Difference("", f"vocabulary has the term of id {id_}", 0, 1) for id_ in nameless]
+    differences += [Difference("", f"terms with the id of {term!r}", 1, 2) for term in sorted(vocabulary.collisions)]
+    if superseded := found.superseded_pks():
+        differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
+    if found.foreign:
+        differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
+    return VerifyReport(whole.num_chunks, len(whole.ids), differences)
+
+
+def repair(
+    store: Store,
+    log: StatisticsLog,
+    analyzer: TextAnalyzer,
+    progress: Callable[[int, int], None] | None = None,
+) -> RepairReport:
+    """Finish what was left half done, count all rows again, and replace the statistics by the result.
+
+    Nothing that the log says is needed, except for the config. No other writer may be at work.
+
+    Parameters
+    ----------
+    store : Store
+        Where the rows are.
+    log : StatisticsLog
+        Not used afterwards: open the index again.
+    analyzer : callable of str to list of str
+        The one that the vectors were made with.
+    progress : callable of (int, int) to None, optional
+        Told how many rows were counted, and how many there are.
+
+    Returns
+    -------
+    RepairReport
+        What was found.
+    """
+    intents, vocabulary = log.salvage()
+    for intent in intents:
+        delete_leftovers(store, intent)
+    superseded = _delete_superseded(store)
+    known = len(vocabulary)
+    found = _Recount(store)
+    found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, analyzer))
+    statistics = found.statistics
+    log.replace({name: statistics.of_one(name).contribution() for name in statistics.namespaces}, vocabulary)
+    whole = statistics.whole.contribution()
+    return RepairReport(
+        num_chunks=whole.num_chunks,
+        num_terms=len(whole.ids),
+        unfinished=len(intents),
+        superseded=superseded,
+        foreign=found.foreign,
+        recovered_terms=len(vocabulary) - known,
+        nameless_terms=sum(vocabulary.term(id_) is None for id_ in whole.ids.tolist()),
+    )
+
+
+class _Recount:
+    """What passing over all rows finds out; of each row eight bytes are kept, of the vectors the sums."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._chunks: list[NDArray[np.uint64]] = []
+        self.statistics = NamespaceStatistics()
+        self.foreign = 0
+
+    def run(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        inspect: Callable[[Sequence[ChunkRow]], None] | None = None,
+    ) -> None:
+        """Pass over all rows once, and show each batch to `inspect`."""
+        total, done = self._store.count_chunks(), 0
+        for rows in self._store.scan_chunks(vectors=True):
+            self._count(rows)
+            if inspect is not None:
+                inspect(rows)
+            done += len(rows)
+            if progress is not None:
+                progress(done, max(total, done))
+
+    def superseded_pks(self) -> list[str]:
+        """Return the rows that have a newer one of the same chunk beside them; reads again only if there are any."""
+        chunks, rows = np.unique(np.concatenate([*self._chunks, _NO_CHUNKS]), return_counts=True)
+        suspects = set(chunks[rows > 1].tolist())
+        if not suspects:
+            return []
+        newest: dict[str, ChunkRow] = {}
+        superseded = []
+        for row in (row for rows in self._store.scan_chunks() for row in rows if _short(row) in suspects):
+            other = newest.setdefault(row.pk[:-1], row)
+            if other is not row:
+                older, newer = sorted((other, row), key=lambda row: row.batch)
+                newest[row.pk[:-1]] = newer
+                superseded.append(older.pk)
+        return superseded
+
+    def _count(self, rows: Sequence[ChunkRow]) -> None:
+        by_namespace: dict[str, list[ChunkRow]] = defaultdict(list)
+        for row in rows:
+            by_namespace[row.namespace].append(row)
+        for namespace, some in by_namespace.items():
+            vectors, lengths = (row.vector for row in some), (row.length for row in some)
+            self.statistics.add(namespace, Contribution.of(vectors, lengths))
+        ours = [row for row in rows if row.pk[:-1] == pk_digest(row.namespace, row.id)]
+        self.foreign += len(rows) - len(ours)
+        self._chunks.append(np.fromiter(map(_short, ours), np.uint64, len(ours)))
+
+
+_NO_CHUNKS = np.empty(0, np.uint64)
+
+
+def _short(row: ChunkRow) -> int:
+    """Return 64 bits of what identifies a chunk, 0 for a row of another tool."""
+    try:
+        return int(row.pk[:16], 16)
+    except ValueError:
+        return 0
+
+
+def _delete_superseded(store: Store) -> int:
+    found = _Recount(store)
+    found.run()
+    superseded = found.superseded_pks()
+    if superseded:
+        store.delete_chunks(superseded)
+    return len(superseded)
+
+
+def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, analyzer: TextAnalyzer) -> None:
+    """Find the terms that the vocabulary has lost in the texts of the chunks that have them."""
+    lacking = {
+        row.pk: {id_ for id_ in row.vector.ids.tolist() if id_ != NO_TERMS_ID and vocabulary.term(id_) is None}
+        for row in rows
+    }
+    pks = [pk for pk, ids in lacking.items() if ids]
+    for row in store.get_chunks(pks, contents=True) if pks else []:
+        terms = [term for term in dict.fromkeys(analyzer(row.text)) if term not in vocabulary]
+        vocabulary.add(assign_known_ids(terms, lacking[row.pk]))
+
+
+def _differences(
+    namespace: str, stored: Contribution, counted: Contribution, vocabulary: Vocabulary
+) -> list[Difference]:
+    """Name what differs within a namespace."""
+    totals = [
+        Difference(namespace, "chunks", stored.num_chunks, counted.num_chunks),
+        Difference(namespace, "length", stored.total_length, counted.total_length),
+    ]
+    wrong = (stored - counted).ids
+    dfs = zip(wrong.tolist(), _df_of(stored, wrong), _df_of(counted, wrong), strict=True)
+    terms = [Difference(namespace, f"df of {vocabulary.term(id_) or id_!r}", was, now) for id_, was, now in dfs]
+    return [difference for difference in totals if difference.stored != difference.counted] + terms
+
+
+def _df_of(contribution: Contribution, ids: NDArray[np.uint32]) -> list[int]:
+    """Return the df of some terms, 0 where there is none."""
+    at = np.searchsorted(contribution.ids, ids)
+    return [
+        int(contribution.df[place]) if place < len(contribution.ids) and contribution.ids[place] == id_ else 0
+        for place, id_ in zip(at.tolist(), ids.tolist(), strict=True)
+    ]
