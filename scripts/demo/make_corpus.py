@@ -1,0 +1,82 @@
+"""Cut ``documents/`` into chunks at blank lines and write ``corpus/`` in BEIR form.
+
+The chunks, and the questions of ``queries.tsv`` with their judgments, are the whole input. Run it after any edit::
+
+    python scripts/demo/make_corpus.py
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+HERE = Path(__file__).resolve().parent
+DOCUMENTS = HERE / "documents"
+CORPUS = HERE / "corpus"
+
+
+class Chunk(TypedDict):
+    """A row of ``corpus.jsonl``."""
+
+    _id: str
+    title: str
+    text: str
+    metadata: dict[str, str]
+
+
+class Query(TypedDict):
+    """A row of ``queries.jsonl``."""
+
+    _id: str
+    text: str
+
+
+def chunks_of(document: Path) -> Iterator[Chunk]:
+    """Yield the paragraphs of a document named ``<name>.<language>.<md or txt>``."""
+    heading, *paragraphs = document.read_text(encoding="utf-8").strip().split("\n\n")
+    metadata = {"source": document.name, "language": document.stem.rpartition(".")[2]}
+    for n, text in enumerate(paragraphs, start=1):
+        yield Chunk(_id=f"{document.stem}#{n}", title=heading.removeprefix("# "), text=text, metadata=metadata)
+
+
+def read_queries(path: Path) -> tuple[list[Query], list[tuple[str, str, int]]]:
+    """Read the queries and their (query id, chunk id, grade) judgments."""
+    queries: list[Query] = []
+    qrels: list[tuple[str, str, int]] = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            queries.append(Query(_id=row["id"], text=row["text"]))
+            for judgment in row["judgments"].split():
+                chunk_id, grade = judgment.split("=")
+                qrels.append((row["id"], chunk_id, int(grade)))
+    return queries, qrels
+
+
+def write_jsonl(path: Path, rows: Iterable[Chunk | Query]) -> None:
+    """Write one JSON object a line."""
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def main() -> None:
+    chunks = [chunk for document in sorted(DOCUMENTS.glob("*.*.*")) for chunk in chunks_of(document)]
+    queries, qrels = read_queries(HERE / "queries.tsv")
+    unknown = {chunk_id for _, chunk_id, _ in qrels} - {chunk["_id"] for chunk in chunks}
+    if unknown:
+        msg = f"judged chunks must exist, got {sorted(unknown)}"
+        raise ValueError(msg)
+    write_jsonl(CORPUS / "corpus.jsonl", chunks)
+    write_jsonl(CORPUS / "queries.jsonl", queries)
+    qrels_lines = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in qrels)]
+    (CORPUS / "qrels").mkdir(parents=True, exist_ok=True)
+    (CORPUS / "qrels" / "test.tsv").write_text("\n".join(qrels_lines) + "\n", encoding="utf-8", newline="\n")
+    print(f"{len(chunks)} chunks, {len(queries)} queries, {len(qrels)} judgments")
+
+
+if __name__ == "__main__":
+    main()
