@@ -1,0 +1,247 @@
+"""Which engine a URI means, and what all engines have in common: one guarded way to call them."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import re
+import threading
+from contextlib import contextmanager, suppress
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import grpc  # type: ignore[import-untyped, unused-ignore]
+import pymilvus
+
+from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
+from rag_bm25.milvus_store.address import database_path, is_address
+from rag_bm25.milvus_store.expressions import Dialect
+from rag_bm25.milvus_store.lock import DatabaseLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["EmbeddedEngine", "Engine", "ReplyTooLargeError", "open_engine", "release_engine"]
+
+# Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
+BAD_REQUEST = frozenset({1100, 2000, 6})
+TOO_LARGE = ("exceed the limit size", "message larger than max", "maxOutputSize", "RESOURCE_EXHAUSTED")
+UNREACHABLE = ("Fail connecting to server", "StatusCode.UNAVAILABLE", "server unavailable")
+
+
+class ReplyTooLargeError(StoreError):
+    """A message was larger than the engine takes; asking for less helps."""
+
+
+class Engine:
+    """A connection to Milvus, shared by all threads.
+
+    What differs between engines is a method or an attribute here, with the common case as its default.
+    """
+
+    exclusive = False
+    partition_key = True
+    dialect: Dialect = Dialect()
+    options: dict[str, Any]
+    client: Any
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._pid = os.getpid()
+
+    @property
+    def name(self) -> str:
+        """Engine and place, for messages."""
+        return f"{self.dialect.engine} at {self.place}"
+
+    def check_collection(self, collection: str) -> None:
+        """Refuse a new collection whose name this engine would mix up with another."""
+
+    def prepare(self, collection: str) -> None:
+        """Make a collection ready for reading, once after opening it."""
+
+    def written(self, collection: str, rows: int) -> None:
+        """Return once a write is visible."""
+
+    def before_search(self, collection: str) -> None:
+        """Do what is still to do between a write and a search."""
+
+    def close(self) -> None:
+        """Release everything; closing twice is allowed."""
+
+    def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the client that changes nothing."""
+        return self._call(method, *args, **kwargs)
+
+    def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the client that changes something."""
+        return self._call(method, *args, **kwargs)
+
+    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the client, with errors as ours."""
+        self._check_process()
+        try:
+            with _quiet():
+                return getattr(self.client, method)(*args, **self.options, **kwargs)
+        except (pymilvus.MilvusException, grpc.RpcError) as error:
+            raise self._translated(method, error, filtered=bool(kwargs.get("filter"))) from error
+
+    def _check_process(self) -> None:
+        """Refuse a connection inherited by fork: gRPC does not survive it."""
+        if self._pid != os.getpid():
+            msg = f"{self.name} was opened before a fork; open it again in this process"
+            raise StoreError(msg)
+
+    def _translated(self, method: str, error: Exception, *, filtered: bool) -> StoreError | FilterError:
+        """Turn a failure of the client into one of ours."""
+        reason = self.reason(error)
+        if any(sign in reason for sign in TOO_LARGE):
+            return ReplyTooLargeError(f"{method} at {self.place} failed: {reason}")
+        if filtered and getattr(error, "code", None) in BAD_REQUEST:
+            return FilterError(f"{self.dialect.engine} refused the filter: {reason}")
+        return StoreError(f"{method} failed at {self.name}: {reason}")
+
+    def reason(self, error: Exception) -> str:
+        """Return what the engine says, on one line."""
+        text = str(getattr(error, "message", "")) or str(error)
+        return re.sub(r"\s+", " ", re.sub(r"^\[\w+\] Retry run out of 0 retry times, (message=)?", "", text)).strip()
+
+
+class EmbeddedEngine(Engine):
+    """A database file, opened by this process alone."""
+
+    exclusive = True
+    options = {"retry_times": 0}  # noqa: RUF012 - read only; the client repeats failed calls for a minute by default
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.path = path
+        self.users = 0
+        self._lock = DatabaseLock(path)
+        self._lock.acquire()
+        try:
+            self.client = self._start()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _start(self) -> Any:
+        """Start the engine and connect to it."""
+        raise NotImplementedError
+
+    def _stop(self) -> None:
+        """Stop the engine."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop the engine, then let other processes open the file."""
+        if self._pid == os.getpid():
+            with suppress(Exception):  # a client of a dead engine; it is thrown away either way
+                self.client.close()
+            self._stop()
+        self._lock.release()
+
+
+_open: dict[tuple[int, Path], EmbeddedEngine] = {}
+_opening = threading.Lock()
+
+
+def open_engine(uri: str | Path, *, token: str | None, timeout: float | None, read_only: bool) -> Engine:
+    """Connect to the engine that a URI means.
+
+    Parameters
+    ----------
+    uri : str or Path
+        A path ending in ``.db``, or the address of a server.
+    token : str or None
+        ``user:password`` or an API key, for servers.
+    timeout : float or None
+        Seconds that a call of a server may take, connecting included.
+    read_only : bool
+        Whether a missing file is an error, instead of being made.
+
+    Returns
+    -------
+    Engine
+        To be given back to :func:`release_engine`.
+    """
+    if is_address(uri):
+        from rag_bm25.milvus_store.server import connect
+
+        return connect(str(uri), token=token, timeout=timeout)
+    path = database_path(uri)
+    if read_only and not path.exists():
+        msg = f"there is no database at {path}"
+        raise IndexNotFoundError(msg)
+    with _opening:
+        key = (os.getpid(), path)
+        engine = _open[key] if key in _open else _open.setdefault(key, _embedded_class()(path))
+        engine.users += 1
+    return engine
+
+
+def release_engine(engine: Engine) -> None:
+    """Give an engine back; the last user of a database file closes it."""
+    if not isinstance(engine, EmbeddedEngine):
+        engine.close()
+        return
+    with _opening:
+        engine.users -= 1
+        if engine.users == 0:
+            _open.pop((os.getpid(), engine.path), None)
+            engine.close()
+
+
+def _embedded_class() -> Callable[[Path], EmbeddedEngine]:
+    """Choose by the milvus-lite that is installed."""
+    try:
+        version = metadata.version("milvus-lite")
+    except metadata.PackageNotFoundError:
+        msg = 'a database file needs milvus-lite, which is not installed: pip install "rag-bm25[lite]"'
+        raise MissingExtraError(msg) from None
+    module = "lite2" if version.startswith("2.") else "lite3"
+    engine: Callable[[Path], EmbeddedEngine] = importlib.import_module(f"rag_bm25.milvus_store.{module}").Engine
+    return engine
+
+
+class _OwnThread(logging.Filter):
+    """Drops what this thread logs: a call's failure is raised, so its traceback is noise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the records of other threads."""
+        return record.thread != self._thread
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the client from logging tracebacks of errors that we raise, for one call in this thread."""
+    handlers = list(logging.getLogger("pymilvus").handlers)
+    own_thread = _OwnThread()
+    for handler in handlers:
+        handler.addFilter(own_thread)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(own_thread)
+
+
+def connect_client(uri: str, what: str, **kwargs: Any) -> Any:
+    """Connect a client that shares its channel with nobody.
+
+    Raises
+    ------
+    StoreError
+        If nobody answers; the message begins with `what`.
+    """
+    try:
+        with _quiet():
+            return pymilvus.MilvusClient(uri, dedicated=True, alias=os.urandom(8).hex(), **kwargs)
+    except (pymilvus.MilvusException, grpc.RpcError, OSError) as error:
+        raise StoreError(what) from error

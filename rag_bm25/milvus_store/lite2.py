@@ -1,0 +1,241 @@
+"""milvus-lite 2.5: Milvus's C++ core in a child process, exact and fast, and unsafe without the care taken here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import warnings
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import MissingExtraError, ParameterError, StoreError
+from rag_bm25.milvus_store.engines import UNREACHABLE, EmbeddedEngine, connect_client
+from rag_bm25.milvus_store.expressions import Lite2Dialect
+from rag_bm25.milvus_store.schema import CHUNK_FIELDS, LOG_FIELDS, vector_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Engine"]
+
+FILE_NAME = re.compile(r"[A-Za-z0-9.\-_]+", re.ASCII)
+MAX_FILE_NAME = 36
+MAX_SOCKET_PATH = 107
+ROWS_PER_MS = 262_144
+SETTLE_MS = 2.0
+STATS_TIMEOUT = 10.0
+# What the engine prints would end up in the program's own output.
+AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" >"$0/output" 2>&1'
+VECTORS = frozenset(vector_fields({**CHUNK_FIELDS, **LOG_FIELDS}))
+
+
+class Engine(EmbeddedEngine):
+    """One engine process for one database file."""
+
+    partition_key = False  # accepted without effect
+    dialect = Lite2Dialect()
+
+    def __init__(self, path: Path) -> None:
+        check_file_name(path)
+        self._restarting = threading.Lock()
+        self._starts = 0
+        self._rows = 0
+        self._filled: set[str] = set()
+        super().__init__(path)
+
+    def check_collection(self, collection: str) -> None:
+        """Refuse a name that differs from another by case alone: both would be the same table."""
+        for other in self.read("list_collections"):
+            if other != collection and other.lower() == collection.lower():
+                msg = (
+                    f"collection must differ by more than upper and lower case from {other!r}, which is in "
+                    f"{self.place} already, got {collection!r}"
+                )
+                raise ParameterError(msg)
+
+    def prepare(self, collection: str) -> None:
+        """Refuse to work on a collection some of whose rows cannot be seen."""
+        seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
+        stored = self.client.get_collection_stats(collection, timeout=STATS_TIMEOUT)["row_count"]
+        if seen < stored:
+            msg = (
+                f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}: either the clock of this "
+                "computer was set back after they were written, then set it right and open again, or the file is "
+                "damaged"
+            )
+            raise StoreError(msg)
+
+    def written(self, _collection: str, rows: int) -> None:
+        """Wait until the rows can be seen.
+
+        The engine stamps a row with the time plus the number of rows inserted since it was started, a millisecond for
+        every 262,144, and neither reads nor deletes rows stamped later than now.
+        """
+        self._rows += rows
+        time.sleep((self._rows / ROWS_PER_MS + SETTLE_MS) / 1000)
+
+    def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine; where it has died, start it again and call it once more."""
+        if method == "query" and self._is_unfilled(args[0], kwargs["output_fields"]):
+            return []
+        try:
+            return self._watched(method, *args, **kwargs)
+        except EngineDiedError:
+            return self._watched(method, *args, **kwargs)
+
+    def _is_unfilled(self, collection: str, output: Sequence[str]) -> bool:
+        """Tell whether vectors are asked of a collection that never had a row: the engine fails on that."""
+        if collection in self._filled or VECTORS.isdisjoint(output):
+            return False
+        counted = self._watched("query", collection, filter="", output_fields=["count(*)"])
+        if counted[0]["count(*)"]:
+            self._filled.add(collection)
+        return collection not in self._filled
+
+    def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine; where it has died, start it again, but never repeat a write."""
+        return self._watched(method, *args, **kwargs)
+
+    def _watched(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine, and start it again where it has died."""
+        starts = self._starts
+        try:
+            return self._call(method, *args, **kwargs)
+        except StoreError as error:
+            if not any(sign in str(error) for sign in UNREACHABLE):
+                raise
+            self._restart(starts)
+            msg = (
+                f"the engine of {self.place} died during {method} and was started again; whether a write took place "
+                "is unknown"
+            )
+            raise EngineDiedError(msg) from error
+
+    def _restart(self, starts: int) -> None:
+        """Start the engine again, unless another thread has done so since `starts` was read."""
+        with self._restarting:
+            if starts == self._starts:
+                with contextlib.suppress(Exception):  # the client of a dead engine
+                    self.client.close()
+                self._stop()
+                self.client = self._start()
+
+    def _start(self) -> Any:
+        """Start the engine process and connect to it."""
+        server = _server_class()(str(self.path))
+        _check_environment(server)
+        with _interrupts_blocked():
+            started = server.init() and server.start()
+        self._stop_server = weakref.finalize(self, server.stop)
+        if not started:
+            failure = self._start_failure(server.last_words())
+            self._stop_server()
+            raise StoreError(failure)
+        self._starts += 1
+        self._rows = 0
+        self._filled.clear()
+        return connect_client(server.uds_path, f"the engine of {self.place} was started but does not answer")
+
+    def _stop(self) -> None:
+        """Stop the engine process."""
+        self._stop_server()
+
+    def _start_failure(self, reason: str) -> str:
+        """Say why the engine stopped at once."""
+        return (
+            f"milvus-lite 2.5 cannot open {self.place} ({reason}); check that it is a file made by this version and not damaged, "
+            "that it can be written, that the disk has room, and that no other program has it open"
+        )
+
+
+class EngineDiedError(StoreError):
+    """The engine process died during a call; it has been started again."""
+
+
+def check_file_name(path: Path) -> None:
+    """Refuse paths that the engine cannot open, with the rule."""
+    if not FILE_NAME.fullmatch(path.name) or len(path.name) > MAX_FILE_NAME:
+        msg = (
+            f"the file name must have at most {MAX_FILE_NAME} of the characters A-Z a-z 0-9 . - _ "
+            f"(a rule of milvus-lite 2.5), got {path.name!r}"
+        )
+        raise ParameterError(msg)
+    if path.is_dir():
+        msg = f"{path} is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed and cannot open it"
+        raise StoreError(msg)
+
+
+def _server_class() -> Any:
+    """Return milvus-lite's server, with its clean-up left to the process that started it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pkg_resources announces its end on import
+            from milvus_lite.server import Server
+    except ImportError as error:
+        msg = f'milvus-lite 2.5 cannot be imported ({error}): pip install "rag-bm25[lite]" brings what it needs'
+        raise MissingExtraError(msg) from error
+
+    class OwnedServer(Server):  # type: ignore[misc, unused-ignore]
+        """An engine with a home of its own, that a forked child cannot stop.
+
+        Engines make and remove ``~/.cache/milvus`` when they start and stop: of two that start together, one may find
+        it gone and then fails at every call; one without a home dies. Its log files go there too, and with it.
+        """
+
+        def __init__(self, path: str) -> None:
+            self._owner = os.getpid()
+            self._home = tempfile.mkdtemp(prefix="milvus-lite-home-")
+            super().__init__(path)
+
+        @property
+        def args(self) -> list[str]:
+            """The command line; macOS takes DYLD_ variables from shells, so theirs is given anew."""
+            return ["/bin/sh", "-c", AT_HOME, self._home, str(Path(self.milvus_bin).parent), *super().args]
+
+        def last_words(self) -> str:
+            """Return the last line that the engine has printed."""
+            with contextlib.suppress(OSError, IndexError):
+                return (Path(self._home) / "output").read_text(errors="replace").strip().splitlines()[-1]
+            return "it printed nothing"
+
+        def stop(self) -> None:
+            """Stop the engine, in the process that started it."""
+            if self._owner == os.getpid():
+                super().stop()
+                shutil.rmtree(self._home, ignore_errors=True)
+
+    return OwnedServer
+
+
+def _check_environment(server: Any) -> None:
+    """Name what keeps the engine from starting, where it can be told beforehand."""
+    if not Path(server.milvus_bin).is_file():
+        msg = f"milvus-lite has no engine at {server.milvus_bin}; unset BIN_PATH, or reinstall milvus-lite"
+        raise StoreError(msg)
+    socket_path = server.uds_path.removeprefix("unix:")
+    if len(os.fsencode(socket_path)) > MAX_SOCKET_PATH:
+        msg = (
+            f"the engine's socket {socket_path} would have a path of more than {MAX_SOCKET_PATH} bytes; set TMPDIR to "
+            "a shorter folder"
+        )
+        raise StoreError(msg)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start the engine with SIGINT blocked, which it inherits: Ctrl-C is for the program, and would end the engine.
+
+    A mask is per thread, so unlike a handler it can be set in any thread; the program's own Ctrl-C comes right after.
+    """
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

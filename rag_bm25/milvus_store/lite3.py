@@ -1,0 +1,73 @@
+"""milvus-lite 3: a rewrite in pure Python, correct, but slow on rows that are not flushed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import MissingExtraError, StoreError
+from rag_bm25.milvus_store import engines
+from rag_bm25.milvus_store.expressions import Lite3Dialect
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Engine", "FlushingEngine"]
+
+
+class FlushingEngine(engines.Engine):
+    """What milvus-lite 3 needs, in this process or behind an address."""
+
+    dialect = Lite3Dialect()
+
+    def prepare(self, collection: str) -> None:
+        """Load the collection, and flush what an earlier process left."""
+        self._unflushed().add(collection)
+        self.write("load_collection", collection)
+
+    def written(self, collection: str, _rows: int) -> None:
+        """Note that a flush is due; the rows can be seen at once."""
+        self._unflushed().add(collection)
+
+    def before_search(self, collection: str) -> None:
+        """Flush what was written since the last search: rows in memory are indexed anew by every search."""
+        if collection in self._unflushed():
+            self._unflushed().discard(collection)
+            self.write("flush", collection)
+
+    def _unflushed(self) -> set[str]:
+        """Return the collections with rows in memory."""
+        names: set[str] = self.__dict__.setdefault("unflushed", set())
+        return names
+
+
+class Engine(FlushingEngine, engines.EmbeddedEngine):
+    """One database folder, served by threads of this process."""
+
+    def __init__(self, path: Path) -> None:
+        if path.is_file():
+            msg = f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it"
+            raise StoreError(msg)
+        super().__init__(path)
+
+    def _start(self) -> Any:
+        """Start the server threads and connect to them, past any proxy."""
+        uri = _manager().start_and_get_uri(str(self.path))
+        if uri is None:
+            msg = f"milvus-lite 3 cannot open {self.place}; check that it is a database of this version, not damaged"
+            raise StoreError(msg)
+        failure = f"milvus-lite 3 at {self.place} does not answer; where a proxy is set, add 127.0.0.1 to no_proxy"
+        return engines.connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0})
+
+    def _stop(self) -> None:
+        """Stop the server threads."""
+        _manager().release_server(str(self.path))
+
+
+def _manager() -> Any:
+    """Return milvus-lite's registry of open databases."""
+    try:
+        from milvus_lite.server_manager import server_manager_instance
+    except ImportError as error:
+        msg = f'milvus-lite cannot be imported ({error}): pip install "rag-bm25[lite]"'
+        raise MissingExtraError(msg) from error
+    return server_manager_instance

@@ -1,0 +1,183 @@
+"""The two collections: their fields, and rows as entities."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.store import ChunkRow, LogRow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "CHUNK_CONTENTS",
+    "CHUNK_FACTS",
+    "CHUNK_FIELDS",
+    "CHUNK_VECTOR",
+    "LOG_COUNTS",
+    "LOG_FIELDS",
+    "check_fields",
+    "check_name",
+    "chunk_entity",
+    "chunk_row",
+    "entity_bytes",
+    "log_entity",
+    "log_row",
+    "vector_fields",
+]
+
+CHUNK_FIELDS: dict[str, dict[str, Any]] = {
+    "pk": {"datatype": "VARCHAR", "max_length": 64, "is_primary": True},
+    "id": {"datatype": "VARCHAR", "max_length": 512},
+    "namespace": {"datatype": "VARCHAR", "max_length": 256},
+    "text": {"datatype": "VARCHAR", "max_length": 65535},
+    "metadata": {"datatype": "JSON"},
+    "length": {"datatype": "INT64"},
+    "batch": {"datatype": "VARCHAR", "max_length": 64},
+    "sparse": {"datatype": "SPARSE_FLOAT_VECTOR"},
+}
+LOG_FIELDS: dict[str, dict[str, Any]] = {
+    "key": {"datatype": "VARCHAR", "max_length": 128, "is_primary": True},
+    "kind": {"datatype": "VARCHAR", "max_length": 16},
+    "meta": {"datatype": "JSON"},
+    "packed": {"datatype": "VARCHAR", "max_length": 65535},
+    "added": {"datatype": "SPARSE_FLOAT_VECTOR"},
+    "removed": {"datatype": "SPARSE_FLOAT_VECTOR"},
+}
+CHUNK_FACTS = ("pk", "id", "namespace", "length", "batch")
+CHUNK_CONTENTS = ("text", "metadata")
+CHUNK_VECTOR = ("sparse",)
+LOG_COUNTS = ("key", "kind", "meta", "added", "removed")
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+MAX_NAME = 240
+# Tables of milvus-lite 2.5 itself: dropping a collection of such a name destroys others.
+RESERVED = frozenset({"collection_meta", "bm25_stats", "token_doc_count"})
+STAND_IN: dict[int, float] = {0: 1.0}  # engines refuse empty vectors; no term has id 0
+
+
+def check_name(name: str) -> None:
+    """Refuse collection names that some engine cannot hold.
+
+    Raises
+    ------
+    ParameterError
+        If the name breaks a rule; the message has the rule.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > MAX_NAME:
+        msg = (
+            "collection must be letters, digits and underscores, not start with a digit and have at most "
+            f"{MAX_NAME} characters, got {name!r}"
+        )
+        raise ParameterError(msg)
+    if name.lower() in RESERVED or name.lower().startswith("sqlite_"):
+        msg = f"collection must not be one of {', '.join(sorted(RESERVED))} or start with sqlite_, got {name!r}"
+        raise ParameterError(msg)
+
+
+def vector_fields(fields: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the names of the sparse fields."""
+    return [name for name, field in fields.items() if field["datatype"] == "SPARSE_FLOAT_VECTOR"]
+
+
+def check_fields(collection: str, fields: Mapping[str, Mapping[str, Any]], found: Mapping[str, str]) -> None:
+    """Compare a collection that is there with what belongs there.
+
+    Parameters
+    ----------
+    collection : str
+        Its name.
+    fields : mapping
+        What belongs there.
+    found : mapping of str to str
+        Type of each field that is there.
+
+    Raises
+    ------
+    FormatError
+        If they differ.
+    """
+    wanted = {name: field["datatype"] for name, field in fields.items()}
+    if wanted != found:
+        differing = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+        shown = ", ".join(
+            f"{name} (is {found.get(name, 'missing')}, must be {wanted.get(name, 'absent')})" for name in differing
+        )
+        msg = f"collection {collection!r} is not one of an index of this version; its fields differ: {shown}"
+        raise FormatError(msg)
+
+
+def chunk_entity(row: ChunkRow) -> dict[str, Any]:
+    """Turn a row into what the client takes."""
+    return {
+        "pk": row.pk,
+        "id": row.id,
+        "namespace": row.namespace,
+        "text": row.text,
+        "metadata": row.metadata,
+        "length": row.length,
+        "batch": row.batch,
+        "sparse": row.vector.to_dict(),
+    }
+
+
+def chunk_row(entity: Mapping[str, Any]) -> ChunkRow:
+    """Turn what the client gives into a row; what was not asked for is empty."""
+    vector = entity.get("sparse")
+    return ChunkRow(
+        pk=entity["pk"],
+        id=entity["id"],
+        namespace=entity["namespace"],
+        length=entity["length"],
+        batch=entity["batch"],
+        text=entity.get("text", ""),
+        metadata=entity.get("metadata", {}),
+        vector=SparseVector.from_dict(vector) if vector else EMPTY,
+    )
+
+
+def log_entity(row: LogRow) -> dict[str, Any]:
+    """Turn a log row into what the client takes."""
+    return {
+        "key": row.key,
+        "kind": row.kind,
+        "meta": row.meta,
+        "packed": row.packed,
+        "added": row.added.to_dict() or STAND_IN,
+        "removed": row.removed.to_dict() or STAND_IN,
+    }
+
+
+def log_row(entity: Mapping[str, Any]) -> LogRow:
+    """Turn what the client gives into a log row."""
+    return LogRow(
+        key=entity["key"],
+        kind=entity["kind"],
+        meta=entity["meta"],
+        packed=entity.get("packed", ""),
+        added=_counts(entity["added"]),
+        removed=_counts(entity["removed"]),
+    )
+
+
+def _counts(stored: Mapping[int, float]) -> SparseVector:
+    """Read counts; the stand-in of an empty vector is empty again."""
+    return SparseVector.from_dict({id_: value for id_, value in stored.items() if id_ != 0})
+
+
+def entity_bytes(entity: Mapping[str, Any]) -> int:
+    """Estimate the size of an entity in a message, from above."""
+    return sum(_value_bytes(value) for value in entity.values())
+
+
+def _value_bytes(value: Sequence[Any] | Mapping[Any, Any] | float) -> int:
+    """Estimate the size of one value, from above."""
+    if isinstance(value, str):
+        return 4 * len(value) + 16
+    if isinstance(value, dict) and value and isinstance(next(iter(value)), int):
+        return 8 * len(value) + 16
+    return len(json.dumps(value)) + 16

@@ -1,0 +1,527 @@
+"""The store of an index: two Milvus collections, on any engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rag_bm25.errors import ReadOnlyError, StoreError
+from rag_bm25.milvus_store.expressions import where_clause
+from rag_bm25.milvus_store.schema import (
+    CHUNK_CONTENTS,
+    CHUNK_FACTS,
+    CHUNK_FIELDS,
+    CHUNK_VECTOR,
+    LOG_COUNTS,
+    LOG_FIELDS,
+    check_fields,
+    check_name,
+    chunk_entity,
+    chunk_row,
+    entity_bytes,
+    log_entity,
+    log_row,
+    vector_fields,
+)
+from rag_bm25.store import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rag_bm25.filters import Filter
+    from rag_bm25.milvus_store.engines import Engine
+    from rag_bm25.sparse import SparseVector
+    from rag_bm25.store import ChunkRow, LogRow
+
+__all__ = ["MilvusStore"]
+
+T = TypeVar("T")
+
+PAGE = 1000
+KEYS_PAGE = 10_000
+MAX_LIMIT = 16_384
+QUERIES_PER_CALL = 100
+MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
+INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "IP"}
+
+
+class MilvusStore:
+    """Rows of an index in Milvus; satisfies :class:`rag_bm25.store.Store`.
+
+    Parameters
+    ----------
+    uri : str or Path
+        A path ending in ``.db`` for the embedded engine, or the address of a server:
+        ``http://``, ``https://``, ``tcp://`` or ``unix:``; a database name may follow as the path.
+    collection : str
+        Name of the index: its chunks are in ``<collection>``, its statistics in ``<collection>_bm25``.
+    token : str, optional
+        ``user:password`` or an API key, for servers.
+    timeout : float, optional
+        Seconds that a call of a server may take; by default 10 for connecting and 60 for other calls.
+    read_only : bool, default False
+        Refuse every write.
+
+    Raises
+    ------
+    ParameterError
+        If the path or the name breaks a rule.
+    IndexNotFoundError
+        If the file is missing and `read_only` is set.
+    MissingExtraError
+        If a path is given and milvus-lite is not installed.
+    StoreLockedError
+        If another process has the file open.
+    StoreError
+        If Milvus cannot be reached or started.
+    """
+
+    def __init__(
+        self,
+        uri: str | Path,
+        collection: str,
+        *,
+        token: str | None = None,
+        timeout: float | None = None,
+        read_only: bool = False,
+    ) -> None:
+        # pymilvus takes a third of a second to import: only those who open a store wait for it.
+        from rag_bm25.milvus_store.engines import open_engine
+
+        check_name(collection)
+        self._chunks = collection
+        self._log = f"{collection}_bm25"
+        self._read_only = read_only
+        self._prepared: set[str] = set()
+        self._engine: Engine | None = open_engine(uri, token=token, timeout=timeout, read_only=read_only)
+        self._name = f"{self._engine.name}, collection {collection!r}"
+
+    @property
+    def name(self) -> str:
+        """Engine, URI without secrets, and collection."""
+        return self._name
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether this process alone has the database open."""
+        return self._open.exclusive
+
+    def exists(self) -> bool:
+        """Return whether both collections are there and complete.
+
+        Returns
+        -------
+        bool
+            False also where creating them was interrupted; :meth:`create` completes them.
+
+        Raises
+        ------
+        FormatError
+            If a collection of the name has other fields.
+        """
+        return all(self._is_complete(name, fields) for name, fields in self._collections.items())
+
+    def create(self) -> None:
+        """Create what is missing of the two collections.
+
+        Raises
+        ------
+        FormatError
+            If a collection of the name has other fields.
+        ParameterError
+            If the engine would mix the name up with another collection's.
+        """
+        self._check_writable()
+        engine = self._open
+        for name, fields in self._collections.items():
+            if not self._is_complete(name, fields):
+                engine.check_collection(name)
+                self._create(name, fields)
+
+    def drop(self) -> None:
+        """Drop both collections with everything in them; missing ones are ignored."""
+        self._check_writable()
+        for name in self._collections:
+            self._open.write("drop_collection", name)
+            self._prepared.discard(name)
+
+    def close(self) -> None:
+        """Release the connection; the last store of a database file stops its engine."""
+        if self._engine is not None:
+            from rag_bm25.milvus_store.engines import release_engine
+
+            engine, self._engine = self._engine, None
+            release_engine(engine)
+
+    def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        """Insert rows whose pks are not stored yet.
+
+        Parameters
+        ----------
+        rows : sequence of ChunkRow
+            Their vectors are not empty.
+        """
+        self._insert(self._chunks, [chunk_entity(row) for row in rows])
+
+    def delete_chunks(self, pks: Sequence[str]) -> None:
+        """Delete rows; pks that are not stored are ignored.
+
+        Parameters
+        ----------
+        pks : sequence of str
+            Primary keys.
+        """
+        self._delete(self._chunks, pks)
+
+    def get_chunks(self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False) -> list[ChunkRow]:
+        """Return the stored ones of `pks`, in any order.
+
+        Parameters
+        ----------
+        pks : sequence of str
+            Primary keys, any number.
+        contents : bool, default True
+            Whether to read text and metadata.
+        vectors : bool, default False
+            Whether to read the vectors.
+
+        Returns
+        -------
+        list of ChunkRow
+            One row a pk.
+        """
+        found = self._get(self._chunks, pks, _chunk_output(contents=contents, vectors=vectors))
+        return [chunk_row(entity) for entity in found]
+
+    def scan_chunks(
+        self,
+        *,
+        where: Filter | None = None,
+        namespaces: Sequence[str] | None = None,
+        contents: bool = False,
+        vectors: bool = False,
+    ) -> Iterator[list[ChunkRow]]:
+        """Stream every row that fits, each once.
+
+        Parameters
+        ----------
+        where : Filter, optional
+            Condition on the metadata.
+        namespaces : sequence of str, optional
+            Only these namespaces.
+        contents : bool, default False
+            Whether to read text and metadata.
+        vectors : bool, default False
+            Whether to read the vectors.
+
+        Yields
+        ------
+        list of ChunkRow
+            At most 1,000 rows.
+        """
+        clause = where_clause(self._open.dialect, where, namespaces)
+        output = _chunk_output(contents=contents, vectors=vectors)
+        for page in self._scan(self._chunks, clause, output, PAGE):
+            yield [chunk_row(entity) for entity in page]
+
+    def search(
+        self,
+        queries: Sequence[SparseVector],
+        *,
+        limit: int,
+        where: Filter | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> list[list[Match]]:
+        """Return for each query the rows of greatest inner product, by (-score, id, pk).
+
+        Parameters
+        ----------
+        queries : sequence of SparseVector
+            None of them empty.
+        limit : int
+            How many rows for each query, in 1..16384.
+        where : Filter, optional
+            Condition on the metadata.
+        namespaces : sequence of str, optional
+            Only these namespaces.
+
+        Returns
+        -------
+        list of list of Match
+            Rows without a shared dimension are never among them. Which of several rows with the same score come
+            first does not depend on the limit, as long as fewer than 16,384 rows have that score or a higher one.
+
+        Raises
+        ------
+        FilterError
+            If the engine cannot evaluate the filter.
+        """
+        engine = self._prepare(self._chunks)
+        clause = where_clause(engine.dialect, where, namespaces)
+        engine.before_search(self._chunks)
+        found: list[list[Match]] = []
+        for start in range(0, len(queries), QUERIES_PER_CALL):
+            found += self._search(queries[start : start + QUERIES_PER_CALL], limit, clause)
+        return found
+
+    def count_chunks(self) -> int:
+        """Return the number of stored rows.
+
+        Returns
+        -------
+        int
+            Rows of all namespaces.
+        """
+        counted = self._query(self._chunks, "", ["count(*)"])
+        return int(counted[0]["count(*)"])
+
+    def insert_log(self, rows: Sequence[LogRow]) -> None:
+        """Insert log rows.
+
+        Parameters
+        ----------
+        rows : sequence of LogRow
+            Under keys that are not stored yet.
+        """
+        self._insert(self._log, [log_entity(row) for row in rows])
+
+    def delete_log(self, keys: Sequence[str]) -> None:
+        """Delete log rows; keys that are not stored are ignored.
+
+        Parameters
+        ----------
+        keys : sequence of str
+            Primary keys.
+        """
+        self._delete(self._log, keys)
+
+    def log_keys(self) -> list[str]:
+        """Return the key of every log row.
+
+        Returns
+        -------
+        list of str
+            Each once.
+        """
+        return [entity["key"] for page in self._scan(self._log, "", ["key"], KEYS_PAGE) for entity in page]
+
+    def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
+        """Return the stored ones of `keys`, in any order.
+
+        Parameters
+        ----------
+        keys : sequence of str
+            Primary keys, any number.
+        packed : bool, default True
+            Whether to read the packed data.
+
+        Returns
+        -------
+        list of LogRow
+            One row a key.
+        """
+        output = [*LOG_COUNTS, "packed"] if packed else list(LOG_COUNTS)
+        return [log_row(entity) for entity in self._get(self._log, keys, output)]
+
+    @property
+    def _collections(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+        return {self._chunks: CHUNK_FIELDS, self._log: LOG_FIELDS}
+
+    @property
+    def _open(self) -> Engine:
+        """The engine, while the store is open."""
+        if self._engine is None:
+            msg = f"{self._name} is closed"
+            raise StoreError(msg)
+        return self._engine
+
+    def _check_writable(self) -> None:
+        """Refuse to write to what was opened for reading."""
+        if self._read_only:
+            msg = f"{self._name} was opened read-only"
+            raise ReadOnlyError(msg)
+
+    def _prepare(self, collection: str) -> Engine:
+        """Make a collection ready, once."""
+        engine = self._open
+        if collection not in self._prepared:
+            engine.prepare(collection)
+            self._prepared.add(collection)
+        return engine
+
+    def _is_complete(self, collection: str, fields: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Tell whether a collection is there with its indexes; check its fields."""
+        engine = self._open
+        if not engine.read("has_collection", collection):
+            return False
+        described = engine.read("describe_collection", collection)["fields"]
+        check_fields(collection, fields, {field["name"]: field["type"].name for field in described})
+        return set(vector_fields(fields)) <= set(engine.read("list_indexes", collection))
+
+    def _create(self, collection: str, fields: Mapping[str, Mapping[str, Any]]) -> None:
+        """Create a collection and its indexes, where they are missing."""
+        engine, client = self._open, self._open.client
+        schema = client.create_schema(auto_id=False)
+        for name, field in fields.items():
+            partition_key = name == "namespace" and engine.partition_key
+            schema.add_field(
+                name, **{**field, "datatype": _data_type(field["datatype"])}, is_partition_key=partition_key
+            )
+        if not engine.read("has_collection", collection):
+            engine.write("create_collection", collection, schema=schema, num_shards=1)
+        for name in vector_fields(fields):
+            index = client.prepare_index_params()
+            index.add_index(name, index_name=name, **INDEX)
+            engine.write("create_index", collection, index, sync=False)
+
+    def _insert(self, collection: str, entities: list[dict[str, Any]]) -> None:
+        """Insert entities, in as few messages as the engine takes."""
+        self._check_writable()
+        engine = self._prepare(collection)
+        for message in _messages(entities):
+            engine.write("insert", collection, message)
+            engine.written(collection, len(message))
+
+    def _delete(self, collection: str, keys: Sequence[str]) -> None:
+        """Delete by primary key, page by page."""
+        self._check_writable()
+        engine = self._prepare(collection)
+        for page in _pages(keys, PAGE):
+            engine.write("delete", collection, ids=list(page))
+            engine.written(collection, 0)
+
+    def _query(self, collection: str, clause: str, output: Sequence[str], **kwargs: Any) -> list[dict[str, Any]]:
+        """Read what is stored now, whoever wrote it."""
+        engine = self._prepare(collection)
+        found: list[dict[str, Any]] = engine.read(
+            "query", collection, filter=clause, output_fields=list(output), consistency_level="Strong", **kwargs
+        )
+        return found
+
+    def _get(self, collection: str, keys: Sequence[str], output: Sequence[str]) -> list[dict[str, Any]]:
+        """Read rows by key, each key once, page by page."""
+        found: dict[str, dict[str, Any]] = {}
+        for page in _pages(list(dict.fromkeys(keys)), PAGE):
+            found.update((entity[output[0]], entity) for entity in self._get_page(collection, page, output))
+        return list(found.values())
+
+    def _get_page(self, collection: str, keys: Sequence[str], output: Sequence[str]) -> list[dict[str, Any]]:
+        """Read a page of rows by key, in two halves where the reply would be too large."""
+        from rag_bm25.milvus_store.engines import ReplyTooLargeError
+
+        try:
+            return self._query(collection, self._open.dialect.any_of(output[0], keys), output)
+        except ReplyTooLargeError:
+            if len(keys) == 1:
+                raise
+        middle = len(keys) // 2
+        halves = keys[:middle], keys[middle:]
+        return [entity for half in halves for entity in self._get_page(collection, half, output)]
+
+    def _scan(self, collection: str, clause: str, output: Sequence[str], page: int) -> Iterator[list[dict[str, Any]]]:
+        """Read every row that fits, in the order of the keys."""
+        from rag_bm25.milvus_store.engines import ReplyTooLargeError
+
+        key, last = output[0], ""
+        while True:
+            rest = f'{key} > "{last}"'
+            try:
+                found = self._query(
+                    collection, f"({clause}) and {rest}" if clause else rest, output, limit=page, **IN_KEY_ORDER
+                )
+            except ReplyTooLargeError:
+                if page == 1:
+                    raise
+                page //= 2
+                continue
+            if not found:
+                return
+            yield found
+            last = found[-1][key]
+
+    def _search(self, queries: Sequence[SparseVector], limit: int, clause: str) -> list[list[Match]]:
+        """Search one call's worth of queries."""
+        wanted = limit + 1  # one more shows whether the last score is shared
+        found = self._nearest(queries, min(wanted, MAX_LIMIT), clause)
+        while wanted < MAX_LIMIT:
+            cut = [at for at, matches in enumerate(found) if _is_cut(matches, limit, wanted)]
+            if not cut:
+                break
+            wanted = min(4 * wanted, MAX_LIMIT)
+            for at, matches in zip(cut, self._nearest([queries[at] for at in cut], wanted, clause), strict=True):
+                found[at] = matches
+        return [sorted(matches, key=_rank)[:limit] for matches in found]
+
+    def _nearest(self, queries: Sequence[SparseVector], limit: int, clause: str) -> list[list[Match]]:
+        """Ask the engine; where the contents make the reply too large, fetch them page by page."""
+        from rag_bm25.milvus_store.engines import ReplyTooLargeError
+
+        try:
+            hits = self._hits(queries, limit, clause, [*CHUNK_FACTS, *CHUNK_CONTENTS])
+        except ReplyTooLargeError:
+            hits = self._hits(queries, limit, clause, ["pk"])
+            rows = {row.pk: row for row in self.get_chunks([pk for found in hits for pk, _, _ in found])}
+            return [[Match(rows[pk], score) for pk, score, _ in found if pk in rows] for found in hits]
+        return [[Match(chunk_row(entity), score) for _, score, entity in found] for found in hits]
+
+    def _hits(
+        self, queries: Sequence[SparseVector], limit: int, clause: str, output: list[str]
+    ) -> list[list[tuple[str, float, Mapping[str, Any]]]]:
+        """Search, and return pk, score and entity of each hit."""
+        found = self._open.read(
+            "search",
+            self._chunks,
+            data=[query.to_dict() for query in queries],
+            anns_field="sparse",
+            search_params={"metric_type": "IP"},
+            limit=limit,
+            filter=clause,
+            output_fields=output,
+            consistency_level="Session",
+        )
+        return [[(hit["entity"]["pk"], float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
+
+
+IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
+
+
+def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:
+    """Name the fields to read, the key first."""
+    return [*CHUNK_FACTS, *(CHUNK_CONTENTS if contents else ()), *(CHUNK_VECTOR if vectors else ())]
+
+
+def _data_type(name: str) -> Any:
+    """Return the client's name of a type."""
+    from pymilvus import DataType
+
+    return DataType[name]
+
+
+def _pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Cut a sequence into pages."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _messages(entities: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Cut entities into messages that every engine takes."""
+    message: list[dict[str, Any]] = []
+    size = 0
+    for entity in entities:
+        more = entity_bytes(entity)
+        if message and size + more > MESSAGE_BYTES:
+            yield message
+            message, size = [], 0
+        message.append(entity)
+        size += more
+    if message:
+        yield message
+
+
+def _rank(match: Match) -> tuple[float, str, str]:
+    """Order matches: ties by id, then by pk."""
+    return (-match.score, match.row.id, match.row.pk)
+
+
+def _is_cut(matches: Sequence[Match], limit: int, wanted: int) -> bool:
+    """Tell whether rows with the last score that counts may have been left out."""
+    return len(matches) == wanted and matches[limit - 1].score == matches[-1].score

@@ -1,0 +1,60 @@
+"""Profiles of hypothesis, and the fixtures that most tests of the core share."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import Phase, settings
+from memory_store import MemoryStore
+from reference import split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25 import BM25Index, IndexConfig
+
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, database=None, print_blob=True)
+settings.register_profile(  # to see that a test fails; nobody reads the example
+    "mutants", deadline=None, max_examples=50, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture
+def config() -> IndexConfig:
+    """Whitespace tokens, and lengths counted in them: figures that can be checked by hand."""
+    from rag_bm25 import IndexConfig
+
+    return IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """An empty store, to look at behind the index's back."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def index(store: MemoryStore, config: IndexConfig) -> BM25Index:
+    """A new, empty index in `store`."""
+    from rag_bm25 import BM25Index
+
+    return BM25Index.from_store(store, config=config)
+
+
+@pytest.fixture
+def reopened(store: MemoryStore, config: IndexConfig) -> Callable[..., BM25Index]:
+    """Open the rows of `store` again, as another process would; takes the options of ``from_store``."""
+    from rag_bm25 import BM25Index
+
+    return lambda **options: BM25Index.from_store(store.reopen(), **{"config": config, **options})
+
+
+@pytest.fixture
+def tiny_id_space(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Leave 12 ids for all terms, so that most of them collide."""
+    monkeypatch.setattr("rag_bm25.terms.ID_SPACE", 13)
+    return 13

@@ -1,0 +1,54 @@
+"""Stores on every engine that can be had here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import engines
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from rag_bm25.store import Store
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lite3-python", default="", help="a Python that has milvus-lite 3, to test servers with")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lite3_python(pytestconfig: pytest.Config) -> None:
+    engines.lite3_python = pytestconfig.getoption("--lite3-python", "") or engines.lite3_python
+
+
+@pytest.fixture(params=engines.ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """The engine's name."""
+    if request.param == "embedded" and not engines.lite_version():
+        pytest.skip("milvus-lite is not installed")
+    return str(request.param)
+
+
+@pytest.fixture
+def opened(engine: str, tmp_path: Path) -> Iterator[Callable[..., Store]]:
+    """Opens stores, and closes them after the test."""
+    stores: list[Store] = []
+
+    def open_(name: str = "docs", **options: bool) -> Store:
+        stores.append(engines.open_store(engine, tmp_path, name, **options))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(opened: Callable[..., Store]) -> Iterator[Store]:
+    """A store with both collections, empty."""
+    made = opened()
+    made.create()
+    yield made
+    opened().drop()

@@ -1,0 +1,396 @@
+"""What milvus-lite 2.5 does to those who use it naively, and that the store does not let it happen."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import engines
+import pytest
+
+from rag_bm25.errors import FilterError, ParameterError, StoreError
+from rag_bm25.filters import Expression
+from rag_bm25.sparse import SparseVector
+from rag_bm25.store import ChunkRow, LogRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.milvus_store import MilvusStore
+
+pytestmark = pytest.mark.skipif(
+    not engines.lite_version().startswith("2."), reason="milvus-lite 2.5 is not what is installed"
+)
+
+ONE = SparseVector.from_dict({1: 1.0})
+ROOT = Path(__file__).parents[2]
+OPEN = "from rag_bm25.milvus_store import MilvusStore; store = MilvusStore(sys.argv[1], 'docs'); "
+
+
+def chunk(number: int) -> ChunkRow:
+    return ChunkRow(f"{number:08x}a", f"id-{number}", "", number, "b1", f"text {number}", {}, ONE)
+
+
+def run(code: str, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python code in another process, with the package importable."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=env,
+        check=False,
+    )
+
+
+def engine_pid(path: Path) -> int:
+    """Process id of the engine that has the file open: a child whose command line names it."""
+    for child in Path("/proc/self/task").glob("*/children"):
+        for pid in child.read_text().split():
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if str(path).encode() in command.split(b"\0"):
+                return int(pid)
+    raise AssertionError(f"no engine has {path} open")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "test.db"
+
+
+@pytest.fixture
+def opened(path: Path) -> Callable[..., MilvusStore]:
+    from rag_bm25.milvus_store import MilvusStore
+
+    stores: list[MilvusStore] = []
+
+    def open_(name: str = "docs", **options: bool) -> MilvusStore:
+        stores.append(MilvusStore(path, name, **options))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(opened: Callable[..., MilvusStore]) -> MilvusStore:
+    made = opened()
+    made.create()
+    return made
+
+
+class TestOneProcess:
+    def test_every_further_process_is_refused_and_told_the_holder(self, store: MilvusStore, path: Path) -> None:
+        for _ in range(3):  # the engine itself lets the third one in
+            refused = run(OPEN, path)
+            assert f"StoreLockedError: {path} is open in process {os.getpid()} on" in refused.stderr
+        store.insert_chunks([chunk(1)])
+        assert store.count_chunks() == 1
+
+    def test_another_process_may_open_after_the_last_store_closed(
+        self, opened: Callable[..., MilvusStore], path: Path
+    ) -> None:
+        first, second = opened(), opened("other")
+        first.close()
+        assert "StoreLockedError" in run(OPEN, path).stderr
+        second.close()
+        assert run(OPEN + "store.close()", path).returncode == 0
+
+    def test_a_killed_process_leaves_nothing_that_locks(self, store: MilvusStore, path: Path) -> None:
+        store.close()
+        killed = run(OPEN + "store.create(); import os, signal; os.kill(os.getpid(), signal.SIGKILL)", path)
+        assert killed.returncode == -signal.SIGKILL
+        assert run(OPEN + "assert store.exists(); store.close()", path).stderr == ""
+
+    def test_a_link_is_the_same_database(self, store: MilvusStore, path: Path, tmp_path: Path) -> None:
+        from rag_bm25.milvus_store import MilvusStore
+
+        (tmp_path / "link.db").symlink_to(path)
+        store.insert_chunks([chunk(1)])
+        linked = MilvusStore(tmp_path / "link.db", "docs")
+        assert linked.count_chunks() == 1
+        linked.close()
+
+    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+    def test_a_forked_child_cannot_use_the_store_nor_harm_it(self, store: MilvusStore, path: Path) -> None:
+        code = (
+            OPEN + "store.create(); import os; child = os.fork();\n"
+            "if child == 0:\n"
+            "    try: store.count_chunks()\n"
+            "    except Exception as error: print(type(error).__name__, error, flush=True)\n"
+            "    store.close(); sys.exit()\n"
+            "os.waitpid(child, 0)\n"
+            "import subprocess; other = subprocess.run([sys.executable, '-c', sys.argv[2], sys.argv[1]],"
+            " capture_output=True, text=True)\n"
+            "print('StoreLockedError' in other.stderr, store.count_chunks())\n"
+            "print(sorted(os.listdir(os.path.dirname(sys.argv[1])))); store.close()"
+        )
+        store.close()
+        forked = run(code, path, f"import sys; sys.path.insert(0, {str(ROOT)!r}); {OPEN}")
+        assert re.sub(r"at \S+", "at PATH", forked.stdout).splitlines() == [
+            "StoreError milvus-lite 2.5 at PATH was opened before a fork; open it again in this process",
+            "True 0",
+            "['.test.db.lock', 'test.db', 'test.db.lock', 'test.db.owner']",
+        ]
+
+    def test_stores_may_be_closed_in_any_thread(self, store: MilvusStore, path: Path) -> None:
+        from threading import Thread
+
+        closing = Thread(target=store.close)
+        closing.start()
+        closing.join()
+        assert run(OPEN + "store.close()", path).stderr == ""
+
+
+class TestEngineProcess:
+    def test_survives_ctrl_c(self, store: MilvusStore, path: Path) -> None:
+        pid = engine_pid(path)
+        os.kill(pid, signal.SIGINT)
+        store.insert_chunks([chunk(1)])
+        assert (store.count_chunks(), engine_pid(path)) == (1, pid)
+
+    def test_ctrl_c_still_reaches_the_program(self, store: MilvusStore) -> None:
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+    def test_reads_survive_its_death(self, store: MilvusStore, path: Path) -> None:
+        store.insert_chunks([chunk(1)])
+        dead = engine_pid(path)
+        os.kill(dead, signal.SIGKILL)
+        assert store.count_chunks() == 1
+        assert engine_pid(path) != dead
+        assert len(store.search([ONE], limit=2)[0]) == 1
+
+    def test_a_write_into_its_death_fails_clearly_and_the_next_one_works(self, store: MilvusStore, path: Path) -> None:
+        store.insert_chunks([chunk(1)])
+        os.kill(engine_pid(path), signal.SIGKILL)
+        with pytest.raises(StoreError, match=r"died during insert and was started again; whether a write took place"):
+            store.insert_chunks([chunk(2)])
+        store.insert_chunks([chunk(3)])
+        assert {row.id for row in store.get_chunks([chunk(n).pk for n in (1, 3)])} == {"id-1", "id-3"}
+
+    def test_a_closed_store_leaves_no_process_and_no_socket(self, store: MilvusStore, path: Path) -> None:
+        store.close()
+        with pytest.raises(AssertionError, match="no engine"):
+            engine_pid(path)
+        assert sorted(file.name for file in path.parent.iterdir()) == ["test.db", "test.db.lock"]
+
+    def test_a_program_that_forgets_to_close_ends_quietly(self, path: Path) -> None:
+        forgetful = run(OPEN + "store.create(); print(store.count_chunks())", path)
+        assert (forgetful.stdout, forgetful.stderr) == ("0\n", "")
+
+    def test_calls_are_never_repeated_by_the_client(self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        store.count_chunks()
+        given: list[object] = []
+        client = store._open.client
+        monkeypatch.setattr(client, "insert", lambda *args, **kwargs: given.append(kwargs["retry_times"]))
+        monkeypatch.setattr(client, "query", lambda *args, **kwargs: given.append(kwargs["retry_times"]) or [])
+        store.insert_chunks([chunk(1)])
+        list(store.scan_chunks())
+        assert set(given) == {0}
+
+
+class TestVisibility:
+    @pytest.mark.parametrize("rows", [0, 262_144, 2_621_440])
+    def test_writes_wait_until_the_engine_s_clock_has_caught_up(
+        self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch, rows: int
+    ) -> None:
+        waited: list[float] = []
+        monkeypatch.setattr(store._open, "_rows", rows)
+        monkeypatch.setattr(time, "sleep", waited.append)
+        store._open.written("docs", 262_144)
+        assert waited == [pytest.approx((rows / 262_144 + 1 + 2) / 1000)]
+
+    def test_all_stores_of_a_file_count_rows_together(
+        self, opened: Callable[..., MilvusStore], store: MilvusStore, path: Path
+    ) -> None:
+        store.insert_chunks([chunk(1), chunk(2)])
+        opened().insert_log([LogRow("k", "delta")])
+        assert store._open._rows == 3
+        os.kill(engine_pid(path), signal.SIGKILL)
+        store.count_chunks()
+        assert store._open._rows == 0  # the engine's count starts anew
+
+    def test_rows_hidden_by_a_clock_set_back_are_noticed(self, opened: Callable[..., MilvusStore], path: Path) -> None:
+        store = opened()
+        store.create()
+        store.insert_chunks([chunk(1), chunk(2)])
+        store.close()
+        move_to_tomorrow(path, chunk(2).pk)
+        reopened = opened()
+        assert reopened.exists()
+        with pytest.raises(StoreError, match=r"hides 1 of 2 rows of 'docs': either the clock"):
+            reopened.count_chunks()
+        with pytest.raises(StoreError, match=r"hides 1 of 2 rows"):
+            reopened.insert_chunks([chunk(3)])
+
+
+def move_to_tomorrow(path: Path, pk: str) -> None:
+    """Stamp a stored row with a time a day ahead, as a clock that was wrong leaves it."""
+    database = sqlite3.connect(path)
+    database.text_factory = bytes
+    (data,) = database.execute("select data from docs where milvus_id = ?", (pk,)).fetchone()
+    for position in range(data.index(b"Timestamp"), len(data) - 8):
+        piece = data[position : position + 9]
+        stamp = sum((byte & 127) << (7 * at) for at, byte in enumerate(piece))
+        if piece[-1] < 128 and min(piece[:-1]) > 127 and abs((stamp >> 18) / 1000 - time.time()) < 3600:
+            later = stamp + (86_400_000 << 18)
+            encoded = bytes(((later >> (7 * at)) & 127) | (128 if at < 8 else 0) for at in range(9))
+            data = data[:position] + encoded + data[position + 9 :]
+            break
+    else:
+        raise AssertionError("no timestamp found")
+    database.execute("update docs set data = cast(? as text) where milvus_id = ?", (data, pk))
+    database.commit()
+    database.close()
+
+
+class TestNames:
+    def test_names_that_differ_by_case_alone_are_refused(
+        self, opened: Callable[..., MilvusStore], store: MilvusStore
+    ) -> None:
+        with pytest.raises(ParameterError, match=r"more than upper and lower case from 'docs'.*got 'Docs'"):
+            opened("Docs").create()
+        assert not opened("Docs").exists()
+
+    @pytest.mark.parametrize("name", ["a b.db", "é.db", "x" * 34 + ".db", "a;b.db"])
+    def test_file_names_that_the_engine_refuses_are_named_with_the_rule(self, tmp_path: Path, name: str) -> None:
+        from rag_bm25.milvus_store import MilvusStore
+
+        with pytest.raises(ParameterError, match=r"must have at most 36 of the characters A-Z a-z 0-9"):
+            MilvusStore(tmp_path / name, "docs")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_name_of_36_characters_works(self, tmp_path: Path) -> None:
+        from rag_bm25.milvus_store import MilvusStore
+
+        store = MilvusStore(tmp_path / ("x" * 33 + ".db"), "docs")
+        assert not store.exists()
+        store.close()
+
+
+class TestEnvironment:
+    def test_a_folder_is_a_database_of_the_other_engine(self, tmp_path: Path) -> None:
+        from rag_bm25.milvus_store import MilvusStore
+
+        (tmp_path / "test.db").mkdir()
+        with pytest.raises(StoreError, match=r"is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed"):
+            MilvusStore(tmp_path / "test.db", "docs")
+
+    def test_what_is_no_database_is_refused_and_not_locked(self, tmp_path: Path) -> None:
+        (tmp_path / "test.db").write_text("no database, " * 1000)
+        refused = run(OPEN, tmp_path / "test.db")
+        assert re.search(r"StoreError: milvus-lite 2\.5 cannot open \S+ \(.*not a database.*\); check", refused.stderr)
+        assert not (tmp_path / "test.db.owner").exists()
+
+    @pytest.mark.parametrize("home", [{}, {"HOME": "/nowhere"}, {"HOME": "/dev/null"}], ids=str)
+    def test_no_home_is_needed(self, path: Path, home: dict[str, str]) -> None:
+        env = {key: value for key, value in os.environ.items() if key != "HOME"} | home
+        opened = run(OPEN + "store.create(); print(store.count_chunks()); store.close()", path, env=env)
+        assert (opened.stdout, opened.stderr) == ("0\n", "")
+
+    def test_a_wrong_bin_path_is_named(self, path: Path) -> None:
+        refused = run(OPEN, path, env={**os.environ, "BIN_PATH": "/nowhere"})
+        assert "StoreError: milvus-lite has no engine at /nowhere/milvus; unset BIN_PATH" in refused.stderr
+
+    def test_a_long_temporary_folder_is_named(self, path: Path, tmp_path: Path) -> None:
+        long = tmp_path / ("t" * 100)
+        long.mkdir()
+        refused = run(OPEN, path, env={**os.environ, "TMPDIR": str(long)})
+        assert "would have a path of more than 107 bytes; set TMPDIR to a shorter folder" in refused.stderr
+
+    def test_a_missing_pkg_resources_names_the_extra(self, path: Path) -> None:
+        refused = run("sys.modules['pkg_resources'] = None; " + OPEN, path)
+        assert "MissingExtraError: milvus-lite 2.5 cannot be imported" in refused.stderr
+        assert 'pip install "rag-bm25[lite]"' in refused.stderr
+
+    def test_no_warning_leaks(self, path: Path) -> None:
+        opened = run(OPEN + "store.create(); store.close()", path)  # runs with -W error
+        assert (opened.returncode, opened.stderr) == (0, "")
+
+
+class TestExpressions:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "length / 0 == 1",
+            "length % 0 == 1",
+            "length % 0.5 == 1",
+            "(" * 100_000 + "length == 1" + ")" * 100_000,
+            " or ".join(["length == 1"] * 60),
+            r'text like "a\_b"',
+            r'text == "a\nb"',
+            "length == 0x1",
+            "length == 01",
+            "1 == length",
+            "1 < length",
+            "3 > length >= 1",
+            "length in []",
+            "length in [1 2]",
+            "not (length == 1)",
+            "exists text",
+            "length == 1 and",
+            "length",
+            "length == {x}",
+        ],
+        ids=lambda text: text[:24],
+    )
+    def test_what_the_engine_misreads_or_dies_of_never_reaches_it(
+        self, store: MilvusStore, path: Path, text: str
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        pid = engine_pid(path)
+        with pytest.raises(FilterError, match="cannot read the filter"):
+            store.search([ONE], limit=1, where=Expression(text))
+        assert engine_pid(path) == pid
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ("length == 1", {1}),
+            ("length not in [1, 2]", {0, 3}),
+            ("0 < length <= 2", {1, 2}),
+            ("0 <= length < 2 and -1 < length < 1", {0}),
+            ("length % 2 == 1 || (length == 0 && id == 'id-0')", {0, 1, 3}),
+            ('text like "text%" and id != "id-2"', {0, 1, 3}),
+            ("length + 1 == 2 or length - 1 == 2", {1, 3}),
+            ("length == -1 or length >= 3", {3}),
+            ('metadata["n"] == 2.5e0 or metadata["s"]["t"] == "it\'s \\"q\\" \\\\"', {2, 3}),
+            ("metadata['b'] == true or json_contains(metadata[\"l\"], 7)", {0, 1}),
+            ('json_contains_any(metadata["l"], [7, 8]) and array_length(metadata["l"]) != 5', {1}),
+        ],
+    )
+    def test_what_it_reads_rightly_works(self, store: MilvusStore, text: str, found: set[int]) -> None:
+        metadata = [{"b": True}, {"l": [7]}, {"n": 2.5}, {"s": {"t": 'it\'s "q" \\'}}]
+        store.insert_chunks(
+            [ChunkRow(f"{n:08x}a", f"id-{n}", "", n, "b1", f"text {n}", data, ONE) for n, data in enumerate(metadata)]
+        )
+        (matches,) = store.search([ONE], limit=9, where=Expression(text))
+        assert {match.row.length for match in matches} == found
+
+
+class TestNoise:
+    def test_refused_calls_leave_nothing_on_stderr(self, path: Path) -> None:
+        code = (
+            OPEN + "store.create(); from rag_bm25.sparse import SparseVector; from rag_bm25.filters import Expression\n"
+            "try: store.search([SparseVector.from_dict({1: 1.0})], limit=1, where=Expression('nosuchfield == 1'))\n"
+            "except ValueError as error: print(type(error).__name__, error)\n"
+            "store.close()"
+        )
+        refused = run(code, path)
+        assert re.match("FilterError milvus-lite 2.5 refused the filter: .*nosuchfield", refused.stdout)
+        assert refused.stderr == ""
+
+    def test_reading_vectors_of_an_empty_collection_is_silent(
+        self, store: MilvusStore, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        assert list(store.scan_chunks(vectors=True)) == []
+        assert store.get_log(["k"]) == []
+        assert capfd.readouterr() == ("", "")

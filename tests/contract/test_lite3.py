@@ -1,0 +1,59 @@
+"""What milvus-lite 3 needs to be told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import engines
+import pytest
+
+from rag_bm25.errors import StoreError
+from rag_bm25.sparse import SparseVector
+from rag_bm25.store import ChunkRow
+
+pytestmark = pytest.mark.skipif(
+    not engines.lite_version().startswith("3."), reason="milvus-lite 3 is not what is installed"
+)
+
+ONE = SparseVector.from_dict({1: 1.0})
+
+
+def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
+    (tmp_path / "test.db").touch()
+    with pytest.raises(StoreError, match=r"is a file, a database of milvus-lite 2\.5; milvus-lite 3 is installed"):
+        engines.open_store("embedded", tmp_path)
+
+
+def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    store.search([ONE], limit=1)
+    flushed: list[str] = []
+    monkeypatch.setattr(store._open.client, "flush", lambda name, **_: flushed.append(name))
+    for number in range(2):
+        store.insert_chunks([ChunkRow(f"{number}a", "id", "", 1, "b", vector=ONE)])
+        store.search([ONE], limit=1)
+        store.search([ONE], limit=1)
+    assert flushed == ["docs", "docs"]
+    store.close()
+
+
+def test_a_proxy_is_not_asked_for_the_own_machine(tmp_path: Path) -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
+        "from rag_bm25.milvus_store import MilvusStore; "
+        "store = MilvusStore(sys.argv[1], 'docs'); store.create(); print(store.count_chunks()); store.close()"
+    )
+    proxy = f"http://127.0.0.1:{engines.free_port()}"
+    proxied = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "test.db"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "http_proxy": proxy, "https_proxy": proxy, "no_proxy": ""},
+        check=False,
+    )
+    assert proxied.stdout == "0\n", proxied.stderr

@@ -1,0 +1,117 @@
+"""The engines that stores are tested on, and how to open a store on each.
+
+``open_store("embedded", tmp_path)`` works with whatever milvus-lite is installed. ``"server"`` needs a Python that has
+milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"docker"`` needs a Docker engine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from memory_store import Collections, MemoryStore
+
+if TYPE_CHECKING:
+    from rag_bm25.store import Store
+
+ENGINES = ["memory", "embedded", "server", pytest.param("docker", marks=pytest.mark.docker)]
+lite3_python = os.environ.get("RAG_BM25_LITE3_PYTHON", "")
+
+
+def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) -> Store:
+    """Open a store; the same engine, folder and name give the same rows."""
+    if engine == "memory":
+        return MemoryStore(collections=_memory(tmp_path, name))
+    from rag_bm25.milvus_store import MilvusStore
+
+    if engine == "embedded":
+        return MilvusStore(tmp_path / "test.db", name, **options)
+    uri = server_uri() if engine == "server" else docker_uri()
+    own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
+    return MilvusStore(uri, f"{name}_{own}", **options)
+
+
+def lite_version() -> str:
+    """Version of the milvus-lite that is installed, "" without."""
+    try:
+        return metadata.version("milvus-lite")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def dialect_of(engine: str) -> str:
+    """Which family of engines answers: memory, lite2, lite3 or milvus."""
+    if engine == "embedded":
+        return "lite2" if lite_version().startswith("2.") else "lite3"
+    return {"memory": "memory", "server": "lite3", "docker": "milvus"}[engine]
+
+
+@functools.cache
+def _memory(tmp_path: Path, name: str) -> Collections:
+    return Collections()
+
+
+@functools.cache
+def server_uri() -> str:
+    """Start one server of milvus-lite 3 for all tests; it ends with them."""
+    if not lite3_python:
+        pytest.skip("no Python with milvus-lite 3 named by --lite3-python or RAG_BM25_LITE3_PYTHON")
+    folder = tempfile.TemporaryDirectory(prefix="lite3-")
+    port = free_port()
+    command = [lite3_python, "-m", "milvus_lite", "server", "--host", "127.0.0.1"]
+    process = subprocess.Popen(
+        [*command, "--port", str(port), "--data-dir", folder.name],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    atexit.register(folder.cleanup)
+    atexit.register(process.wait)
+    atexit.register(process.kill)
+    wait_for_port(port)
+    return f"http://127.0.0.1:{port}"
+
+
+@functools.cache
+def docker_uri() -> str:
+    """Start one Milvus standalone for all tests."""
+    if not os.environ.get("DOCKER_HOST") and not Path("/var/run/docker.sock").exists():
+        pytest.skip("no Docker engine here: neither DOCKER_HOST nor /var/run/docker.sock")
+    pytest.importorskip("testcontainers.community.milvus")
+    from docker.errors import DockerException
+    from testcontainers.community.milvus import MilvusContainer
+
+    try:
+        container = MilvusContainer("milvusdb/milvus:v2.6.4")
+        container.start()
+    except DockerException as error:
+        pytest.skip(f"no Docker engine answers: {error}")
+    atexit.register(container.stop)
+    return str(container.get_connection_url())
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_for_port(port: int, seconds: float = 60) -> None:
+    """Return once somebody listens."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    pytest.fail(f"nobody listens on port {port} after {seconds} s")

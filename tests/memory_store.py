@@ -1,0 +1,243 @@
+"""A Store in plain dicts, for tests; the contract suite holds it to what the Milvus engines do."""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.errors import FilterError, StoreError
+from rag_bm25.filters import And, Comparison, Expression, Filter, Not, Or
+from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.store import ChunkRow, LogRow, Match
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+SCAN_BATCH = 1000
+
+
+@dataclass
+class Collections:
+    """What several MemoryStores on one "database" share."""
+
+    chunks: dict[str, ChunkRow] = field(default_factory=dict)
+    log: dict[str, LogRow] = field(default_factory=dict)
+    exist: bool = False
+
+
+class MemoryStore:
+    """Keeps rows in dicts; `calls` has the name of every method called, in order.
+
+    `on_call`, where set, is called with the method's name before anything happens: raise there
+    to inject a fault.
+    """
+
+    def __init__(self, *, exclusive: bool = True, collections: Collections | None = None) -> None:
+        self.collections = collections or Collections()
+        self.calls: list[str] = []
+        self.on_call: Callable[[str], None] | None = None
+        self.closed = False
+        self._exclusive = exclusive
+
+    def reopen(self) -> MemoryStore:
+        """Another store on the same rows, as another process would have it."""
+        return MemoryStore(exclusive=self._exclusive, collections=self.collections)
+
+    @property
+    def name(self) -> str:
+        return "memory"
+
+    @property
+    def exclusive(self) -> bool:
+        return self._exclusive
+
+    def exists(self) -> bool:
+        self._called("exists", needs_collections=False)
+        return self.collections.exist
+
+    def create(self) -> None:
+        self._called("create", needs_collections=False)
+        self.collections.exist = True
+
+    def drop(self) -> None:
+        self._called("drop", needs_collections=False)
+        self.collections.chunks.clear()
+        self.collections.log.clear()
+        self.collections.exist = False
+
+    def close(self) -> None:
+        self.calls.append("close")
+        self.closed = True
+
+    def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        self._called("insert_chunks")
+        for row in rows:
+            assert row.pk not in self.collections.chunks, f"pk {row.pk} is stored already"
+            assert len(row.vector), f"the vector of {row.pk} is empty"
+        self.collections.chunks.update((row.pk, _copied(row)) for row in rows)
+
+    def delete_chunks(self, pks: Sequence[str]) -> None:
+        self._called("delete_chunks")
+        for pk in pks:
+            self.collections.chunks.pop(pk, None)
+
+    def get_chunks(
+        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False
+    ) -> list[ChunkRow]:
+        self._called("get_chunks")
+        found = (self.collections.chunks.get(pk) for pk in dict.fromkeys(pks))
+        return [_reduced(row, contents, vectors) for row in found if row is not None]
+
+    def scan_chunks(
+        self,
+        *,
+        where: Filter | None = None,
+        namespaces: Sequence[str] | None = None,
+        contents: bool = False,
+        vectors: bool = False,
+    ) -> Iterator[list[ChunkRow]]:
+        self._called("scan_chunks")
+        rows = [_reduced(row, contents, vectors) for row in self._fitting(where, namespaces)]
+        return (rows[start : start + SCAN_BATCH] for start in range(0, len(rows), SCAN_BATCH))
+
+    def search(
+        self,
+        queries: Sequence[SparseVector],
+        *,
+        limit: int,
+        where: Filter | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> list[list[Match]]:
+        self._called("search")
+        rows = self._fitting(where, namespaces)
+        return [_best(query, rows)[:limit] for query in queries]
+
+    def count_chunks(self) -> int:
+        self._called("count_chunks")
+        return len(self.collections.chunks)
+
+    def insert_log(self, rows: Sequence[LogRow]) -> None:
+        self._called("insert_log")
+        self.collections.log.update((row.key, replace(row, meta=_json(row.meta))) for row in rows)
+
+    def delete_log(self, keys: Sequence[str]) -> None:
+        self._called("delete_log")
+        for key in keys:
+            self.collections.log.pop(key, None)
+
+    def log_keys(self) -> list[str]:
+        self._called("log_keys")
+        return list(self.collections.log)
+
+    def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
+        self._called("get_log")
+        found = (self.collections.log.get(key) for key in dict.fromkeys(keys))
+        return [
+            replace(row, meta=_json(row.meta), packed=row.packed if packed else "")
+            for row in found
+            if row is not None
+        ]
+
+    def _called(self, method: str, *, needs_collections: bool = True) -> None:
+        self.calls.append(method)
+        if self.on_call is not None:
+            self.on_call(method)
+        if self.closed:
+            raise StoreError(f"{self.name} is closed")
+        if needs_collections and not self.collections.exist:
+            raise StoreError(f"{self.name} has no collections yet")
+
+    def _fitting(self, where: Filter | None, namespaces: Sequence[str] | None) -> list[ChunkRow]:
+        return [
+            row
+            for row in self.collections.chunks.values()
+            if (namespaces is None or row.namespace in namespaces)
+            and (where is None or matches(where, row.metadata))
+        ]
+
+
+def _json(value: dict[str, Any]) -> dict[str, Any]:
+    copied: dict[str, Any] = json.loads(json.dumps(value))
+    return copied
+
+
+def _copied(row: ChunkRow) -> ChunkRow:
+    vector = SparseVector(row.vector.ids.copy(), row.vector.values.copy())
+    return replace(row, metadata=_json(row.metadata), vector=vector)
+
+
+def _reduced(row: ChunkRow, contents: bool, vectors: bool) -> ChunkRow:
+    return replace(
+        row,
+        text=row.text if contents else "",
+        metadata=_json(row.metadata) if contents else {},
+        vector=row.vector if vectors else EMPTY,
+    )
+
+
+def _best(query: SparseVector, rows: list[ChunkRow]) -> list[Match]:
+    found = [
+        Match(_reduced(row, True, False), float(np.float32(query.dot(row.vector))))
+        for row in rows
+        if np.intersect1d(query.ids, row.vector.ids).size
+    ]
+    return sorted(found, key=lambda match: (-match.score, match.row.id, match.row.pk))
+
+
+def matches(where: Filter, metadata: dict[str, Any]) -> bool:
+    """Evaluate a filter tree, as :mod:`rag_bm25.filters` defines it."""
+    if isinstance(where, And):
+        return all(matches(part, metadata) for part in where.parts)
+    if isinstance(where, Or):
+        return any(matches(part, metadata) for part in where.parts)
+    if isinstance(where, Not):
+        return not matches(where.part, metadata)
+    if isinstance(where, Expression):
+        raise FilterError("the in-memory store cannot evaluate Milvus expressions")
+    return _compare(where, _value(metadata, where.path))
+
+
+def _value(metadata: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        metadata = metadata.get(step) if isinstance(metadata, dict) else None
+    return metadata
+
+
+def _compare(where: Comparison, value: Any) -> bool:
+    if where.op == "exists":
+        return value is not None
+    if where.op in ("!=", "not in"):
+        positive = "==" if where.op == "!=" else "in"
+        return not _compare(Comparison(where.path, positive, where.value), value)
+    if where.op == "in":
+        return any(_same(value, member) for member in where.value)
+    if where.op == "contains":
+        return isinstance(value, list) and any(_same(member, where.value) for member in value)
+    if where.op == "like":
+        return isinstance(value, str) and _like(value, str(where.value))
+    if where.op == "==":
+        return _same(value, where.value)
+    return _kind(value) == _kind(where.value) and bool(ORDERS[where.op](value, where.value))
+
+
+ORDERS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def _same(value: Any, other: Any) -> bool:
+    return _kind(value) == _kind(other) and bool(value == other)
+
+
+def _like(value: str, pattern: str) -> bool:
+    regex = ".*".join(re.escape(part) for part in pattern.split("%"))
+    return re.fullmatch(regex, value, re.DOTALL) is not None

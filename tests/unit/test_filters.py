@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_store import matches
+
+from rag_bm25.errors import FilterError
+from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
+
+
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_no_filter_is_none(nothing: Any) -> None:
+    assert parse_filter(nothing) is None
+
+
+@pytest.mark.parametrize(
+    ("filter", "tree"),
+    [
+        ({"a": 1}, Comparison(("a",), "==", 1)),
+        ({"a": {"$eq": "x"}}, Comparison(("a",), "==", "x")),
+        ({"a": {"$ne": True}}, Comparison(("a",), "!=", True)),
+        ({"a": {"$lt": 1.5}}, Comparison(("a",), "<", 1.5)),
+        ({"a": {"$in": [1, "x"]}}, Comparison(("a",), "in", (1, "x"))),
+        ({"a": {"$nin": []}}, Comparison(("a",), "not in", ())),
+        ({"a": {"$exists": True}}, Comparison(("a",), "exists", True)),
+        ({"a": {"$exists": False}}, Not(Comparison(("a",), "exists", True))),
+        ({"a": {"$like": "x%"}}, Comparison(("a",), "like", "x%")),
+        ({"a": {"$contains": "x"}}, Comparison(("a",), "contains", "x")),
+        ({"a.b": 1}, Comparison(("a", "b"), "==", 1)),
+        ({("a.b",): 1}, Comparison(("a.b",), "==", 1)),
+        ({("$a", "b"): 1}, Comparison(("$a", "b"), "==", 1)),
+        ({"a": 1, "b": 2}, And((Comparison(("a",), "==", 1), Comparison(("b",), "==", 2)))),
+        ({"a": {"$gte": 1, "$lt": 2}}, And((Comparison(("a",), ">=", 1), Comparison(("a",), "<", 2)))),
+        ({"$and": [{"a": 1}]}, And((Comparison(("a",), "==", 1),))),
+        ({"$or": [{"a": 1}, {"b": 2}]}, Or((Comparison(("a",), "==", 1), Comparison(("b",), "==", 2)))),
+        ({"$not": {"a": 1}}, Not(Comparison(("a",), "==", 1))),
+        (' metadata["a"] > 1 ', Expression(' metadata["a"] > 1 ')),
+    ],
+)
+def test_every_form_is_read(filter: Any, tree: Any) -> None:
+    assert parse_filter(filter) == tree
+
+
+@pytest.mark.parametrize(
+    ("filter", "message"),
+    [
+        ({"a": {"$above": 1}}, r"unknown operator '\$above' at 'a', known are \$eq, "),
+        ({"$nor": [{"a": 1}]}, r"unknown operator '\$nor', known here are \$and, \$or, \$not"),
+        ({"a": {"b": 1}}, r"a nested value is reached by a dotted key: write 'a\.b'"),
+        ({"a": {}}, r"the filter at 'a' must name an operator or a value, got \{\}"),
+        (
+            {"a": None},
+            r"\$eq at 'a' needs a string, a finite number or a bool, got None; for a missing value use \$exi",
+        ),
+        ({"a": [1]}, r"\$eq at 'a' needs a string, a finite number or a bool, got \[1\]"),
+        ({"a": float("nan")}, r"finite number or a bool, got nan"),
+        ({"a": {"$gt": float("inf")}}, r"\$gt at 'a' needs .* got inf"),
+        ({"a": {"$gt": True}}, r"\$gt at 'a' needs a string or a finite number, got True"),
+        ({"a": 2**63}, r"\$eq at 'a' needs an integer between -2\*\*63 and 2\*\*63, got 9223372036854775808"),
+        ({"a": {"$in": "xyz"}}, r"\$in at 'a' needs a list of values, got 'xyz'"),
+        ({"a": {"$nin": [None]}}, r"\$nin at 'a' needs a string, .* got None"),
+        ({"a": {"$exists": 1}}, r"\$exists at 'a' needs True or False, got 1"),
+        ({"a": {"$like": 1}}, r"\$like at 'a' needs a string with % as its only wildcard"),
+        ({"a": {"$like": "a_b"}}, r"without _ and backslash, got 'a_b'"),
+        ({"a": {"$like": "a\\%"}}, r"without _ and backslash"),
+        ({"a": "x\ud800y"}, r"\$eq at 'a' has a lone surrogate at position 1"),
+        ({"a": "x\0"}, r"\$eq at 'a' has a NUL character at position 1"),
+        ({"k\0": 1}, r"the filter key .* has a NUL character at position 1"),
+        ({"": 1}, r"a filter key must be a string, .* got ''"),
+        ({"a..b": 1}, r"a filter key must be"),
+        ({1: 1}, r"a filter key must be .* got 1"),
+        ({(): 1}, r"a filter key must be"),
+        ({"$and": []}, r"\$and needs a non-empty list of filters, got \[\]"),
+        ({"$or": {"a": 1}}, r"\$or needs a non-empty list of filters"),
+        ({"$or": [{}]}, r"a filter inside \$and, \$or and \$not must be a non-empty mapping, got \{\}"),
+        ({"$not": 'metadata["a"] == 1'}, r"a filter inside \$and, \$or and \$not must be a non-empty mapping"),
+        (" ", r"a filter expression must not be blank; for no filter pass None"),
+        ("a == '\0'", r"the filter expression has a NUL"),
+        (3, r"a filter must be a mapping, a Milvus expression or None, got int"),
+        ([{"a": 1}], r"a filter must be a mapping, .* got list"),
+    ],
+)
+def test_bad_input_names_the_rule(filter: Any, message: str) -> None:
+    with pytest.raises(FilterError, match=message):
+        parse_filter(filter)
+
+
+def test_nesting_is_limited() -> None:
+    nested: dict[str, Any] = {"a": 1}
+    for _ in range(40):
+        nested = {"$not": nested}
+    with pytest.raises(FilterError, match="more than 32 levels deep"):
+        parse_filter(nested)
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63) + 1, 1.7976931348623157e308, "", "法律", False])
+def test_values_at_the_edges_are_taken(value: Any) -> None:
+    assert parse_filter({"a": value}) == Comparison(("a",), "==", value)
+
+
+scalars = st.booleans() | st.integers(-5, 5) | st.sampled_from([0.5, 1.0, "", "a", "ab", "b"])
+metadata = st.dictionaries(st.sampled_from("ab"), st.none() | scalars | st.lists(scalars, max_size=2), max_size=2)
+
+
+@given(metadata, scalars)
+def test_ne_and_nin_are_the_opposites_of_eq_and_in(data: dict[str, Any], value: Any) -> None:
+    for one, other in (({"$eq": value}, {"$ne": value}), ({"$in": [value, "b"]}, {"$nin": [value, "b"]})):
+        assert matches(parse_filter({"a": one}), data) != matches(parse_filter({"a": other}), data)
+
+
+@given(metadata, st.floats(-5, 5))
+def test_a_missing_or_other_value_is_in_no_order(data: dict[str, Any], bound: float) -> None:
+    value = data.get("a")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    below_or_above = [matches(parse_filter({"a": {op: bound}}), data) for op in ("$lt", "$gte")]
+    assert sum(below_or_above) == is_number

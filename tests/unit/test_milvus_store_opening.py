@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import engines
+import pytest
+
+from rag_bm25.errors import (
+    FormatError,
+    IndexNotFoundError,
+    MissingExtraError,
+    ParameterError,
+    ReadOnlyError,
+    StoreError,
+    StoreLockedError,
+)
+from rag_bm25.milvus_store import MilvusStore, is_missing_file
+from rag_bm25.milvus_store.address import without_secrets
+from rag_bm25.milvus_store.lock import DatabaseLock
+from rag_bm25.store import ChunkRow, LogRow
+
+embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
+
+
+class TestAddress:
+    @pytest.mark.parametrize("uri", [":memory:", "rag", "rag.sqlite", "", "ftp://host/x.db", "file:///x.db", 3, None])
+    def test_anything_else_is_refused_with_the_rule(self, uri: Any) -> None:
+        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db, such as \./rag\.db, or an addre"):
+            MilvusStore(uri, "docs")
+
+    def test_a_secret_in_a_wrong_address_is_not_shown(self) -> None:
+        with pytest.raises(ParameterError, match=r"got 'ftp://host/x'$"):
+            MilvusStore("ftp://user:password@host/x", "docs")
+
+    @pytest.mark.parametrize(
+        ("uri", "shown"),
+        [
+            ("http://user:pass@host:19530/base", "http://host:19530/base"),
+            ("https://token@host", "https://host"),
+            ("tcp://host:1", "tcp://host:1"),
+            ("unix:/tmp/a@b.sock", "unix:/tmp/a@b.sock"),
+        ],
+    )
+    def test_secrets_are_taken_out(self, uri: str, shown: str) -> None:
+        assert without_secrets(uri) == shown
+
+    def test_a_missing_folder_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match=r"the folder \S+/nowhere does not exist; create it first"):
+            MilvusStore(tmp_path / "nowhere" / "rag.db", "docs")
+
+    def test_missing_files_are_told_from_addresses(self, tmp_path: Path) -> None:
+        assert is_missing_file(tmp_path / "rag.db")
+        assert not is_missing_file("tcp://host")
+        (tmp_path / "rag.db").touch()
+        assert not is_missing_file(str(tmp_path / "rag.db"))
+
+
+class TestNames:
+    @pytest.mark.parametrize("name", ["", "1a", "a b", "a-b", "é", "a" * 241, "a;drop", 'a"', None])
+    def test_letters_digits_and_underscores_only(self, tmp_path: Path, name: Any) -> None:
+        with pytest.raises(ParameterError, match="collection must be letters, digits and underscores"):
+            MilvusStore(tmp_path / "rag.db", name)
+
+    @pytest.mark.parametrize("name", ["collection_meta", "BM25_stats", "token_doc_count", "sqlite_x"])
+    def test_tables_of_the_engine_are_reserved(self, tmp_path: Path, name: str) -> None:
+        with pytest.raises(ParameterError, match="collection must not be one of bm25_stats, collection_meta"):
+            MilvusStore(tmp_path / "rag.db", name)
+
+
+class TestServer:
+    def test_an_address_nobody_listens_on_is_named_without_secrets(self) -> None:
+        port = engines.free_port()
+        with pytest.raises(StoreError) as caught:
+            MilvusStore(f"http://user:hush@127.0.0.1:{port}/base", "docs", token="psst", timeout=0.5)
+        expected = f"cannot reach Milvus at http://127.0.0.1:{port}/base within 0.5 s; check that it runs"
+        assert str(caught.value).startswith(expected)
+        assert not {"hush", "psst"} & set(str(caught.value).replace(":", " ").split())
+
+    def test_a_server_that_never_answers_is_given_up(self) -> None:
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            with pytest.raises(StoreError, match=r"within 0\.5 s"):
+                MilvusStore(f"tcp://127.0.0.1:{silent.getsockname()[1]}", "docs", timeout=0.5)
+
+
+class TestLock:
+    def test_a_second_holder_is_refused_and_told_the_first(self, tmp_path: Path) -> None:
+        first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "rag.db")
+        first.acquire()
+        with pytest.raises(StoreLockedError) as caught:
+            second.acquire()
+        assert str(caught.value) == (
+            f"{tmp_path}/rag.db is open in process {os.getpid()} on {socket.gethostname()}; an embedded database "
+            "serves one process at a time: close it there, or use a Milvus server"
+        )
+        first.release()
+        second.acquire()
+        second.release()
+
+    def test_releasing_leaves_no_owner(self, tmp_path: Path) -> None:
+        lock = DatabaseLock(tmp_path / "rag.db")
+        lock.acquire()
+        lock.release()
+        lock.release()
+        assert [file.name for file in tmp_path.iterdir()] == ["rag.db.lock"]
+
+    def test_a_folder_without_permission_is_a_store_error(self, tmp_path: Path) -> None:
+        (tmp_path / "rag.db.lock").mkdir()
+        with pytest.raises(StoreError, match=r"cannot lock .*rag\.db: .*; check that its folder is writable"):
+            DatabaseLock(tmp_path / "rag.db").acquire()
+
+
+class TestExtras:
+    def test_without_milvus_lite_the_extra_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def missing(name: str) -> str:
+            raise metadata.PackageNotFoundError(name)
+
+        monkeypatch.setattr(metadata, "version", missing)
+        with pytest.raises(MissingExtraError, match=r'milvus-lite, which is not installed: pip install "rag-bm25\[lit'):
+            MilvusStore(tmp_path / "rag.db", "docs")
+
+    def test_importing_the_store_imports_no_client(self) -> None:
+        code = "import sys, rag_bm25.milvus_store; print({'pymilvus', 'milvus_lite', 'grpc'} & set(sys.modules))"
+        root = str(Path(__file__).parents[2])
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+        assert ran.stdout == "set()\n"
+
+
+@embedded
+class TestEmbedded:
+    def test_another_collection_under_the_name_is_a_format_error(self, tmp_path: Path) -> None:
+        docs = MilvusStore(tmp_path / "rag.db", "docs")
+        docs.create()
+        log = MilvusStore(tmp_path / "rag.db", "docs_bm25")
+        with pytest.raises(
+            FormatError, match=r"collection 'docs_bm25' is not one of an index .*added \(is SPARSE_FLOA"
+        ):
+            log.exists()
+        with pytest.raises(FormatError, match=r"pk \(is missing, must be VARCHAR\)"):
+            log.create()
+        log.close()
+        docs.close()
+
+    def test_an_interrupted_create_is_completed(self, tmp_path: Path) -> None:
+        store = MilvusStore(tmp_path / "rag.db", "docs")
+        store.create()
+        store._open.write("drop_collection", "docs_bm25")
+        assert not store.exists()
+        store.create()
+        assert store.exists()
+        store.close()
+
+    def test_reading_only_refuses_every_write(self, tmp_path: Path) -> None:
+        store = MilvusStore(tmp_path / "rag.db", "docs")
+        store.create()
+        store.close()
+        store = MilvusStore(tmp_path / "rag.db", "docs", read_only=True)
+        assert (store.exists(), store.count_chunks(), store.log_keys()) == (True, 0, [])
+        for write in (
+            store.create,
+            store.drop,
+            lambda: store.insert_chunks([ChunkRow("a", "a", "", 1, "b")]),
+            lambda: store.insert_log([LogRow("k", "delta")]),
+            lambda: store.delete_chunks(["a"]),
+            lambda: store.delete_log(["k"]),
+        ):
+            with pytest.raises(ReadOnlyError, match=r"collection 'docs' was opened read-only"):
+                write()
+        store.close()
+
+    def test_reading_only_makes_no_file(self, tmp_path: Path) -> None:
+        with pytest.raises(IndexNotFoundError, match=r"there is no database at .*rag\.db"):
+            MilvusStore(tmp_path / "rag.db", "docs", read_only=True)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_names_have_engine_place_and_collection(self, tmp_path: Path) -> None:
+        store = MilvusStore(str(tmp_path / "rag.db"), "docs")
+        assert store.exclusive
+        assert store.name.endswith(f" at {tmp_path}/rag.db, collection 'docs'")
+        store.close()
+        assert store.name.startswith("milvus-lite")
