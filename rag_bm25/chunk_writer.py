@@ -21,7 +21,7 @@ from rag_bm25.statistics import Contribution
 from rag_bm25.store import ChunkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rag_bm25.document_encoder import DocumentEncoder
     from rag_bm25.statistics_log import StatisticsLog
@@ -74,6 +74,7 @@ class ChunkWriter:
         """
         self._prepare()
         by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
+        self._take_over(by_digest)
         stored = self._settled(namespace, by_digest)
         changed = {
             digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
@@ -103,7 +104,9 @@ class ChunkWriter:
         digests = list(dict.fromkeys(pk_digest(namespace, id_) for id_ in ids))
         deleted = 0
         for start in range(0, len(digests), MAX_BATCH_CHUNKS):
-            stored = _stored(self._store, digests[start : start + MAX_BATCH_CHUNKS])
+            page = digests[start : start + MAX_BATCH_CHUNKS]
+            self._take_over(page)
+            stored = _stored(self._store, page)
             changes = [Change(digest, "", "".join(rows)) for digest, rows in stored.items()]
             if changes:
                 self._apply(namespace, changes, _flat(stored), [])
@@ -128,6 +131,18 @@ class ChunkWriter:
         if not self._store.exclusive:
             self._log.refresh()
         self._log.compact()
+
+    def _take_over(self, digests: Collection[str]) -> None:
+        """Finish what other writers began with the same chunks, whether they are dead or not.
+
+        What their batch did to a chunk is counted by comparing it with what is stored; after a batch of ours, that
+        would count ours a second time.
+        """
+        if self._store.exclusive:
+            return
+        for intent in self._log.intents():
+            if any(change.digest in digests for change in intent.changes):
+                self._finish(intent)
 
     def _finish(self, intent: Intent) -> None:
         """Bring a write to its end from wherever it stopped: forwards where its rows landed."""
@@ -198,9 +213,10 @@ class ChunkWriter:
         """Count what landed after another writer had finished this one's batch."""
         counted = self._log.delta(intent.batch)
         if counted is None:
+            self._log.drop(intent)
             msg = (
-                f"a batch on {self._store.name} took longer than its lease of {LEASE_SECONDS:.0f} s: "
-                "its chunks are stored, but run verify, and repair where it finds differences"
+                f"a batch on {self._store.name} took longer than its lease of {LEASE_SECONDS:.0f} s, or met another "
+                "writer of the same chunks: its chunks are stored; run verify, and repair where it finds differences"
             )
             raise StoreError(msg)
         correction = replace(intent, batch=self._log.new_batch(), before=intent.before + counted)

@@ -189,11 +189,14 @@ def _read_qrels(file: Path) -> dict[str, dict[str, int]]:
         msg = f"{file}: not UTF-8 at byte {error.start} of the file"
         raise InputError(msg) from None
     for number, line in enumerate(lines, 1):
-        is_header = number == 1 and not line.rpartition("\t")[2].strip().lstrip("-").isdigit()
-        if line.strip() and not is_header:
+        if line.strip() and not (number == 1 and _is_header(line)):
             query, document, grade = _judgement(line, f"{file} line {number}")
             qrels.setdefault(query, {})[document] = grade
     return qrels
+
+
+def _is_header(line: str) -> bool:
+    return line.count("\t") == 2 and not line.rpartition("\t")[2].strip().lstrip("-").isdigit()
 
 
 def _judgement(line: str, where: str) -> tuple[str, str, int]:

@@ -298,8 +298,8 @@ class BM25Index:
         check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
-        with self._lock:
-            for batch in batches(distinct):
+        for batch in batches(distinct):
+            with self._lock:
                 self._writer.add(namespace, batch)
         return [chunk.id for chunk in chunks]
 
@@ -538,8 +538,9 @@ class BM25Index:
         """
         _check_search(queries, k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        encoder, corpus = self._query_side(_scope(statistics, namespaces), idf, epsilon, k3)
-        vectors = [encoder.encode(query, corpus) for query in queries]
+        with self._lock:  # a write in another thread must not change the statistics halfway through
+            encoder, corpus = self._query_side(_scope(statistics, namespaces), idf, epsilon, k3)
+            vectors = [encoder.encode(query, corpus) for query in queries]
         hits: list[list[Hit]] = [[] for _ in queries]
         asked = [position for position, vector in enumerate(vectors) if len(vector)]
         if asked:
@@ -588,10 +589,11 @@ class BM25Index:
         if row is None:
             msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
             raise ChunkNotFoundError(msg)
-        encoder, corpus = self._query_side(_scope(statistics, names), idf, epsilon, k3)
-        terms = encoder.terms(query, corpus)
         stop_words = self._analyzer.stop_words_in(query) if isinstance(self._analyzer, Analyzer) else []
-        facts = QueryFacts(query, terms, stop_words, encoder.weighting, corpus.figures)
+        with self._lock:
+            encoder, corpus = self._query_side(_scope(statistics, names), idf, epsilon, k3)
+            terms = encoder.terms(query, corpus)
+            facts = QueryFacts(query, terms, stop_words, encoder.weighting, corpus.figures)
         return explain(facts, self._chunk_facts(row))
 
     def stats(self, *, namespace: str | Sequence[str] | None = None) -> IndexStats:
@@ -681,27 +683,28 @@ class BM25Index:
     ) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
         weighting = _override(self.config.query_weighting(), idf=idf, epsilon=epsilon, k3=k3)
-        with self._lock:
-            self._refresh_if_due()
-            encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced))
-            return encoder, self._log.statistics.of(namespaces)
+        self._refresh_if_due()
+        encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced))
+        return encoder, self._log.statistics.of(namespaces)
 
     def _search(
-        self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None
+        self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None, limit: int = 0
     ) -> list[list[Match]]:
-        """Search, and show of a chunk under update only its newer row."""
-        found = self._store.search(vectors, limit=k, where=where, namespaces=self._needed(namespaces))
-        newest = [_newest(matches) for matches in found]
+        """Ask for `limit` rows, at first k, and for more where fewer than k of them are to be shown."""
+        limit = limit or k
+        found = self._store.search(vectors, limit=limit, where=where, namespaces=self._needed(namespaces))
+        shown = [_shown(matches, namespaces)[:k] for matches in found]
         lacking = [
             position
-            for position, matches in enumerate(newest)
-            if len(matches) < len(found[position]) == k and k < MAX_K
+            for position, matches in enumerate(shown)
+            if len(matches) < k and len(found[position]) == limit < MAX_K
         ]
         if lacking:
-            more = self._search([vectors[position] for position in lacking], min(2 * k, MAX_K), where, namespaces)
+            again = [vectors[position] for position in lacking]
+            more = self._search(again, k, where, namespaces, min(2 * limit, MAX_K))
             for position, matches in zip(lacking, more, strict=True):
-                newest[position] = matches[:k]
-        return newest
+                shown[position] = matches
+        return shown
 
     def _needed(self, namespaces: list[str] | None) -> list[str] | None:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
@@ -752,8 +755,8 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     """Return namespaces as a list, None for all."""
     if namespace is None:
         return None
-    names = [namespace] if isinstance(namespace, str) else list(namespace)
-    if not names:
+    names = [namespace] if isinstance(namespace, str) else namespace
+    if not isinstance(names, Sequence) or not names:
         msg = "namespace must be a str, a non-empty sequence of str, or None for all"
         raise InputError(msg)
     return [check_namespace(name) for name in names]
@@ -784,13 +787,18 @@ def _override(weighting: QueryWeighting, **given: Any) -> QueryWeighting:
     return replace(weighting, **{name: value for name, value in given.items() if value is not None})
 
 
-def _newest(matches: list[Match]) -> list[Match]:
-    """Drop the older of two rows of one chunk: for a moment, an update has both."""
+def _shown(matches: list[Match], namespaces: list[str] | None) -> list[Match]:
+    """Drop the older of two rows of one chunk, and rows of other namespaces: a write under way has both."""
     newest: dict[tuple[str, str], str] = {}
     for match in matches:
         chunk = (match.row.namespace, match.row.id)
         newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
-    return [match for match in matches if newest[match.row.namespace, match.row.id] == match.row.batch]
+    return [
+        match
+        for match in matches
+        if newest[match.row.namespace, match.row.id] == match.row.batch
+        and (namespaces is None or match.row.namespace in namespaces)
+    ]
 
 
 def _hit(match: Match) -> Hit:

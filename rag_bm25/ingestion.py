@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -483,7 +484,8 @@ def _is_below(source: str, names: Container[str]) -> bool:
 def _tracked(index: BM25Index, found: Found, namespace: str) -> Iterator[Chunk]:
     """Yield the stored chunks that came from below the given paths."""
     for prefix in found.folders:
-        below = index.chunks(filter={"source": {"$like": f"{prefix}%"}}, namespace=namespace)
+        pattern = re.sub(r"[_\\]", "%", prefix) + "%"  # takes in more: engines agree on % alone
+        below = index.chunks(filter={"source": {"$like": pattern}}, namespace=namespace)
         yield from (chunk for chunk in below if chunk.metadata["source"].startswith(prefix) and _is_ours(chunk))
     single = [file.source for file in found.files if not file.source.startswith(tuple(found.folders))]
     for start in range(0, len(single), 100):

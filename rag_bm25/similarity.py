@@ -49,6 +49,9 @@ IDF_NAMES: tuple[str, ...] = get_args(IdfName)
 POSITIVE_FLOOR = 1e-6
 """Weight of a term whose IDF is zero or less: Milvus refuses negative weights and cannot rank on zero."""
 
+ROUNDING = 1e-12
+"""A mean IDF this close to zero is zero: terms on both sides of N / 2 may cancel."""
+
 
 def _check(name: str, value: float, rule: str, holds: bool) -> None:
     """Raise a ``ParameterError`` unless `value` is a finite number for which the rule holds."""
@@ -218,7 +221,9 @@ def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
     # No df exceeds N, unless the stored statistics were damaged; a search must survive that too.
     dfs = np.fromiter(histogram.keys(), np.int64, len(histogram)).clip(max=num_chunks)
     terms = np.fromiter(histogram.values(), np.int64, len(histogram))
-    return float(np.dot(robertson_idf(dfs, num_chunks), terms) / num_terms)
+    # An exact sum does not depend on the order of the histogram, and rounding must not decide the sign of a zero.
+    mean = math.fsum((robertson_idf(dfs, num_chunks) * terms).tolist()) / num_terms
+    return mean if abs(mean) > ROUNDING else 0.0
 
 
 @dataclass(frozen=True)

@@ -123,9 +123,14 @@ class _CountTable:
         """Add `changes` to the counts of the distinct `ids`."""
         at, known = self._find(ids)
         self._counts[at[known]] += changes[known]
-        for id_, change in zip(ids[~known].tolist(), changes[~known].tolist(), strict=True):
+        unknown = ~known
+        if np.count_nonzero(unknown) > self._most_recent():
+            self._merge()
+            self._insert(ids[unknown], changes[unknown])
+            return
+        for id_, change in zip(ids[unknown].tolist(), changes[unknown].tolist(), strict=True):
             self._recent[id_] = self._recent.get(id_, 0) + change
-        if len(self._recent) > max(self.MIN_MERGE, len(self._ids) // 16):
+        if len(self._recent) > self._most_recent():
             self._merge()
 
     def nonzero(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -147,10 +152,20 @@ class _CountTable:
         recent = np.fromiter(self._recent.keys(), np.uint32, len(self._recent))
         counts = np.fromiter(self._recent.values(), np.int64, len(self._recent))
         order = np.argsort(recent)
-        at = np.searchsorted(self._ids, recent[order])
-        self._ids = np.insert(self._ids, at, recent[order])
-        self._counts = np.insert(self._counts, at, counts[order])
         self._recent = {}
+        self._insert(recent[order], counts[order])
+
+    def _insert(self, ids: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
+        """Put sorted ids into the sorted arrays, and add up the counts of those that are there."""
+        at, known = self._find(ids)
+        self._counts[at[known]] += counts[known]
+        new = ~known
+        self._ids = np.insert(self._ids, at[new], ids[new])
+        self._counts = np.insert(self._counts, at[new], counts[new])
+
+    def _most_recent(self) -> int:
+        """Return how many ids the dict may hold."""
+        return max(self.MIN_MERGE, len(self._ids) // 16)
 
 
 class CorpusStatistics:

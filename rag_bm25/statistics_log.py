@@ -51,7 +51,7 @@ COMPACT_ABOVE = 64
 """How many deltas, or rows of few terms, a log may have before a writer sums them up."""
 
 FEW_TERMS = 5_000
-ROWS_PER_INSERT = 50  # of at most 100,000 entries: 40 MB, below the 64 MB that a message may have
+ROWS_PER_INSERT = 200  # of at most 64 KB
 READ_ATTEMPTS = 10
 
 
@@ -433,8 +433,8 @@ class StatisticsLog:
         head = self._decoded(snapshot_head_of, self._rows(snapshots[newest][:1])[0])
         if head.base != self._base or not self._counted.issuperset(head.covers):
             statistics = NamespaceStatistics()
-            for row in self._rows(snapshots[newest]):
-                statistics.add(*self._decoded(snapshot_of, row))
+            for namespace, total in self._decoded(snapshot_of, self._rows(snapshots[newest], packed=True)).items():
+                statistics.add(namespace, total)
             self.statistics, self._counted = statistics, set(head.covers)
         self._base, self._in_base = newest, set(head.covers)
 

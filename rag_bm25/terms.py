@@ -194,8 +194,10 @@ class StagedTerms(dict[str, int]):
 
     def _free_id(self, term: str) -> int:
         """Rehash until an id is found that no other term has."""
-        free = (id_ for id_ in _candidates(term) if id_ not in self._taken and self._vocabulary.term(id_) is None)
-        return next(free)
+        for id_ in _candidates(term):
+            if id_ not in self._taken and self._vocabulary.term(id_) is None:
+                break
+        return id_
 
 
 def assign_known_ids(terms: Sequence[str], ids: Collection[int]) -> dict[str, int]:

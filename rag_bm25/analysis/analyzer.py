@@ -9,7 +9,7 @@ from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import is_plain, normalize
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter
-from rag_bm25.analysis.user_words import user_word_pattern
+from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.words import TermMemo, is_stop_word, without_apostrophes, words_of
 from rag_bm25.errors import ParameterError
 
@@ -98,7 +98,8 @@ class Analyzer:
         self._terms = TermMemo(self._stop_words, stem=config.stem, split_camel_case=config.split_camel_case)
         user_words = self._normalized_user_words()
         self._chinese_words = {word: f for word, f in user_words.items() if is_only_han(word)}
-        self._other_words = user_word_pattern(user_words.keys() - self._chinese_words.keys())
+        other_words = user_words.keys() - self._chinese_words.keys()
+        self._other_words = UserWords(other_words) if other_words else None
 
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk.

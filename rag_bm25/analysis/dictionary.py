@@ -63,7 +63,9 @@ def whole_word_frequencies(user_words: Mapping[str, int | None], cut: Callable[[
     known, total = read_dictionary()
 
     def suggested(word: str) -> int:
-        chance = prod((known.get(part) or 1) / total for part in cut(word))
-        return max(int(chance * total) + 1, known.get(word, 0))
+        parts = cut(word)
+        if parts == [word]:
+            return known.get(word, 1)
+        return int(prod(known.get(part, 1) / total for part in parts) * total) + 1
 
     return {word: given.get(word) or suggested(word) for word in user_words}

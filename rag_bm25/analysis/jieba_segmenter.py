@@ -71,10 +71,26 @@ class JiebaSegmenter(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no typ
         return words
 
     def get_DAG(self, sentence: str) -> None:  # noqa: N802
-        """Leave the dictionary look-ups to `calc`."""
+        """Leave the dictionary look-ups to :meth:`calc`.
+
+        Parameters
+        ----------
+        sentence : str
+            A run.
+        """
 
     def calc(self, sentence: str, DAG: None, route: dict[int, tuple[float, int]]) -> None:  # noqa: N803, ARG002
-        """Fill `route`: for each start the best log-probability of the rest, and the last index of its first word."""
+        """Find the most probable segmentation, from the end to the start.
+
+        Parameters
+        ----------
+        sentence : str
+            A run.
+        DAG : None
+            What :meth:`get_DAG` returned.
+        route : dict of int to (float, int)
+            To be filled: for each start the log-probability of the rest, and the last index of its first word.
+        """
         look_up = self.FREQ.get
         length = len(sentence)
         best = [0.0] * (length + 1)

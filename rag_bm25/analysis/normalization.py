@@ -31,7 +31,7 @@ _SEGMENTED = range(0x4E00, 0xA000)
 
 
 def is_plain(text: str, *, simplify: bool = True) -> bool:
-    """Whether a text is cut into the same tokens with and without normalising; ten times as fast as doing it.
+    """Tell whether normalising makes no difference to the tokens, in a tenth of the time that it takes.
 
     Parameters
     ----------

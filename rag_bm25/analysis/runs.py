@@ -55,20 +55,64 @@ def find_runs(text: str) -> list[str]:
 
 
 def is_han(run: str) -> bool:
-    """Whether a run goes to the segmenter."""
+    """Tell whether a run goes to the segmenter.
+
+    Parameters
+    ----------
+    run : str
+        One of the results of :func:`find_runs`.
+
+    Returns
+    -------
+    bool
+        True for a run of Han characters.
+    """
     return "\u4e00" <= run[0] <= "\u9fd5"
 
 
 def holds_han(text: str) -> bool:
-    """Whether a text has something for the segmenter."""
+    """Tell whether a text has something for the segmenter.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    bool
+        True where there is a Han character of its dictionary's range.
+    """
     return _FIRST_HAN.search(text) is not None
 
 
 def is_only_han(word: str) -> bool:
-    """Whether a word is a run for the segmenter as a whole."""
+    """Tell whether the segmenter gets a word as a whole.
+
+    Parameters
+    ----------
+    word : str
+        A normalised word.
+
+    Returns
+    -------
+    bool
+        True where it has no other characters.
+    """
     return _ALL_HAN.fullmatch(word) is not None
 
 
 def is_syllabic(run: str) -> bool:
-    """Whether a run is kana or hangul."""
+    """Tell whether a run is cut into pairs of characters.
+
+    Parameters
+    ----------
+    run : str
+        One of the results of :func:`find_runs`.
+
+    Returns
+    -------
+    bool
+        True for kana and hangul.
+    """
     return _SYLLABIC.match(run) is not None

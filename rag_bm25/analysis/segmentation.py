@@ -14,7 +14,10 @@ from rag_bm25.analysis.dictionary import whole_word_frequencies
 from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
 
 __all__ = ["Segmenter", "SegmenterName", "load_segmenter"]
 
@@ -33,10 +36,6 @@ class Segmenter(Protocol):
     def search(self, run: str) -> list[str]:
         """Return these words, each after the shorter dictionary words that it holds."""
         ...
-
-
-class _SegmenterClass(Protocol):
-    def __call__(self, user_words: Mapping[str, int]) -> Segmenter: ...
 
 
 def load_segmenter(name: SegmenterName, user_words: Mapping[str, int | None]) -> Segmenter:
@@ -60,13 +59,12 @@ def load_segmenter(name: SegmenterName, user_words: Mapping[str, int | None]) ->
         rjieba is asked for and not installed.
     """
     with _loading:
-        return _load(name, tuple(user_words.items()))
+        return _load(_segmenter_class(name), tuple(user_words.items()))
 
 
 @lru_cache(maxsize=1)
-def _load(name: SegmenterName, user_words: tuple[tuple[str, int | None], ...]) -> Segmenter:
+def _load(segmenter_class: _SegmenterClass, user_words: tuple[tuple[str, int | None], ...]) -> Segmenter:
     """Load a dictionary, and once more with the user words where there are any."""
-    segmenter_class = _segmenter_class(name)
     plain = segmenter_class({})
     return segmenter_class(whole_word_frequencies(dict(user_words), plain.exact)) if user_words else plain
 

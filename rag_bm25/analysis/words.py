@@ -17,7 +17,7 @@ __all__ = ["MAX_TOKEN_LENGTH", "TermMemo", "is_stop_word", "without_apostrophes"
 MAX_TOKEN_LENGTH = 64
 MAX_PARTS = 5  # of a compound that is also a token as a whole
 MIN_STEMMED_LENGTH = 3
-MEMO_SIZE = 200_000
+MEMO_SIZE = 200_000  # runs, in about 50 MB
 
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
@@ -27,12 +27,36 @@ _CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def without_apostrophes(word: str) -> str:
-    """Cut a possessive off and join contractions: ``user's`` is ``user``, ``don't`` is ``dont``."""
+    """Cut a possessive off and join contractions: ``user's`` is ``user``, ``don't`` is ``dont``.
+
+    Parameters
+    ----------
+    word : str
+        A word or compound.
+
+    Returns
+    -------
+    str
+        The same without apostrophes.
+    """
     return _POSSESSIVE.sub("", word).replace("'", "")
 
 
 def is_stop_word(word: str, stop_words: Collection[str]) -> bool:
-    """Whether a word is dropped; one in capitals never is, it is a name: IT, WHO, US."""
+    """Tell whether a word is dropped; one in capitals never is, it is a name: IT, WHO, US.
+
+    Parameters
+    ----------
+    word : str
+        A word as it is spelt.
+    stop_words : collection of str
+        Case-folded words.
+
+    Returns
+    -------
+    bool
+        True for a stop word.
+    """
     return word.casefold() in stop_words and not (len(word) > 1 and word.isupper())
 
 
@@ -129,10 +153,15 @@ class TermMemo(dict[str, tuple[str, ...]]):
         words = words_of(run, split_camel_case=self._split_camel_case)
         kept = (word for word in words if not is_stop_word(word, self._stop_words))
         terms = tuple(term for term in map(self._term, kept) if len(term) <= MAX_TOKEN_LENGTH)
+        if len(run) <= MAX_TOKEN_LENGTH:  # longer ones are rare, and may be encoded files
+            self._remember(run, terms)
+        return terms
+
+    def _remember(self, run: str, terms: tuple[str, ...]) -> None:
+        """Keep the terms of a run, and begin anew where the memo is full."""
         if len(self) >= MEMO_SIZE:
             self.clear()
         self[run] = terms
-        return terms
 
     def _term(self, word: str) -> str:
         """Fold the case, and stem what looks English."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import unicodedata
+from importlib.resources import files
 
 import pytest
 from hypothesis import assume, example, given
@@ -12,13 +13,20 @@ from rag_bm25.analysis.runs import find_runs
 
 ANALYZER = Analyzer()
 WITHOUT_STOP_WORDS = Analyzer(AnalyzerConfig(stop_words=()))
+TRADITIONAL, SIMPLIFIED = (
+    files("rag_bm25.analysis").joinpath("data").joinpath("t2s.txt").read_text(encoding="utf-8").splitlines()
+)
+TO_SIMPLIFIED = str.maketrans(TRADITIONAL, SIMPLIFIED)
 
 # Pieces that mean something to one of the rules, so that texts of them meet the borders between the rules.
-PIECES = (
-    "1 12 123 000 3.5 , ， . - ' ’ _ __ + ++ # v a C s IT the is gpt bm café ß ﬁ ﬃ ſ İ ı Σ ς ǅ ŉ ΐ \u0301 \u0308 ² ½ ﷺ ㎏ Ⅷ １ Ａ "
-    "中 文 檢 索 乾 隆 薴 〇 㐂 𠮷 鿿 豈 ⼈ カ ｶ ﾞ ゙ ー ｰ 한 ᄒ ᅡ ᆫ ㄱ ก ั ١ ९ 👍 \u200b \u00ad \ufe0f \ufeff \ud800 \0 \x85 \u2028 \u3000"
-).split(" ")
-texts = st.one_of(st.text(), st.lists(st.sampled_from([*PIECES, " ", "\n"]), max_size=12).map("".join))
+SIGNS = [*".,，-'’_+#/ \n", "__", "++", "'s", "\u3000", "\u2028", "\x85", "\0", "\ud800", "👍"]
+INVISIBLE = ["\u200b", "\u00ad", "\ufe0f", "\ufeff", "\u0301", "\u0308"]
+DIGITS = ["1", "12", "123", "000", "3.5", "²", "½", "１", "١", "९", "v1", "Ⅷ"]
+LATIN = ["a", "C", "v", "s", "IT", "the", "is", "gpt", "café", *"ßﬁﬃſİıΣςǅŉΐＡ㎏ﷺก"]
+CHINESE = [*"中文檢索乾隆薴〇㐂𠮷鿿豈⼈"]
+SYLLABIC = [*"カｶﾞ゙ーｰ한한ㄱ"]
+pieces = st.sampled_from(SIGNS + INVISIBLE + DIGITS + LATIN + CHINESE + SYLLABIC)
+texts = st.one_of(st.text(), st.lists(pieces, max_size=12).map("".join))
 
 
 @given(texts)
@@ -60,7 +68,14 @@ def test_tokens_of_two_lines_are_the_tokens_of_each(first: str, second: str) -> 
 @example("10ß")
 def test_letter_case_makes_no_difference_but_to_stop_words(text: str) -> None:
     assume("\u0345" not in text)  # an accent whose capital is a letter
+    assume(normalize(text.casefold()) == normalize(text).casefold())
     assert WITHOUT_STOP_WORDS(text.casefold()) == WITHOUT_STOP_WORDS(text)
+
+
+@given(st.text(st.sampled_from(TRADITIONAL + "的一，a1")))
+def test_traditional_and_simplified_text_have_equal_tokens(text: str) -> None:
+    simplified = text.translate(TO_SIMPLIFIED)
+    assert ANALYZER(simplified) == ANALYZER(text)
 
 
 @given(texts)

@@ -1,0 +1,76 @@
+"""Every sum and product of an explanation equals its parts, and its root is the score that was found."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_store import MemoryStore
+from reference import chunk_weight, split
+from strategies import corpora, document_weightings, query_weightings, texts
+
+from rag_bm25 import BM25Index, Explanation, IndexConfig
+
+if TYPE_CHECKING:
+    from rag_bm25.document_encoder import LengthUnit
+    from rag_bm25.similarity import DocumentWeighting, QueryWeighting
+
+
+def nodes(explanation: Explanation) -> list[Explanation]:
+    return [explanation, *(node for detail in explanation.details for node in nodes(detail))]
+
+
+@given(corpora(min_size=1), texts(), document_weightings, query_weightings, st.sampled_from(["characters", "terms"]))
+def test_explanations_add_up_to_the_scores(
+    chunks: dict[str, str], query: str, document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit
+) -> None:
+    config = IndexConfig(
+        document.chunk_size,
+        unit,
+        document.k1,
+        document.b,
+        weighting.epsilon,
+        weighting.idf,
+        weighting.k3,
+        split,
+    )
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(list(chunks.values()), ids=list(chunks))
+    found = {hit.id: hit.score for hit in index.search(query, 100)}
+    for id_ in chunks:
+        explanation = index.explain(query, id_)
+        assert explanation.value == pytest.approx(found.get(id_, 0.0), rel=1e-5)
+        for node in nodes(explanation):
+            check(node)
+
+
+def check(node: Explanation) -> None:
+    values = [detail.value for detail in node.details]
+    if node.description.endswith("sum of:"):
+        assert values
+        assert node.value == pytest.approx(math.fsum(values), rel=1e-9)
+    elif node.description.endswith("product of:"):
+        assert len(values) == 2
+        assert node.value == pytest.approx(math.prod(values), rel=1e-6)
+    elif node.description.startswith("stored weight"):
+        tf, k1, b, length, chunk_size = values
+        assert node.value == pytest.approx(chunk_weight(int(tf), length, chunk_size, k1, b), rel=1e-6)
+    elif node.details:
+        assert node.description.endswith("from:") or "not found" in node.description
+
+
+@given(corpora(min_size=1), corpora(min_size=1), texts())
+def test_explanation_uses_the_statistics_that_the_search_used(
+    one: dict[str, str], other: dict[str, str], query: str
+) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=4, analyzer=split))
+    index.add(list(one.values()), ids=list(one))
+    index.add(list(other.values()), ids=list(other), namespace="x")
+    for hit in index.search(query, namespace="x"):
+        assert index.explain(query, hit.id, namespace="x").value == pytest.approx(hit.score, rel=1e-5)
+    for hit in index.search(query, namespace=None):
+        explanation = index.explain(query, hit.id, namespace=hit.namespace, statistics="all")
+        assert explanation.value == pytest.approx(hit.score, rel=1e-5)

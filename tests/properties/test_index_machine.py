@@ -1,0 +1,209 @@
+"""Whatever is done to an index, and wherever the store fails: statistics and scores are those of the stored rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+from faulty_store import FaultyStore
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from reference import BM25, Corpus, Count, recount, split
+from strategies import WORDS, corpora, idf_names, texts
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from faulty_store import Moment
+    from memory_store import MemoryStore
+
+    from rag_bm25.similarity import IdfName
+
+Key = tuple[str, str]  # namespace and id
+Contents = tuple[str, int] | None  # text and version, None where there is no chunk
+
+namespaces = st.sampled_from(["", "law"])
+ids = st.sampled_from("abcdefghij")
+failing_calls = st.none() | st.integers(0, 11)
+moments = st.sampled_from(["before", "halfway", "after"])
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """Adds, updates, deletes, compacts and reopens, each with or without a failing call of the store.
+
+    `possible` has for each chunk what may be stored: one thing, unless a call failed halfway and nobody has written
+    since; then the old or the new contents, and nothing else.
+    """
+
+    id_space: ClassVar[int] = 0xFFFFFFFF
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr("rag_bm25.terms.ID_SPACE", self.id_space)
+        self.possible: dict[Key, set[Contents]] = {}
+        self.settled = True
+        self.ids_of_terms: dict[str, int] = {}
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+    @initialize(idf=idf_names, k3=st.none() | st.just(2.0))
+    def create(self, idf: IdfName, k3: float | None) -> None:
+        self.store: MemoryStore = FaultyStore()
+        self.config = IndexConfig(chunk_size=3, length_unit="terms", idf=idf, k3=k3, analyzer=split)
+        self.index = BM25Index.from_store(self.store, config=self.config)
+
+    # What users do
+
+    @rule(namespace=namespaces, chunks=corpora(1, 4), version=st.integers(0, 1), at=failing_calls, moment=moments)
+    def add(self, namespace: str, chunks: dict[str, str], version: int, at: int | None, moment: Moment) -> None:
+        new: dict[Key, Contents] = {(namespace, id_): (text, version) for id_, text in chunks.items()}
+        self.write(
+            lambda: self.index.add(
+                list(chunks.values()),
+                ids=list(chunks),
+                metadatas=[{"version": version}] * len(chunks),
+                namespace=namespace,
+            ),
+            new,
+            at,
+            moment,
+        )
+
+    @rule(namespace=namespaces, some=st.lists(ids, min_size=1, max_size=4), at=failing_calls, moment=moments)
+    def delete(self, namespace: str, some: list[str], at: int | None, moment: Moment) -> None:
+        self.write(
+            lambda: self.index.delete(some, namespace=namespace), {(namespace, id_): None for id_ in some}, at, moment
+        )
+
+    @rule(at=failing_calls, moment=moments)
+    def compact(self, at: int | None, moment: Moment) -> None:
+        self.fail_at(at, moment)
+        try:
+            self.index._log.compact(above=2)
+        except StoreError:
+            pass
+        finally:
+            self.fail_at(None)
+
+    @rule(at=failing_calls, moment=moments)
+    def reopen(self, at: int | None, moment: Moment) -> None:
+        """Open the index as another process would, again if that fails the first time."""
+        store = FaultyStore(collections=self.store.collections)
+        store.fail_at(at, moment)
+        try:
+            index = BM25Index.from_store(store, config=self.config)
+        except StoreError:
+            store = FaultyStore(collections=self.store.collections)
+            index = BM25Index.from_store(store, config=self.config)
+        store.fail_at(None)
+        self.store, self.index = store, index
+        self.settle()
+
+    # Faults
+
+    def write(self, call: Callable[[], Any], new: dict[Key, Contents], at: int | None, moment: Moment) -> None:
+        """Write, and note what may be stored now."""
+        self.fail_at(at, moment)
+        try:
+            call()
+        except StoreError:
+            for key, contents in new.items():
+                self.possible[key] = self.possible.get(key, {None}) | {contents}
+            self.settled = False
+        else:
+            self.fail_at(None)
+            self.possible.update((key, {contents}) for key, contents in new.items())
+            self.settle()
+        finally:
+            self.fail_at(None)
+
+    def fail_at(self, at: int | None, moment: Moment = "before") -> None:
+        assert isinstance(self.store, FaultyStore)
+        self.store.fail_at(at, moment)
+
+    def settle(self) -> None:
+        """After a write that succeeded, or reopening, each chunk is in one of its possible states, for good."""
+        for namespace, id_ in self.possible:
+            found = self.index.get([id_], namespace=namespace)
+            contents = (found[0].text, found[0].metadata["version"]) if found else None
+            assert contents in self.possible[namespace, id_]
+            self.possible[namespace, id_] = {contents}
+        self.settled = True
+
+    # What holds
+
+    @invariant()
+    def every_acknowledged_chunk_is_there(self) -> None:
+        for (namespace, id_), contents in self.possible.items():
+            found = self.index.get([id_], namespace=namespace)
+            assert (found[0].text, found[0].metadata["version"]) if found else None in contents
+
+    @invariant()
+    def no_namespace_sees_another(self) -> None:
+        for namespace in ("", "law"):
+            hits = self.index.search(" ".join(WORDS), 100, namespace=namespace)
+            assert {hit.namespace for hit in hits} <= {namespace}
+
+    @invariant()
+    def no_chunk_is_found_twice(self) -> None:
+        hits = self.index.search(" ".join(WORDS), 100, namespace=None)
+        assert len({(hit.namespace, hit.id) for hit in hits}) == len(hits)
+
+    @invariant()
+    def ids_of_terms_never_change(self) -> None:
+        vocabulary = self.index._log.vocabulary()
+        now = {term: vocabulary.id(term) for term in vocabulary}
+        assert len(set(now.values())) == len(now)
+        assert self.ids_of_terms.items() <= now.items()
+        self.ids_of_terms = now  # type: ignore[assignment]
+
+    @precondition(lambda self: self.settled)
+    @invariant()
+    def statistics_equal_a_recount(self) -> None:
+        rows = self.store.collections.chunks.values()
+        assert len(rows) == sum(contents != {None} for contents in self.possible.values())
+        found = {}
+        for name in self.index.stats().namespaces:
+            total = self.index._log.statistics.of_one(name).contribution()
+            df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
+            found[name] = Count(total.num_chunks, total.total_length, df)
+        assert {name: count for name, count in found.items() if count != Count()} == recount(rows)
+        assert self.index.verify().differences == []
+
+    @precondition(lambda self: self.settled)
+    @rule(query=texts())
+    def search_ranks_as_the_loops_do(self, query: str) -> None:
+        words = [word for word in query.split() if word in self.ids_of_terms]
+        model = BM25(3, idf=self.config.idf, k3=self.config.k3)
+        for namespace in ("", "law"):
+            hits = self.index.search(" ".join(words), 100, namespace=namespace)
+            corpus = Corpus({id_: text.split() for id_, text in self.stored(namespace).items()})
+            expected = model.scores(words, corpus)
+            assert {hit.id: hit.score for hit in hits} == pytest.approx(expected, rel=1e-5)
+            assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.id))
+            assert [hit.text for hit in hits] == [self.stored(namespace)[hit.id] for hit in hits]
+
+    def stored(self, namespace: str) -> dict[str, str]:
+        return {
+            id_: contents[0]
+            for (name, id_), (contents,) in self.possible.items()
+            if name == namespace and contents is not None
+        }
+
+
+class CollidingMachine(IndexMachine):
+    """The same with ten ids for eight words: most words are displaced."""
+
+    id_space = 11
+
+
+TestIndex = IndexMachine.TestCase
+TestIndex.settings = settings(max_examples=60, stateful_step_count=25)
+TestCollidingIds = CollidingMachine.TestCase
+TestCollidingIds.settings = settings(max_examples=30, stateful_step_count=20)

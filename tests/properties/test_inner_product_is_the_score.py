@@ -1,0 +1,117 @@
+"""Promise 3: the store's score equals an independent BM25 written with loops, to 1e-5 relative."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_store import MemoryStore
+from reference import BM25, Corpus, split
+from strategies import corpora, document_weightings, idf_names, query_weightings, texts
+
+from rag_bm25 import BM25Index, IndexConfig
+
+if TYPE_CHECKING:
+    from rag_bm25.document_encoder import LengthUnit
+    from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
+
+CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+
+
+def filled(chunks: dict[str, str], config: IndexConfig = CONFIG) -> BM25Index:
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(list(chunks.values()), ids=list(chunks))
+    return index
+
+
+def corpus_of(chunks: dict[str, str]) -> Corpus:
+    return Corpus({id_: text.split() for id_, text in chunks.items()})
+
+
+def scores(index: BM25Index, query: str, k: int = 100, **options: object) -> dict[str, float]:
+    return {hit.id: hit.score for hit in index.search(query, k, **options)}  # type: ignore[arg-type]
+
+
+@given(corpora(), texts(), document_weightings, query_weightings, st.sampled_from(["characters", "terms"]))
+def test_scores_are_those_of_the_loops(
+    chunks: dict[str, str], query: str, document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit
+) -> None:
+    parameters = {"k1": document.k1, "b": document.b, "epsilon": weighting.epsilon, "k3": weighting.k3}
+    config = IndexConfig(document.chunk_size, unit, idf=weighting.idf, analyzer=split, **parameters)  # type: ignore[arg-type]
+    reference = BM25(document.chunk_size, idf=weighting.idf, **parameters)  # type: ignore[arg-type]
+    lengths = {id_: len(text) for id_, text in chunks.items()} if unit == "characters" else None
+    expected = reference.scores(query.split(), corpus_of(chunks), lengths)
+    assert scores(filled(chunks, config), query) == pytest.approx(expected, rel=1e-5)
+
+
+@given(corpora(min_size=2), texts(), st.integers(1, 4))
+def test_hits_are_the_best_k_by_score_then_id(chunks: dict[str, str], query: str, k: int) -> None:
+    hits = filled(chunks).search(query, k)
+    every = filled(chunks).search(query, 100)
+    assert hits == every[:k]
+    assert every == sorted(every, key=lambda hit: (-hit.score, hit.id))
+    assert [hit.text for hit in hits] == [chunks[hit.id] for hit in hits]
+
+
+@given(corpora(min_size=1), texts(), idf_names, st.floats(0.01, 5), st.floats(0, 100))
+def test_query_side_may_change_without_touching_the_chunks(
+    chunks: dict[str, str], query: str, idf: IdfName, epsilon: float, k3: float
+) -> None:
+    asked = scores(filled(chunks), query, idf=idf, epsilon=epsilon, k3=k3)
+    made = scores(filled(chunks, replace(CONFIG, idf=idf, epsilon=epsilon, k3=k3)), query)
+    assert asked == made
+
+
+@given(corpora(min_size=1), texts())
+def test_known_terms_always_score_above_zero(chunks: dict[str, str], query: str) -> None:
+    sharing = {id_ for id_, text in chunks.items() if set(text.split()) & set(query.split())}
+    found = scores(filled(chunks), query)
+    assert found.keys() == sharing
+    assert all(score > 0 for score in found.values())
+
+
+@given(corpora(), corpora(), texts())
+def test_namespace_is_a_corpus_of_its_own(one: dict[str, str], other: dict[str, str], query: str) -> None:
+    index = filled(one)
+    index.add(list(other.values()), ids=list(other), namespace="x")
+    assert scores(index, query, namespace="") == scores(filled(one), query)
+    assert scores(index, query, namespace="x") == scores(filled(other), query)
+
+
+@given(corpora(), corpora(), texts())
+def test_all_namespaces_are_one_corpus(one: dict[str, str], other: dict[str, str], query: str) -> None:
+    index = filled(one)
+    index.add(list(other.values()), ids=[f"x{id_}" for id_ in other], namespace="x")
+    together = {**one, **{f"x{id_}": text for id_, text in other.items()}}
+    expected = scores(filled(together), query)
+    assert scores(index, query, namespace=None) == pytest.approx(expected, rel=1e-6)
+    assert scores(index, query, namespace=["", "x"]) == pytest.approx(expected, rel=1e-6)
+
+
+@given(st.lists(corpora(), min_size=3, max_size=3), texts())
+def test_some_namespaces_are_one_corpus(parts: list[dict[str, str]], query: str) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=CONFIG)
+    for name, part in zip("xyz", parts, strict=True):
+        index.add(list(part.values()), ids=[f"{name}{id_}" for id_ in part], namespace=name)
+    together = {f"x{id_}": text for id_, text in parts[0].items()}
+    together |= {f"z{id_}": text for id_, text in parts[2].items()}
+    expected = scores(filled(together), query)
+    assert scores(index, query, namespace=["x", "z"]) == pytest.approx(expected, rel=1e-6)
+
+
+@given(corpora(min_size=1), corpora(), texts())
+def test_chunks_of_one_namespace_can_be_weighed_by_all(one: dict[str, str], other: dict[str, str], query: str) -> None:
+    index = filled(one)
+    index.add(list(other.values()), ids=list(other), namespace="x")
+    together = {**{f"x{id_}": text for id_, text in other.items()}, **one}
+    expected = {id_: score for id_, score in scores(filled(together), query).items() if id_ in one}
+    assert scores(index, query, statistics="all") == pytest.approx(expected, rel=1e-6)
+
+
+@given(corpora(min_size=1), st.lists(texts(), max_size=4))
+def test_batch_of_queries_is_each_query(chunks: dict[str, str], queries: list[str]) -> None:
+    index = filled(chunks)
+    assert index.search_batch(queries, 5) == [index.search(query, 5) for query in queries]

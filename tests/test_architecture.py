@@ -1,0 +1,83 @@
+"""Who may import whom: the table of the design, read from the syntax trees, so that lazy imports count as well."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# `document_encoder` without `statistics`: that ban is the idea of the package.
+ALLOWED = {
+    "errors": "",
+    "terms": "",
+    "_version": "",
+    "sparse": "errors",
+    "similarity": "errors",
+    "filters": "errors",
+    "jsonl": "errors",
+    "analysis": "errors",
+    "document_encoder": "analysis similarity sparse terms",
+    "statistics": "similarity sparse terms",
+    "query_encoder": "analysis similarity sparse statistics",
+    "explanation": "query_encoder similarity sparse",
+    "config": "analysis document_encoder errors similarity",
+    "store": "filters sparse",
+    "chunks": "errors store",
+    "portable": "errors statistics terms",
+    "log_rows": "sparse statistics store terms",
+    "statistics_log": "errors log_rows statistics store terms",
+    "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
+    "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
+    "milvus_store": "errors filters sparse store",
+    "index": "analysis chunk_writer chunks config document_encoder errors explanation filters milvus_store portable "
+    "query_encoder similarity sparse statistics statistics_log store terms verification",
+    "": "_version analysis chunks config errors explanation index verification",
+}
+CORE = set(ALLOWED)
+EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
+EDGES |= {"cli": "evaluation ingestion", "__main__": "cli"}
+HOMES = {
+    "milvus_store": "pymilvus milvus_lite grpc filelock",
+    "analysis": "jieba rjieba Stemmer",
+    "cli": "typer rich",
+    "evaluation": "ir_measures",
+    "ingestion": "langchain_text_splitters",
+    "langchain": "langchain_core pydantic typing_extensions",
+    "adapters": "langchain_milvus llama_index scipy",
+}
+MODULES = sorted((ROOT / "rag_bm25").rglob("*.py"))
+
+
+def part_of(name: str) -> str:
+    return [*name.split("."), ""][1]
+
+
+def imports(path: Path) -> set[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_module_imports_only_what_the_design_allows(path: Path) -> None:
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    part = part_of(module)
+    assert part in CORE | EDGES.keys(), f"{module} is not in the table"
+    ours = {part_of(name) for name in imports(path) if name.split(".")[0] == "rag_bm25"} - {part}
+    assert ours <= (set(ALLOWED[part].split()) if part in CORE else CORE | set(EDGES[part].split()))
+    others = {name.split(".")[0] for name in imports(path)} - {"rag_bm25", "numpy"} - sys.stdlib_module_names
+    assert others <= set(HOMES.get(part, "").split())
+
+
+def test_importing_the_package_loads_no_engine_no_dictionary_and_no_framework() -> None:
+    heavy = sorted({name for names in HOMES.values() for name in names.split()} - {"typing_extensions"})
+    script = f"import sys, rag_bm25; print(*[name for name in {heavy} if name in sys.modules])"
+    run = [sys.executable, "-W", "error", "-c", script]
+    loaded = subprocess.run(run, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
+    assert (loaded.stdout, loaded.stderr) == (b"\n", b"")

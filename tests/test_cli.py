@@ -1,0 +1,526 @@
+"""The command line over the in-memory store: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+from memory_store import Collections, MemoryStore
+from typer.testing import CliRunner
+
+from rag_bm25 import BM25Index, IndexConfig, StoreError, __version__
+from rag_bm25.cli import main
+from rag_bm25.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+Result: TypeAlias = Any  # of click, which newer versions of Typer have inside
+
+
+class Databases(dict[tuple[str, str], Collections]):
+    """What stands in for Milvus: collections by URI and name; `opened` has the arguments of every opening."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[dict[str, Any]] = []
+        self.on_call: Callable[[str], None] | None = None
+
+    def store(self, uri: object, collection: str, **options: Any) -> MemoryStore:
+        self.opened.append({"uri": str(uri), "collection": collection, **options})
+        store = MemoryStore(collections=self.setdefault((str(uri), collection), Collections()))
+        store.on_call = self.on_call
+        return store
+
+
+@pytest.fixture(autouse=True)
+def databases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Databases:
+    """Replace Milvus, and work in a folder of one's own."""
+    databases = Databases()
+    monkeypatch.setattr("rag_bm25.milvus_store.MilvusStore", databases.store)
+    monkeypatch.setattr(
+        "rag_bm25.milvus_store.is_missing_file", lambda uri: not any(str(uri) == known for known, _ in databases)
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in ("MILVUS_URI", "MILVUS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    return databases
+
+
+def run(*arguments: object, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="rag-bm25", env=env)
+
+
+def run_json(*arguments: object) -> Any:
+    result = run(*arguments, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def assert_fails(result: Result, message: str, code: int = 1) -> None:
+    """Expect one line on stderr, no traceback, and nothing on stdout."""
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """An ingested folder of three files."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "law.txt").write_text("用人单位解除劳动合同，应当出具证明。", encoding="utf-8")
+    (folder / "milvus.md").write_text("# Milvus\n\nMilvus stores sparse vectors.", encoding="utf-8")
+    row = {"id": "r1", "text": "sparse rows", "metadata": {"page": 3}}
+    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    assert run("ingest", folder).exit_code == 0
+    return folder
+
+
+# Frame
+
+
+def test_without_arguments_help_is_shown() -> None:
+    result = run()
+    assert result.exit_code == 2
+    for command in ("ingest", "search", "explain", "stats", "verify", "delete", "evaluate"):
+        assert f"\n  {command} " in result.output
+
+
+@pytest.mark.parametrize("command", ["ingest", "search", "explain", "stats", "verify", "delete", "evaluate"])
+def test_every_command_has_help_with_examples(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"\n    rag-bm25 {command} " in result.stdout
+    assert "--json" in result.stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"rag-bm25 {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serch"],
+        ["search"],
+        ["search", "q", "-k", "0"],
+        ["search", "q", "--idf", "bm42"],
+        ["search", "q", "--filter", "{bad"],
+        ["delete"],
+        ["ingest"],
+        ["ingest", ".", "--chunk-size", "0"],
+        ["ingest", ".", "--length-unit", "bytes"],
+        ["evaluate", ".", "--chunk-size", "mean"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_with_2_and_opens_nothing(databases: Databases, arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Error: " in result.stderr
+    assert databases.opened == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["search", "q"], ["explain", "q", "id"], ["stats"], ["verify"], ["delete", "id"]], ids=" ".join
+)
+def test_an_index_that_does_not_exist_is_named_and_not_created(databases: Databases, arguments: list[str]) -> None:
+    assert_fails(run(*arguments), "there is no index 'docs' at ./rag_bm25.db; `rag-bm25 ingest` creates one")
+    assert databases == {}
+
+
+def test_an_unknown_collection_is_named_and_not_created(docs: Path, databases: Databases) -> None:
+    assert_fails(run("search", "q", "--collection", "other"), "there is no index")
+    assert not databases["./rag_bm25.db", "other"].exist
+
+
+def test_uri_and_token_come_from_the_environment(databases: Databases) -> None:
+    run("stats", env={"MILVUS_URI": "http://host:1", "MILVUS_TOKEN": "key"})
+    assert databases.opened == []
+    databases["http://host:1", "docs"] = Collections()
+    run("stats", env={"MILVUS_URI": "http://host:1", "MILVUS_TOKEN": "key"})
+    assert [(opened["uri"], opened["token"]) for opened in databases.opened] == [("http://host:1", "key")]
+
+
+def test_the_token_is_never_shown() -> None:
+    for arguments in (["stats", "--help"], ["stats"], ["stats", "--bad"]):
+        assert "secret" not in run(*arguments, env={"MILVUS_TOKEN": "secret"}).output
+
+
+def test_errors_of_milvus_are_one_line(docs: Path, databases: Databases) -> None:
+    def refuse(_: str) -> None:
+        raise StoreError("cannot reach Milvus\nat http://host:1")
+
+    databases.on_call = refuse
+    assert_fails(run("search", "q"), "error: cannot reach Milvus at http://host:1\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["search", "sparse"], "error: interrupted\n"),
+        (["ingest", "docs"], "everything acknowledged is stored, and running the same command again continues\n"),
+    ],
+)
+def test_interrupting_exits_with_130(docs: Path, databases: Databases, command: list[str], says: str) -> None:
+    def interrupt(method: str) -> None:
+        if method in ("search", "get_chunks"):
+            raise KeyboardInterrupt
+
+    databases.on_call = interrupt
+    result = run(*command)
+    assert result.exit_code == 130
+    assert result.stderr.endswith(says)
+
+
+def test_bugs_keep_their_traceback(docs: Path, databases: Databases) -> None:
+    def fail(_: str) -> None:
+        raise ZeroDivisionError
+
+    databases.on_call = fail
+    assert isinstance(run("search", "q").exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    for name in [name for name in sys.modules if name.startswith("rag_bm25.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name.partition(".")[0] == package:
+                raise ModuleNotFoundError(name=package)
+
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    with pytest.raises(SystemExit, match=f'error: the command line needs {package}: pip install "rag-bm25.cli."'):
+        main()
+
+
+def test_a_missing_splitter_is_named_with_its_extra(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
+    assert_fails(run("ingest", docs), 'needs langchain-text-splitters: pip install "rag-bm25[cli]"')
+
+
+def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
+    code = "import sys, rag_bm25.cli; print({'typer', 'rich'} & set(sys.modules))"
+    root = Path(__file__).parents[1]
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=root, text=True) == "set()\n"
+
+
+# Ingesting
+
+
+def test_ingest_reports_counts(docs: Path) -> None:
+    result = run("ingest", docs, "--collection", "new")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 there before (updated where they differ), 0 stale; ")
+    assert result.stderr == ""
+
+
+def test_ingest_json(docs: Path) -> None:
+    report = run_json("ingest", docs, "--collection", "new")
+    assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
+        "files": 3, "chunks": 3, "added": 3, "stale": 0, "deleted": 0, "failed": {}, "skipped": 0,
+    }  # fmt: skip
+    assert report["seconds"] > 0
+
+
+def test_ingesting_twice_changes_nothing(docs: Path, databases: Databases) -> None:
+    stored = databases["./rag_bm25.db", "docs"]
+    before = (set(stored.chunks), set(stored.log), run_json("stats"))
+    assert run_json("ingest", docs)["added"] == 0
+    assert (set(stored.chunks), set(stored.log), run_json("stats")) == before
+
+
+def test_a_new_index_has_the_given_parameters(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--chunk-size", 9, "--k1", 1.2, "--b", 0.5, "--length-unit", "terms")
+    stats = run_json("stats", "--collection", "new")
+    assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
+
+
+def test_the_chunk_size_of_an_index_is_used_again(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--chunk-size", 12)
+    assert run_json("stats", "--collection", "new")["num_chunks"] > 3
+    assert run_json("ingest", docs, "--collection", "new")["added"] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "difference"),
+    [
+        ("--chunk-size", 400, "chunk_size: stored 500, given 400"),
+        ("--k1", 1.2, "k1: stored 1.5, given 1.2"),
+        ("--idf", "lucene", "idf: stored 'epsilon', given 'lucene'"),
+    ],
+)
+def test_other_parameters_than_the_stored_ones_are_refused(
+    docs: Path, databases: Databases, option: str, value: object, difference: str
+) -> None:
+    before = dict(databases["./rag_bm25.db", "docs"].log)
+    (docs / "new.txt").write_text("new")
+    assert_fails(run("ingest", docs, option, value), f"the index was created with other parameters: {difference}")
+    assert databases["./rag_bm25.db", "docs"].log == before
+
+
+def test_the_same_parameters_are_welcome(docs: Path) -> None:
+    assert run("ingest", docs, "--chunk-size", 500, "--idf", "epsilon").exit_code == 0
+
+
+def test_bad_parameters_are_refused(docs: Path, databases: Databases) -> None:
+    assert_fails(run("ingest", docs, "--collection", "new", "--b", 2), "b must be")
+    assert ("./rag_bm25.db", "new") not in databases or not databases["./rag_bm25.db", "new"].exist
+
+
+def test_a_missing_path_is_named_before_anything_is_opened(databases: Databases) -> None:
+    assert_fails(run("ingest", "nothing"), "error: nothing: No such file or directory\n")
+    assert databases.opened == []
+
+
+def test_bad_files_are_named_and_the_others_ingested(docs: Path) -> None:
+    (docs / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n' * 1 + '{"id": "b", "text": "x"}\n' * 1 + "{bad\n")
+    (docs / "bad.txt").write_bytes(b"abc\xff")
+    (docs / "new.txt").write_text("new")
+    result = run("ingest", docs)
+    assert result.exit_code == 1
+    assert "4 files, 4 chunks: 1 added" in result.stdout
+    assert "error: " + str(docs / "bad.jsonl") + " line 3: not JSON" in result.stderr
+    assert "error: " + str(docs / "bad.txt") + ": not UTF-8 at byte 3 of the file\n" in result.stderr
+    assert run_json("stats")["num_chunks"] == 4
+
+
+def test_skipped_files_are_named(docs: Path) -> None:
+    (docs / "paper.pdf").write_text("%PDF")
+    result = run("ingest", docs)
+    assert result.exit_code == 0
+    assert result.stderr == f"skipped 1 file of other kinds: {docs / 'paper.pdf'}\n"
+
+
+def test_an_empty_folder_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = run("ingest", tmp_path / "empty")
+    assert result.exit_code == 0
+    assert result.stderr == "there is no .txt, .md or .jsonl file to ingest\n"
+    assert result.stdout.startswith("0 files, 0 chunks")
+
+
+def test_stale_chunks_are_reported_and_pruned(docs: Path) -> None:
+    (docs / "milvus.md").unlink()
+    result = run("ingest", docs)
+    assert "1 stale" in result.stdout
+    assert result.stderr == "stale are 1 chunk that these files once had: --prune deletes them\n"
+    assert "1 deleted" in run("ingest", docs, "--prune").stdout
+    assert run_json("stats")["num_chunks"] == 2
+
+
+def test_progress_goes_to_stderr_where_it_is_forced(docs: Path) -> None:
+    result = run("ingest", docs, "--progress", "--json")
+    assert "ingesting" in result.stderr
+    assert json.loads(result.stdout)["files"] == 3
+
+
+# Searching
+
+
+def test_search_shows_rank_score_id_and_text(docs: Path) -> None:
+    lines = run("search", "劳动合同").stdout.splitlines()
+    assert lines[0].split()[0] == "1"
+    assert float(lines[0].split()[1]) > 0
+    assert lines[0].split()[2:] == ["docs/law.txt#0"]
+    assert lines[1] == "    用人单位解除劳动合同，应当出具证明。"
+
+
+def test_search_json(docs: Path) -> None:
+    hits = run_json("search", "sparse")
+    assert {hit["id"] for hit in hits} == {"docs/milvus.md#0", "r1"}
+    assert list(hits[0]) == ["id", "score", "text", "metadata", "namespace"]
+    assert hits[0]["score"] >= hits[1]["score"] > 0
+
+
+def test_search_takes_k_filter_and_idf(docs: Path) -> None:
+    assert len(run_json("search", "sparse", "-k", 1)) == 1
+    found = run_json("search", "sparse", "--filter", '{"page": {"$gte": 3}}')
+    assert [hit["id"] for hit in found] == ["r1"]
+    lucene = run_json("search", "sparse", "--filter", '{"page": 3}', "--idf", "lucene")
+    assert lucene[0]["score"] != found[0]["score"]
+
+
+def test_search_explains_each_hit(docs: Path) -> None:
+    hits = run_json("search", "sparse vectors", "--explain")
+    assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
+    printed = run("search", "sparse vectors", "--explain").stdout
+    assert printed.count("score of chunk") == len(hits) == 2
+    assert "N, chunks" in printed
+
+
+@pytest.mark.parametrize("query", ["", "  ", "unheard", "the"])
+def test_nothing_found_is_no_error(docs: Path, query: str) -> None:
+    result = run("search", query)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing found\n")
+    assert run("search", query, "--json").stdout == "[]\n"
+
+
+def test_text_is_not_taken_for_markup(docs: Path) -> None:
+    (docs / "markup.txt").write_text("[bold]markup[/bold] :smile: [/x]")
+    run("ingest", docs)
+    assert "    [bold]markup[/bold] :smile: [/x]\n" in run("search", "markup").stdout
+
+
+def test_namespaces_are_searched_apart(docs: Path) -> None:
+    run("ingest", docs, "--namespace", "n")
+    assert [hit["namespace"] for hit in run_json("search", "劳动合同", "--namespace", "n")] == ["n"]
+
+
+def test_a_bad_filter_says_why(docs: Path) -> None:
+    assert_fails(run("search", "sparse", "--filter", '{"page": {"$near": 3}}'), "$near")
+
+
+# Explaining
+
+
+def test_explain_shows_a_tree_whose_root_is_the_score(docs: Path) -> None:
+    score = run_json("search", "劳动合同")[0]["score"]
+    tree = run_json("explain", "劳动合同", "docs/law.txt#0")
+    assert tree["value"] == pytest.approx(score)
+    assert {"value", "description", "details"} == set(tree)
+    printed = run("explain", "劳动合同", "docs/law.txt#0").stdout
+    assert printed.startswith(f"{score:.6g}  score of chunk 'docs/law.txt#0'")
+    assert "├── " in printed
+
+
+def test_explain_says_why_a_chunk_is_not_found(docs: Path) -> None:
+    printed = run("explain", "the Milvus 飞机", "docs/law.txt#0").stdout
+    assert "'the' is a stop word" in printed
+    assert "'milvus' is not in the chunk" in printed
+    assert "'飞机' is unknown" in printed
+
+
+def test_explain_of_an_unknown_chunk_fails(docs: Path) -> None:
+    assert_fails(run("explain", "q", "nothing"), "no chunk 'nothing' in namespace ''")
+
+
+# Maintaining
+
+
+def test_stats_show_the_drift_report(docs: Path) -> None:
+    stats = run_json("stats")
+    printed = run("stats").stdout
+    assert f"{stats['chunk_size_ratio']:.3f} = chunk size / mean length" in printed
+    assert f"{stats['effective_k1']:.3f}, {stats['effective_b']:.3f}: what k1 and b amount to" in printed
+    assert (stats["num_chunks"], stats["namespaces"]) == (3, [""])
+
+
+def test_stats_of_a_namespace(docs: Path) -> None:
+    run("ingest", docs / "law.txt", "--namespace", "n")
+    assert [run_json("stats", *which)["num_chunks"] for which in ([], ["--namespace", "n"])] == [4, 1]
+
+
+def test_verify_of_a_sound_index(docs: Path) -> None:
+    assert "3 chunks and " in run("verify").stdout
+    assert run_json("verify")["ok"] is True
+
+
+def test_verify_names_differences_and_exits_with_1(docs: Path, databases: Databases) -> None:
+    databases["./rag_bm25.db", "docs"].chunks.popitem()
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "chunks: stored 3, counted 2" in result.stdout
+    report = json.loads(run("verify", "--json").stdout)
+    assert (report["ok"], report["differences"][0]["what"]) == (False, "chunks")
+
+
+def test_delete_by_ids(docs: Path) -> None:
+    result = run("delete", "r1", "nothing")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "1 chunk deleted\n", "not there: 1 of 2 ids\n")
+    assert run_json("stats")["num_chunks"] == 2
+
+
+def test_delete_by_filter(docs: Path) -> None:
+    assert run_json("delete", "--filter", '{"source": {"$like": "docs/%"}}') == {"deleted": 3}
+    assert run_json("stats")["num_chunks"] == 0
+
+
+# Evaluating
+
+
+@pytest.fixture
+def beir(tmp_path: Path) -> Path:
+    folder = tmp_path / "set"
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": "d1", "title": "Apples", "text": "grow"}, {"_id": "d2", "title": "", "text": "pears"}]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus))
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "apple"}\n{"_id": "q2", "text": "plums"}\n')
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t1\n")
+    return folder
+
+
+def test_evaluate_json(beir: Path) -> None:
+    result = run_json("evaluate", beir, "--idf", "lucene", "--k3", 8, "--no-simplify")
+    assert [result[name] for name in ("ndcg@10", "recall@100", "mrr@10")] == [0.5, 0.5, 0.5]
+    assert (result["queries"], result["chunks"], result["chunk_size"]) == (2, 2, 8.0)
+    assert result["config"].items() >= {"idf": "lucene", "k1": 1.5, "b": 0.75, "k3": 8.0}.items()
+    assert (result["config"]["analyzer"]["simplify"], result["config"]["analyzer"]["stem"]) == (False, True)
+    assert result["queries_per_second"] > 0 < result["chunks_per_second"]
+
+
+def test_evaluate_for_people(beir: Path) -> None:
+    lines = run("evaluate", beir).stdout.splitlines()
+    assert lines[0] == "set: idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
+    assert lines[1].split() == ["nDCG@10", "0.5000"]
+
+
+def test_evaluate_takes_the_analyzer_switches(beir: Path) -> None:
+    assert run_json("evaluate", beir, "--no-stem")["ndcg@10"] == 0.0
+
+
+@pytest.mark.parametrize(("unit", "mean"), [("characters", 8.0), ("terms", 1.5)])
+def test_auto_is_the_mean_in_the_length_unit(beir: Path, unit: str, mean: float) -> None:
+    assert run_json("evaluate", beir, "--length-unit", unit)["chunk_size"] == mean
+
+
+def test_a_given_chunk_size_is_used(beir: Path) -> None:
+    assert run_json("evaluate", beir, "--chunk-size", 20)["config"]["chunk_size"] == 20.0
+
+
+def test_evaluate_leaves_nothing_on_the_named_server(beir: Path, databases: Databases) -> None:
+    run("evaluate", beir, "--uri", "http://host:1", "--token", "key")
+    assert [(opened["uri"], opened["token"]) for opened in databases.opened] == [("http://host:1", "key")]
+    assert [stored for stored in databases.values() if stored.exist or stored.chunks] == []
+
+
+def test_evaluate_drops_its_index_where_it_fails(beir: Path, databases: Databases) -> None:
+    def fail(method: str) -> None:
+        if method == "search":
+            raise StoreError("gone")
+
+    databases.on_call = fail
+    assert_fails(run("evaluate", beir, "--uri", "http://host:1"), "error: gone\n")
+    assert [stored for stored in databases.values() if stored.exist] == []
+
+
+def test_evaluate_does_not_write_to_the_server_of_the_environment(beir: Path, databases: Databases) -> None:
+    assert run("evaluate", beir, env={"MILVUS_URI": "http://host:1"}).exit_code == 0
+    assert [opened["uri"].endswith("evaluate.db") for opened in databases.opened] == [True]
+
+
+def test_evaluate_of_a_malformed_folder_fails(beir: Path, databases: Databases) -> None:
+    (beir / "qrels" / "test.tsv").write_text("q1 d1 1\n")
+    assert_fails(run("evaluate", beir), "test.tsv line 1")
+    assert_fails(run("evaluate", beir, "--split", "dev"), "there is no qrels/dev.tsv")
+    assert databases.opened == []
+
+
+def test_a_library_caller_can_use_what_was_ingested(docs: Path, databases: Databases) -> None:
+    store = MemoryStore(collections=databases["./rag_bm25.db", "docs"])
+    with BM25Index.from_store(store, config=IndexConfig(chunk_size=500)) as index:
+        assert index.get(["r1"])[0].metadata == {"source": "docs/rows.jsonl", "chunk": 0, "page": 3}

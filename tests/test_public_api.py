@@ -1,0 +1,67 @@
+"""What the package exports: complete, sorted, documented."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rag_bm25
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+OPTIONAL = ("rag_bm25.cli", "rag_bm25.langchain", "rag_bm25.__main__")
+NAMES = ["rag_bm25", *(info.name for info in pkgutil.walk_packages(rag_bm25.__path__, "rag_bm25."))]
+MODULES = [name for name in NAMES if not name.startswith(OPTIONAL) and "._" not in name]
+
+
+def order(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions, each by name."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+def defined_in(module: ModuleType) -> set[str]:
+    return {
+        name
+        for name, member in vars(module).items()
+        if (inspect.isclass(member) or inspect.isfunction(member))
+        and member.__module__ == module.__name__
+        and not name.startswith("_")
+    }
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_exports_are_sorted_there_and_complete(name: str) -> None:
+    module = importlib.import_module(name)
+    exported = module.__all__
+    assert list(exported) == sorted(exported, key=order)
+    assert [missing for missing in exported if not hasattr(module, missing)] == []
+    assert defined_in(module) - set(exported) == set()
+
+
+def test_package_exports_what_it_imports_and_nothing_else() -> None:
+    public = {name for name in vars(rag_bm25) if not name.startswith("_")} - {"annotations"}
+    submodules = {name.split(".")[1] for name in NAMES if "." in name}
+    assert (public - submodules) | {"__version__"} == set(rag_bm25.__all__)
+
+
+def test_every_error_is_exported() -> None:
+    assert set(rag_bm25.errors.__all__) <= set(rag_bm25.__all__)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_everything_exported_is_documented(name: str) -> None:
+    module = importlib.import_module(name)
+    members = [getattr(module, exported) for exported in module.__all__]
+    callables = [member for member in members if inspect.isclass(member) or inspect.isfunction(member)]
+    assert module.__doc__
+    assert [member for member in callables if not (member.__doc__ or "").rstrip()] == []
+
+
+def test_names_of_the_design_are_there() -> None:
+    promised = {"BM25Index", "IndexConfig", "Hit", "Chunk", "Explanation", "IndexStats", "VerifyReport"}
+    assert promised <= set(rag_bm25.__all__)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_bm25.analysis import words
+from rag_bm25.analysis.runs import find_runs
+from rag_bm25.analysis.stop_words import LUCENE_33
+from rag_bm25.analysis.words import TermMemo, words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("中文english中文", ["中文", "english", "中文"]),
+        ("𠮷野家 㐂 〇〇", ["𠮷", "野家", "㐂", "〇", "〇"]),
+        ("カタカナひらがな한국어", ["カタカナひらがな", "한국어"]),
+        ("a.b a..b a-b a--b a_b a__b _a_ a' 'b", ["a.b", "a", "b", "a-b", "a", "b", "a_b", "a__b", "a", "a", "b"]),
+        ("c++ C# f# x++ g# a+b #c", ["c++", "C#", "f#", "x", "g", "a", "b", "c"]),
+        ("café cafe\u0301 наука", ["café", "cafe\u0301", "наука"]),
+        ("a@b/c:d%e$f&g=h", ["a", "b", "c", "d", "e", "f", "g", "h"]),
+    ],
+)
+def test_a_text_is_cut_at_borders_of_scripts_and_at_signs(text: str, runs: list[str]) -> None:
+    assert find_runs(text) == runs
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("1,000 12,345,678", ["1,000", "12,345,678"]),
+        ("1,234.50元", ["1,234.50", "元"]),
+        ("1,000,0000", ["1", "000", "0000"]),
+        ("12,34,567", ["12", "34", "567"]),
+        ("1234,567", ["1234", "567"]),
+        ("1,000kg", ["1,000", "kg"]),
+        ("1,2,3", ["1", "2", "3"]),
+        ("1,000.", ["1,000"]),
+    ],
+)
+def test_commas_belong_to_a_number_only_where_they_group_thousands(text: str, runs: list[str]) -> None:
+    assert find_runs(text) == runs
+
+
+@pytest.mark.parametrize("text", ["don't a.b 1,000.5 c++ v2.5.1 _x_ 12,34,567 a--b", "f# state-of-the-art 1,000,0000"])
+def test_ascii_text_is_cut_as_within_other_text(text: str) -> None:
+    assert find_runs(text + " é") == [*find_runs(text), "é"]
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("v2.5.1", ["2.5.1", "2.5"]),
+        ("3.5", ["3.5"]),
+        ("V3.5", ["3.5"]),
+        ("1.1.1.1", ["1.1.1.1", "1.1"]),
+        ("1,234.5", ["1234.5"]),
+        ("x2.5", ["x2.5", "x2", "5"]),
+        ("user_id", ["user_id", "user", "id"]),
+        ("a-b-c-d-e", ["a-b-c-d-e", "a", "b", "c", "d", "e"]),
+        ("a-b-c-d-e-f", ["a", "b", "c", "d", "e", "f"]),
+        ("bm25", ["bm25", "bm", "25"]),
+        ("k1", ["k1"]),
+        ("10gb", ["10gb", "10", "gb"]),
+        ("5g", ["5g"]),
+        ("10abcde", ["10abcde"]),
+        ("user's-guide", ["user-guide", "user", "guide"]),
+        ("rock'n'roll", ["rocknroll"]),
+        ("CEO'S", ["CEO"]),
+        ("c++", ["c++"]),
+        ("日", ["日"]),
+        ("カタカナ", ["カタ", "タカ", "カナ"]),
+        ("ン", ["ン"]),
+    ],
+)
+def test_a_run_holds_the_whole_and_its_parts(run: str, expected: list[str]) -> None:
+    assert words_of(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("getUserName", ["getUserName", "get", "User", "Name"]),
+        ("HTTPServer2", ["HTTPServer2", "HTTPServer", "2", "HTTP", "Server2", "Server"]),
+        ("plain", ["plain"]),
+        ("UPPER", ["UPPER"]),
+    ],
+)
+def test_humps_of_camel_case_are_words_on_request(run: str, expected: list[str]) -> None:
+    assert words_of(run, split_camel_case=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "terms"),
+    [
+        ("running", ("run",)),
+        ("Running", ("run",)),
+        ("is", ()),
+        ("IS", ("is",)),
+        ("A", ()),
+        ("it's", ()),
+        ("IT's", ("it",)),
+        ("end-of-file", ("end-of-file", "end", "file")),
+        ("files2", ("files2", "file", "2")),
+        ("as", ()),
+        ("naïves", ("naïves",)),
+        ("ids", ("id",)),
+        ("\u01f0", ("\u01f0",)),  # folding alone would take the caron off the letter
+    ],
+)
+def test_words_are_folded_stemmed_and_dropped(run: str, terms: tuple[str, ...]) -> None:
+    assert TermMemo(LUCENE_33, stem=True)[run] == terms
+
+
+def test_stemming_can_be_left_out() -> None:
+    assert TermMemo((), stem=False)["Running"] == ("running",)
+
+
+def test_too_long_tokens_are_dropped_and_their_parts_kept() -> None:
+    memo = TermMemo((), stem=False)
+    assert memo["a" * 64] == ("a" * 64,)
+    assert memo["a" * 65] == ()
+    assert memo["a" * 40 + "-" + "b" * 40] == ("a" * 40, "b" * 40)
+
+
+def test_the_memo_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "MEMO_SIZE", 2)
+    memo = TermMemo((), stem=False)
+    assert [memo[run] for run in "abcde"] == [("a",), ("b",), ("c",), ("d",), ("e",)]
+    assert len(memo) <= 2
+
+
+def test_the_memo_keeps_no_long_runs() -> None:
+    memo = TermMemo((), stem=False)
+    assert memo["-".join("a" * 40)] == ("a",) * 40
+    assert not memo
+
+
+def test_the_stop_words_are_those_of_lucene() -> None:
+    assert len(LUCENE_33) == 33
+    assert {"the", "of", "such", "will"} < set(LUCENE_33)

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import any_terms, metadatas
+
+from rag_bm25 import chunks as module
+from rag_bm25.chunks import (
+    Chunk,
+    NewChunk,
+    batches,
+    check_ids,
+    check_namespace,
+    new_chunks,
+    pk_digest,
+)
+from rag_bm25.errors import InputError
+from rag_bm25.store import ChunkRow
+
+
+def refusal(*args: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        new_chunks(*args)
+    return str(caught.value)
+
+
+# Keys
+
+
+@given(any_terms, any_terms)
+def test_digest_is_40_hex_digits(namespace: str, id_: str) -> None:
+    assert re.fullmatch("[0-9a-f]{40}", pk_digest(namespace, id_))
+
+
+def test_digest_never_changes() -> None:
+    assert pk_digest("law", "条例 1") == "b5c66abc950d094403055724df20ee760790b584"
+
+
+@pytest.mark.parametrize("other", [("", "aab"), ("a", "b"), ("aa", ""), ("ab", "a"), ("aa", "c")])
+def test_digest_keeps_namespace_and_id_apart(other: tuple[str, str]) -> None:
+    assert pk_digest("aa", "b") != pk_digest(*other)
+
+
+def test_digest_is_not_fooled_by_a_length_prefix() -> None:
+    assert pk_digest("", "1:ab") != pk_digest("1:a", "b")
+
+
+# Ids and namespaces
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ("ab", "ids must be a sequence of str, got str"),
+        ({"a"}, "ids must be a sequence of str, got set"),
+        ([""], "ids[0] must not be empty"),
+        (["a", 7], "ids[1] must be a str, got int"),
+        (["x" * 513], "ids[0] has 513 bytes of UTF-8, at most 512 are allowed"),
+        (["中" * 171], "ids[0] has 513 bytes of UTF-8, at most 512 are allowed"),
+        (["a\0"], "ids[0] has a NUL at character 1"),
+        (["ab\udc80"], "ids[0] has a lone surrogate at character 2"),
+    ],
+)
+def test_bad_ids_are_refused(ids: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_ids(ids)
+    assert str(caught.value) == message
+
+
+def test_ids_up_to_512_bytes_and_with_odd_characters_are_taken() -> None:
+    ids = ["x" * 512, "it's", 'a"b', "back\\slash", "line\nbreak", " ", "中文"]
+    assert check_ids(ids) == ids
+
+
+@pytest.mark.parametrize(
+    ("namespace", "message"),
+    [
+        (None, "namespace must be a str, got NoneType"),
+        ("a\nb", "namespace must not have control characters, got 'a\\nb'"),
+        ("a\x1f", "namespace must not have control characters, got 'a\\x1f'"),
+        ("a\0", "namespace has a NUL at character 1"),
+        ("\ud800", "namespace has a lone surrogate at character 0"),
+        ("x" * 257, "namespace has 257 bytes of UTF-8, at most 256 are allowed"),
+    ],
+)
+def test_bad_namespace_is_refused(namespace: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_namespace(namespace)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("namespace", ["", "law", "x" * 256, "it's", "中文"])
+def test_good_namespace_is_taken(namespace: str) -> None:
+    assert check_namespace(namespace) == namespace
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    ("texts", "ids", "message"),
+    [
+        ("abc", None, "texts must be a sequence of str, got str"),
+        ({"abc"}, None, "texts must be a sequence of str, got set"),
+        (["a", None], None, "texts[1] must be a str, got NoneType"),
+        ([b"a"], None, "texts[0] must be a str, got bytes"),
+        (["a", "b\0c"], None, "texts[1] has a NUL at character 1"),
+        (["ab\ud800"], None, "texts[0] has a lone surrogate at character 2"),
+        (["ab\ud800"], ["law"], "texts[0] (id 'law') has a lone surrogate at character 2"),
+        (["x" * 65_536], ["law"], "texts[0] (id 'law') has 65,536 bytes of UTF-8, at most 65,535 are allowed"),
+        (["中" * 21_846], None, "texts[0] has 65,538 bytes of UTF-8, at most 65,535 are allowed"),
+        (["a", "b"], ["1"], "ids and texts must have the same length, got 1 and 2"),
+        (["a", "b"], ["1", "1"], "ids must be distinct in one call: ids[0] and ids[1] are both '1'"),
+        (["a"], "1", "ids must be a sequence of str, got str"),
+    ],
+)
+def test_bad_texts_and_ids_are_refused(texts: Any, ids: Any, message: str) -> None:
+    assert refusal(texts, ids, None) == message
+
+
+def test_long_id_is_shortened_in_messages() -> None:
+    message = refusal(["a", "b"], ["x" * 61, "x" * 61], None)
+    assert message == f"ids must be distinct in one call: ids[0] and ids[1] are both '{'x' * 57}...'"
+
+
+@pytest.mark.parametrize("text", ["x" * 65_535, "中" * 21_845, "", " ", "\x01", "line\nbreak"])
+def test_odd_texts_are_taken_as_they_are(text: str) -> None:
+    assert [chunk.text for chunk in new_chunks([text], None, None)] == [text]
+
+
+def test_size_counts_bytes_of_text_and_metadata() -> None:
+    (chunk,) = new_chunks(["中文"], ["1"], [{"a": "é"}])
+    assert chunk.size == len("中文".encode()) + len('{"a": "é"}')
+
+
+# Ids made from the contents
+
+
+def made_id(text: str, metadata: Any = None) -> str:
+    return new_chunks([text], None, [metadata])[0].id
+
+
+def test_id_made_from_contents_is_32_hex_digits() -> None:
+    assert re.fullmatch("[0-9a-f]{32}", made_id("text"))
+
+
+def test_same_contents_have_the_same_id() -> None:
+    assert made_id("text", {"a": 1, "b": 2}) == made_id("text", {"b": 2, "a": 1})
+    assert made_id("text") == made_id("text", {})
+
+
+@pytest.mark.parametrize(("text", "metadata"), [("texts", {}), ("text", {"a": 1}), ("text", {"a": "1"})])
+def test_other_contents_have_another_id(text: str, metadata: dict[str, Any]) -> None:
+    assert made_id(text, metadata) != made_id("text")
+
+
+def test_one_and_true_make_different_ids() -> None:
+    assert len({made_id("text", {"a": value}) for value in (1, 1.0, True)}) == 3
+
+
+# Metadata
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ([1], "metadatas[0] must be a mapping, got list"),
+        ({"a": float("nan")}, "metadatas[0]['a'] is nan, which JSON does not have"),
+        ({"a": [1, {"b": float("-inf")}]}, "metadatas[0]['a'][1]['b'] is -inf, which JSON does not have"),
+        ({"a": {"b": 1, 2: 3}}, "metadatas[0]['a'] has the key 2: keys must be str"),
+        ({None: 1}, "metadatas[0] has the key None: keys must be str"),
+        ({"a": "b\0"}, "metadatas[0]['a'] has a NUL at character 1"),
+        ({"a": ["\udfff"]}, "metadatas[0]['a'][0] has a lone surrogate at character 0"),
+        ({"\0a": 1}, "metadatas[0] key '\\x00a' has a NUL at character 0"),
+        ({"a": "x" * 65_536}, "metadatas[0] has 65,545 bytes of JSON, at most 65,536 are allowed"),
+    ],
+)
+def test_bad_metadata_is_refused(metadata: Any, message: str) -> None:
+    assert refusal(["text"], None, [metadata]) == message
+
+
+@pytest.mark.parametrize("value", [b"a", {1}, (1,), object(), 1j])
+def test_values_that_json_does_not_have_are_refused(value: Any) -> None:
+    expected = "metadatas[1]['a'] must be a JSON value (str, int, float, bool, None, list, dict), got "
+    assert refusal(["t", "u"], None, [None, {"a": value}]) == expected + type(value).__name__
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([{}], "metadatas and texts must have the same length, got 1 and 2"),
+        ({"a": 1, "b": 2}, "metadatas must be a sequence of mappings, got dict"),
+        ("ab", "metadatas must be a sequence of mappings, got str"),
+        (iter([{}]), "metadatas must be a sequence of mappings, got list_iterator"),
+    ],
+)
+def test_bad_metadatas_are_refused(given: Any, message: str) -> None:
+    assert refusal(["t", "u"], None, given) == message
+
+
+@pytest.mark.parametrize("depth", [2_000, 100_000])
+def test_metadata_nested_too_deeply_is_refused(depth: int) -> None:
+    nested: Any = 1
+    for _ in range(depth):
+        nested = [nested]
+    assert refusal(["t"], None, [{"a": nested}]) == "metadatas[0] is nested too deeply for JSON"
+
+
+def test_metadata_that_contains_itself_is_refused() -> None:
+    circular: dict[str, Any] = {}
+    circular["a"] = circular
+    assert refusal(["t"], None, [circular]) == "metadatas[0] is nested too deeply for JSON"
+
+
+@given(metadatas)
+def test_metadata_is_kept_exactly(metadata: dict[str, Any]) -> None:
+    (chunk,) = new_chunks(["text"], None, [metadata])
+    assert json.dumps(chunk.metadata) == json.dumps(metadata, sort_keys=True) or chunk.metadata == metadata
+    assert chunk.metadata is not metadata
+
+
+def test_metadata_is_copied_deeply() -> None:
+    given: dict[str, Any] = {"a": [1]}
+    (chunk,) = new_chunks(["text"], None, [given])
+    given["a"].append(2)
+    assert chunk.metadata == {"a": [1]}
+
+
+def test_any_mapping_will_do() -> None:
+    (chunk,) = new_chunks(["text"], None, [MappingProxyType({"a": 1})])
+    assert chunk.metadata == {"a": 1}
+
+
+def test_metadata_keeps_types_apart() -> None:
+    (chunk,) = new_chunks(["text"], None, [{"a": [1, 1.0, True, None, "1", 2**60]}])
+    assert [type(value) for value in chunk.metadata["a"]] == [int, float, bool, type(None), str, int]
+
+
+# Batches
+
+
+def sized(*sizes: int) -> list[NewChunk]:
+    return [NewChunk(str(number), "", {}, size) for number, size in enumerate(sizes)]
+
+
+def test_no_chunks_give_no_batches() -> None:
+    assert list(batches([])) == []
+
+
+@given(st.lists(st.integers(0, 7), max_size=30))
+def test_batches_keep_all_chunks_in_order_and_the_limits(sizes: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_BATCH_CHUNKS", 4)
+        patch.setattr(module, "MAX_BATCH_BYTES", 10)
+        given = sized(*sizes)
+        cut = list(batches(given))
+        assert [chunk for batch in cut for chunk in batch] == given
+        assert all(len(batch) <= 4 and sum(chunk.size for chunk in batch) <= 10 for batch in cut)
+        for batch, following in itertools.pairwise(cut):
+            assert len(batch) == 4 or sum(chunk.size for chunk in [*batch, following[0]]) > 10
+
+
+def test_limits_of_a_batch_fit_into_one_message() -> None:
+    assert (module.MAX_BATCH_CHUNKS, module.MAX_BATCH_BYTES) == (1000, 8 * 2**20)
+
+
+# Reading
+
+
+def test_chunk_of_a_row_has_its_facts() -> None:
+    row = ChunkRow("pk", "1", "law", 7, "batch", "text", {"a": 1})
+    assert Chunk.of(row) == Chunk("1", "text", {"a": 1}, "law", 7)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+from reference import split
+
+from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of
+from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
+from rag_bm25.errors import ConfigMismatchError, ParameterError
+
+
+def no_vowels(text: str) -> list[str]:
+    return [word.strip("aeiou") for word in text.split()]
+
+
+CONFIG = IndexConfig(chunk_size=500, analyzer=split)
+
+
+def stored(config: IndexConfig = CONFIG) -> dict[str, object]:
+    kept = config_to_dict(config, contract_of(config.build_analyzer()))
+    return dict(json.loads(json.dumps(kept)))
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    config = IndexConfig(chunk_size=500)
+    assert (config.length_unit, config.k1, config.b) == ("characters", 1.5, 0.75)
+    assert (config.idf, config.epsilon, config.k3) == ("epsilon", 0.25, None)
+    assert config.analyzer == AnalyzerConfig()
+
+
+def test_config_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        CONFIG.k1 = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chunk_size": -5}, "chunk_size must be a finite number > 0, got -5"),
+        ({"k1": -1.0}, "k1 must be finite and >= 0, got -1.0"),
+        ({"b": 2}, "b must be in [0, 1], got 2"),
+        ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
+        ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, got 'bm25'"),
+        ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
+        ({"length_unit": "bytes"}, "length_unit must be one of characters, terms, got 'bytes'"),
+        ({"analyzer": "jieba"}, "analyzer must be an AnalyzerConfig or a callable, got 'jieba'"),
+        ({"analyzer": None}, "analyzer must be an AnalyzerConfig or a callable, got None"),
+    ],
+)
+def test_parameter_out_of_range_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        replace(CONFIG, **change)
+    assert str(caught.value) == message
+
+
+def test_both_sides_get_their_parameters() -> None:
+    config = IndexConfig(chunk_size=9, k1=1.25, b=0.5, idf="plus", epsilon=0.5, k3=7, analyzer=split)
+    document, query = config.document_weighting(), config.query_weighting()
+    assert (document.chunk_size, document.k1, document.b) == (9, 1.25, 0.5)
+    assert (query.idf, query.epsilon, query.k3) == ("plus", 0.5, 7)
+
+
+def test_callable_is_the_analyzer_itself() -> None:
+    assert CONFIG.build_analyzer() is split
+
+
+def test_settings_build_the_analyzer_of_the_package() -> None:
+    assert isinstance(IndexConfig(chunk_size=500).build_analyzer(), Analyzer)
+
+
+def test_stored_config_opens_with_the_same_one() -> None:
+    assert config_from_dict(stored(), CONFIG) is CONFIG
+
+
+def test_query_side_may_differ_from_the_stored_one() -> None:
+    other = replace(CONFIG, idf="lucene", epsilon=0.5, k3=8.0)
+    assert config_from_dict(stored(), other) is other
+
+
+def test_equal_numbers_of_another_type_are_no_difference() -> None:
+    require_same(stored(), replace(CONFIG, chunk_size=500.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chunk_size": 400}, "chunk_size: stored 500, given 400"),
+        ({"k1": 1.2}, "k1: stored 1.5, given 1.2"),
+        ({"b": 0.5}, "b: stored 0.75, given 0.5"),
+        ({"length_unit": "terms"}, "length_unit: stored 'characters', given 'terms'"),
+        ({"k1": 1.2, "b": 0.5}, "k1: stored 1.5, given 1.2; b: stored 0.75, given 0.5"),
+    ],
+)
+def test_other_document_side_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigMismatchError) as caught:
+        config_from_dict(stored(), replace(CONFIG, **change))
+    assert str(caught.value) == f"the index was created with other parameters: {message}"
+
+
+def test_other_analyzer_is_refused() -> None:
+    with pytest.raises(ConfigMismatchError, match="tokens of "):
+        config_from_dict(stored(), replace(CONFIG, analyzer=no_vowels))
+
+
+def test_other_analyzer_settings_are_named() -> None:
+    kept = stored(IndexConfig(chunk_size=500))
+    given = IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(simplify=False))
+    with pytest.raises(ConfigMismatchError, match="simplify: stored True, given False"):
+        config_from_dict(kept, given)
+
+
+def test_stored_config_is_used_where_none_is_given() -> None:
+    config = IndexConfig(chunk_size=9, k1=1.25, idf="plus", k3=7, analyzer=AnalyzerConfig(simplify=False))
+    assert config_from_dict(stored(config), None) == config
+
+
+def test_callable_analyzer_must_be_given_again() -> None:
+    with pytest.raises(ConfigMismatchError):
+        config_from_dict(stored(), None)
+
+
+def test_method_of_a_builtin_type_is_an_analyzer() -> None:
+    config = IndexConfig(chunk_size=500, analyzer=str.split)
+    assert config_from_dict(stored(config), config) is config

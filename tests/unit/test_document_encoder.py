@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import document_weightings, texts, words
+
+from rag_bm25.document_encoder import DocumentEncoder, LengthUnit, term_frequencies
+from rag_bm25.similarity import DocumentWeighting
+from rag_bm25.terms import NO_TERMS_ID, term_id
+
+IDS = {"a": 5, "b": 3, "c": 2**32 - 2}
+
+
+def encoder(length_unit: LengthUnit = "terms", chunk_size: float = 4) -> DocumentEncoder:
+    return DocumentEncoder(str.split, DocumentWeighting(chunk_size), length_unit)
+
+
+@given(st.lists(st.lists(words, max_size=8), max_size=6))
+def test_term_frequencies_are_counts(tokens: list[list[str]]) -> None:
+    tf = term_frequencies(tokens, {word: term_id(word) for chunk in tokens for word in chunk})
+    assert [row.to_dict() for row in tf] == [{term_id(word): chunk.count(word) for word in chunk} for chunk in tokens]
+
+
+@given(st.lists(st.lists(words, max_size=8), max_size=6))
+def test_ids_rise_strictly_within_each_chunk(tokens: list[list[str]]) -> None:
+    tf = term_frequencies(tokens, {word: term_id(word) for chunk in tokens for word in chunk})
+    assert all((np.diff(row.ids.astype(np.int64)) > 0).all() for row in tf)
+
+
+def test_greatest_id_does_not_run_into_the_next_chunk() -> None:
+    tf = term_frequencies([["c"], ["c", "b"], ["c"]], IDS)
+    assert [row.to_dict() for row in tf] == [{2**32 - 2: 1}, {3: 1, 2**32 - 2: 1}, {2**32 - 2: 1}]
+
+
+def test_same_term_at_the_end_and_the_start_of_two_chunks_is_two_entries() -> None:
+    assert [row.to_dict() for row in term_frequencies([["a"], ["a"]], IDS)] == [{5: 1}, {5: 1}]
+
+
+def test_no_chunks_give_no_rows() -> None:
+    encoded = encoder().encode([])
+    assert (len(encoded.vectors), encoded.lengths.tolist()) == (0, [])
+
+
+def test_arrays_have_the_documented_types() -> None:
+    encoded = encoder().encode(["a b", ""], IDS)
+    batch = encoded.vectors
+    types = (batch.indptr.dtype, batch.ids.dtype, batch.values.dtype, encoded.lengths.dtype)
+    assert types == (np.int64, np.uint32, np.float32, np.int64)
+
+
+@given(st.lists(texts(), max_size=5), document_weightings, st.sampled_from(["terms", "characters"]))
+def test_weights_are_the_printed_formula(chunks: list[str], weighting: DocumentWeighting, unit: LengthUnit) -> None:
+    encoded = DocumentEncoder(str.split, weighting, unit).encode(chunks)
+    for text, vector, length in zip(chunks, encoded.vectors, encoded.lengths.tolist(), strict=True):
+        tokens = text.split()
+        assert length == (len(tokens) if unit == "terms" else len(text))
+        expected = {
+            term_id(term): reference.chunk_weight(
+                tokens.count(term), length, weighting.chunk_size, weighting.k1, weighting.b
+            )
+            for term in tokens
+        }
+        assert vector.to_dict() == pytest.approx(expected or {NO_TERMS_ID: 1.0}, rel=1e-6)
+
+
+def test_characters_are_code_points_not_bytes() -> None:
+    assert encoder("characters").encode(["中文 检索", "é𝄞"]).lengths.tolist() == [5, 2]
+
+
+def test_lengths_in_terms_count_repeats() -> None:
+    assert encoder("terms").encode(["a b a"]).lengths.tolist() == [3]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_chunk_without_terms_gets_the_placeholder_wherever_it_stands(at: int) -> None:
+    chunks = ["a a", "b"]
+    chunks.insert(at, " ")
+    encoded = encoder().encode(chunks, IDS)
+    expected = [{5: 0.6809}, {3: 0.6038}]
+    expected.insert(at, {NO_TERMS_ID: 1.0})
+    assert [row.to_dict() for row in encoded.vectors] == [pytest.approx(row, abs=1e-3) for row in expected]
+
+
+def test_neighbouring_chunks_without_terms_get_a_placeholder_each() -> None:
+    encoded = encoder().encode(["", "", "a", ""], IDS)
+    assert [list(row.to_dict()) for row in encoded.vectors] == [[0], [0], [5], [0]]
+
+
+def test_length_of_a_chunk_without_terms_is_kept() -> None:
+    assert encoder("characters").encode(["   "]).lengths.tolist() == [3]
+    assert encoder("terms").encode(["   "]).lengths.tolist() == [0]
+
+
+def test_given_ids_are_used() -> None:
+    assert list(encoder().encode(["a b"], IDS).vectors[0].to_dict()) == [3, 5]
+
+
+def test_empty_mapping_of_ids_is_not_taken_for_none() -> None:
+    with pytest.raises(KeyError):
+        encoder().encode(["a"], {})
+
+
+def test_each_text_is_analysed_once() -> None:
+    seen: list[str] = []
+
+    def analyzer(text: str) -> list[str]:
+        seen.append(text)
+        return text.split()
+
+    DocumentEncoder(analyzer, DocumentWeighting(4), "terms").encode(["a", "b"], IDS)
+    assert seen == ["a", "b"]

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from rag_bm25 import errors
+
+
+@pytest.mark.parametrize(
+    ("name", "builtin"),
+    [
+        ("ChunkNotFoundError", KeyError),
+        ("ConfigMismatchError", ValueError),
+        ("FilterError", ValueError),
+        ("FormatError", ValueError),
+        ("IndexNotFoundError", KeyError),
+        ("InputError", ValueError),
+        ("MissingExtraError", ImportError),
+        ("ParameterError", ValueError),
+        ("ReadOnlyError", PermissionError),
+        ("StoreError", ConnectionError),
+        ("StoreLockedError", ConnectionError),
+    ],
+)
+def test_error_is_caught_as_ours_and_as_the_builtin(name: str, builtin: type[Exception]) -> None:
+    error = getattr(errors, name)
+    assert issubclass(error, errors.RagBM25Error)
+    assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_message_of_every_error_reads_as_written(name: str) -> None:
+    assert str(getattr(errors, name)("no index 'docs'")) == "no index 'docs'"
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_error_without_message_has_an_empty_text(name: str) -> None:
+    assert str(getattr(errors, name)()) == ""
+
+
+def test_filter_error_is_an_input_error() -> None:
+    assert issubclass(errors.FilterError, errors.InputError)
+
+
+def test_locked_store_is_a_store_error() -> None:
+    assert issubclass(errors.StoreLockedError, errors.StoreError)
+
+
+def test_docstring_shows_every_error() -> None:
+    tree = errors.__doc__ or ""
+    assert [name for name in errors.__all__ if name not in tree] == []

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from memory_store import MemoryStore
+
+from rag_bm25 import BM25Index, IndexConfig, InputError, MissingExtraError
+from rag_bm25.evaluation import BeirDataset, evaluate, load_beir, mean_length, measure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CORPUS = [
+    {"_id": "d1", "title": "Apples", "text": "grow on trees"},
+    {"_id": "d2", "title": "", "text": "pears grow on trees too"},
+    {"_id": "d3", "text": "submarines dive"},
+]
+QUERIES = [{"_id": "q1", "text": "pears"}, {"_id": "q2", "text": "nothing"}, {"_id": "q3", "text": "unjudged"}]
+QRELS = "query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td3\t1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "qrels").mkdir()
+    for name, rows in (("corpus", CORPUS), ("queries", QUERIES)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "qrels" / "test.tsv").write_text(QRELS)
+    return tmp_path
+
+
+def append(file: Path, text: str) -> None:
+    file.write_text(file.read_text() + text)
+
+
+# Reading
+
+
+def test_a_beir_folder_is_read_with_title_and_text_and_judged_queries_only(folder: Path) -> None:
+    assert load_beir(folder) == BeirDataset(
+        {"d1": "Apples grow on trees", "d2": "pears grow on trees too", "d3": "submarines dive"},
+        {"q1": "pears", "q2": "nothing"},
+        {"q1": {"d2": 2, "d1": 0}, "q2": {"d3": 1}},
+    )
+
+
+def test_another_split_has_other_judgements(folder: Path) -> None:
+    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
+    assert load_beir(folder, "dev").queries == {"q3": "unjudged"}
+
+
+def test_qrels_may_lack_the_header_and_have_a_byte_order_mark(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("\ufeffq1\td2\t-1\n")
+    assert load_beir(folder).qrels == {"q1": {"d2": -1}}
+
+
+@pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
+    (folder / missing).unlink()
+    with pytest.raises(InputError, match=f"is not a set in BEIR form: there is no {missing}"):
+        load_beir(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "reason"),
+    [
+        ("corpus.jsonl", "{bad", "corpus.jsonl line 4: not JSON"),
+        ("corpus.jsonl", '{"_id": "d1", "text": ""}', "corpus.jsonl line 4: the id 'd1' was given before"),
+        ("queries.jsonl", '{"_id": "q4"}', 'queries.jsonl line 4: a row needs a "text"'),
+        ("qrels/test.tsv", "q1\td2", "test.tsv line 5: must be query id, document id and a whole number"),
+        ("qrels/test.tsv", "q1\td2\t0.5", "test.tsv line 5: must be query id, document id and a whole number"),
+        ("qrels/test.tsv", "q9\td2\t1", "judges the query 'q9', which queries.jsonl does not have"),
+    ],
+)
+def test_a_malformed_file_is_named_with_its_line(folder: Path, file: str, line: str, reason: str) -> None:
+    append(folder / file, line + "\n")
+    with pytest.raises(InputError) as caught:
+        load_beir(folder)
+    assert reason in str(caught.value)
+
+
+def test_qrels_that_are_not_utf_8_are_refused(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_bytes(b"q1\td\xff\t1\n")
+    with pytest.raises(InputError, match=r"test\.tsv: not UTF-8 at byte 4 of the file"):
+        load_beir(folder)
+
+
+def test_a_document_over_the_limit_is_refused_by_its_id(folder: Path) -> None:
+    append(folder / "corpus.jsonl", json.dumps({"_id": "big", "text": "好" * 21_846}, ensure_ascii=False))
+    with pytest.raises(InputError, match="line 4: the document 'big' has 65,538 bytes of UTF-8, at most 65,535"):
+        load_beir(folder)
+
+
+@pytest.mark.parametrize("file", ["corpus.jsonl", "qrels/test.tsv"])
+def test_an_empty_set_is_refused(folder: Path, file: str) -> None:
+    (folder / file).write_text("")
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        load_beir(folder)
+
+
+# Lengths
+
+
+def test_mean_length_counts_characters_or_terms() -> None:
+    assert mean_length(["ab", "abcd"], "characters", str.split) == 3.0
+    assert mean_length(["a b c", "a"], "terms", str.split) == 2.0
+
+
+def test_mean_length_of_nothing_is_still_a_chunk_size() -> None:
+    assert mean_length(["", ""], "characters", str.split) == 1.0
+
+
+def test_auto_mean_is_the_mean_that_the_index_measures() -> None:
+    texts = ["to be or not", "to be"]
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(1, "terms", analyzer=str.split))
+    index.add(texts)
+    assert mean_length(texts, "terms", str.split) == index.stats().mean_length
+
+
+# Measuring
+
+
+def test_ndcg_has_linear_gain() -> None:
+    measured = measure({"q": {"a": 2, "b": 1}}, {"q": ["b", "a"]})
+    assert measured.ndcg_10 == pytest.approx((1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3)))
+
+
+def test_queries_without_hits_count_zero() -> None:
+    measured = measure({"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 1}}, {"q1": ["a"], "q2": []})
+    assert measured.to_dict() == pytest.approx({"ndcg@10": 1 / 3, "recall@100": 1 / 3, "mrr@10": 1 / 3})
+
+
+def test_depths_are_10_and_100() -> None:
+    ranking = [f"x{n}" for n in range(100)]
+    below_10 = measure({"q": {"x10": 1}}, {"q": ranking})
+    assert (below_10.ndcg_10, below_10.mrr_10, below_10.recall_100) == (0.0, 0.0, 1.0)
+    assert measure({"q": {"x9": 1}}, {"q": ranking}).mrr_10 == pytest.approx(0.1)
+    assert measure({"q": {"x100": 1}}, {"q": [*ranking, "x100"]}).recall_100 == 0.0
+
+
+def test_the_order_of_hits_counts_however_long() -> None:
+    ranking = [f"{n:03}" for n in range(100)]
+    assert measure({"q": {"000": 1}}, {"q": ranking}).mrr_10 == 1.0
+    assert measure({"q": {"099": 1}}, {"q": ranking[::-1]}).mrr_10 == 1.0
+
+
+def test_evaluate_adds_searches_and_measures(folder: Path) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    steps: list[tuple[str, int]] = []
+    result = evaluate(index, load_beir(folder), lambda what, done: steps.append((what, done)))
+    assert result.measures.to_dict() == {"ndcg@10": 0.5, "recall@100": 0.5, "mrr@10": 0.5}
+    assert (result.queries, result.chunks, index.stats().num_chunks) == (2, 3, 3)
+    assert steps == [("chunks", 3), ("queries", 2)]
+
+
+def test_a_result_is_one_flat_object_of_numbers(folder: Path) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    found = evaluate(index, load_beir(folder)).to_dict()
+    keys = "ndcg@10 recall@100 mrr@10 queries chunks queries_per_second chunks_per_second"
+    assert list(found) == keys.split()
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_missing_extra_is_named_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    store = MemoryStore()
+    index = BM25Index.from_store(store, config=IndexConfig(20, analyzer=str.split))
+    with pytest.raises(MissingExtraError, match=r'pip install "rag-bm25\[eval\]"'):
+        evaluate(index, load_beir(folder))
+    assert store.collections.chunks == {}

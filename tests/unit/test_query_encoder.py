@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from strategies import corpora, query_weightings, texts
+
+from rag_bm25.document_encoder import DocumentEncoder
+from rag_bm25.query_encoder import QueryEncoder
+from rag_bm25.similarity import DocumentWeighting, QueryWeighting
+from rag_bm25.sparse import EMPTY
+from rag_bm25.statistics import Contribution, CorpusStatistics
+from rag_bm25.terms import TermIds, term_id
+
+
+def counted(chunks: dict[str, str]) -> CorpusStatistics:
+    encoded = DocumentEncoder(str.split, DocumentWeighting(4), "terms").encode(list(chunks.values()))
+    statistics = CorpusStatistics()
+    statistics.add(Contribution.of(encoded.vectors, encoded.lengths.tolist()))
+    return statistics
+
+
+CORPUS = counted({"1": "apple banana", "2": "apple cherry", "3": "apple", "4": "fig"})
+
+
+def encoder(weighting: QueryWeighting | None = None) -> QueryEncoder:
+    return QueryEncoder(str.split, weighting or QueryWeighting(idf="lucene"), TermIds())
+
+
+@given(corpora(min_size=1), texts(), query_weightings)
+def test_query_weights_are_the_printed_formulas(chunks: dict[str, str], query: str, weighting: QueryWeighting) -> None:
+    corpus = reference.Corpus({id_: text.split() for id_, text in chunks.items()})
+    average = reference.average_idf(list(corpus.dfs().values()), corpus.n)
+    expected = {
+        term_id(term): reference.saturated(query.split().count(term), weighting.k3)
+        * reference.idf(weighting.idf, corpus.df(term), corpus.n, weighting.epsilon, average)
+        for term in query.split()
+        if corpus.df(term)
+    }
+    encoded = encoder(weighting).encode(query, counted(chunks))
+    assert encoded.to_dict() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("query", ["", "  ", "unknown", "unknown words"])
+def test_query_without_known_terms_is_empty(query: str) -> None:
+    assert encoder().encode(query, CORPUS) == EMPTY
+
+
+def test_unknown_terms_are_left_out() -> None:
+    assert list(encoder().encode("apple unknown", CORPUS).to_dict()) == [term_id("apple")]
+
+
+def test_ids_of_a_query_rise() -> None:
+    ids = encoder().encode("fig cherry banana apple", CORPUS).ids.astype(np.int64)
+    assert (np.diff(ids) > 0).all()
+
+
+def test_terms_keep_the_order_of_the_query() -> None:
+    terms = encoder().terms("fig unknown apple fig", CORPUS)
+    assert terms.terms == ["fig", "unknown", "apple"]
+    assert (terms.qtf.tolist(), terms.df.tolist()) == ([2, 1, 1], [1, 0, 3])
+    assert (terms.weights > 0).tolist() == [True, False, True]
+    assert terms.ids.tolist() == [term_id("fig"), term_id("unknown"), term_id("apple")]
+
+
+def test_query_method_of_the_analyzer_is_used() -> None:
+    class Analyzer:
+        def __call__(self, text: str) -> list[str]:
+            raise AssertionError
+
+        def query(self, text: str) -> list[str]:
+            return ["fig"]
+
+    made = QueryEncoder(Analyzer(), QueryWeighting(), TermIds())
+    assert made.terms("whatever", CORPUS).terms == ["fig"]
+
+
+def test_terms_that_share_an_id_add_up() -> None:
+    made = QueryEncoder(str.split, QueryWeighting(idf="lucene"), {"fig": term_id("fig"), "figs": term_id("fig")})
+    both, alone = made.encode("fig figs", CORPUS), made.encode("fig", CORPUS)
+    assert both.to_dict() == pytest.approx({term_id("fig"): 2 * alone.get(term_id("fig"))})
+
+
+def test_encoding_leaves_the_statistics_alone() -> None:
+    before = CORPUS.contribution()
+    encoder().encode("apple fig unknown", CORPUS)
+    after = CORPUS.contribution()
+    assert (before.ids.tolist(), before.df.tolist()) == (after.ids.tolist(), after.df.tolist())

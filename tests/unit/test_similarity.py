@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import document_weightings, idf_names, lengths, query_weightings, tfs
+
+from rag_bm25.errors import ParameterError
+from rag_bm25.similarity import (
+    POSITIVE_FLOOR,
+    CorpusFigures,
+    DocumentWeighting,
+    IdfName,
+    QueryWeighting,
+    average_idf,
+    effective_parameters,
+    idf,
+    idf_branches,
+    robertson_idf,
+)
+
+
+@given(document_weightings, tfs, lengths)
+def test_chunk_weight_is_the_printed_formula(weighting: DocumentWeighting, tf: int, length: int) -> None:
+    expected = reference.chunk_weight(tf, length, weighting.chunk_size, weighting.k1, weighting.b)
+    assert float(weighting.weights(tf, length)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_chunk_weights_are_broadcast() -> None:
+    weights = DocumentWeighting(2, k1=1, b=1).weights([1, 1], [2, 4])
+    assert weights.tolist() == pytest.approx([1 / 2, 1 / 3])
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    assert (DocumentWeighting(500).k1, DocumentWeighting(500).b) == (1.5, 0.75)
+    query = QueryWeighting()
+    assert (query.idf, query.epsilon, query.k3) == ("epsilon", 0.25, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("chunk_size", 0, "chunk_size must be a finite number > 0, got 0"),
+        ("chunk_size", math.inf, "chunk_size must be a finite number > 0, got inf"),
+        ("chunk_size", math.nan, "chunk_size must be a finite number > 0, got nan"),
+        ("chunk_size", True, "chunk_size must be a finite number > 0, got True"),
+        ("chunk_size", "500", "chunk_size must be a finite number > 0, got '500'"),
+        ("chunk_size", None, "chunk_size must be a finite number > 0, got None"),
+        ("k1", -1.0, "k1 must be finite and >= 0, got -1.0"),
+        ("k1", math.inf, "k1 must be finite and >= 0, got inf"),
+        ("b", -0.1, "b must be in [0, 1], got -0.1"),
+        ("b", 1.1, "b must be in [0, 1], got 1.1"),
+        ("b", math.nan, "b must be in [0, 1], got nan"),
+    ],
+)
+def test_document_parameter_out_of_range_is_refused(name: str, value: float, message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        DocumentWeighting(**{"chunk_size": 500, name: value})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("idf", "okapi", "idf must be one of epsilon, lucene, zero, plus, tfidf, got 'okapi'"),
+        ("epsilon", 0, "epsilon must be a finite number > 0, got 0"),
+        ("epsilon", -0.25, "epsilon must be a finite number > 0, got -0.25"),
+        ("k3", -1, "k3 must be None, or finite and >= 0, got -1"),
+        ("k3", math.inf, "k3 must be None, or finite and >= 0, got inf"),
+        ("k3", "8", "k3 must be None, or finite and >= 0, got '8'"),
+    ],
+)
+def test_query_parameter_out_of_range_is_refused(name: str, value: object, message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        QueryWeighting(**{name: value})  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("limits", [{"k1": 0}, {"b": 0}, {"b": 1}, {"chunk_size": 1e-3}])
+def test_document_parameters_at_their_limits_are_taken(limits: dict[str, float]) -> None:
+    assert DocumentWeighting(**{"chunk_size": 500, **limits}).weights(1, 500) > 0
+
+
+def test_k3_of_zero_ignores_repetition() -> None:
+    assert QueryWeighting(k3=0).term_weights([1, 2, 9]).tolist() == [1, 1, 1]
+
+
+def test_without_k3_repetition_counts_linearly() -> None:
+    assert QueryWeighting().term_weights([1, 2, 9]).tolist() == [1, 2, 9]
+
+
+@given(st.integers(1, 10**6), st.data(), idf_names, st.floats(0.001, 10), st.floats(-5, 5))
+def test_idf_is_the_printed_formula(n: int, data: st.DataObject, name: IdfName, epsilon: float, average: float) -> None:
+    df = data.draw(st.integers(1, n))
+    expected = reference.idf(name, df, n, epsilon, average)
+    got = float(idf(name, df, CorpusFigures(n, average), epsilon))
+    # The loops take 1 + x and lose digits where x is small; log1p does not.
+    assert got == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+def test_epsilon_takes_the_plain_idf_where_it_is_positive() -> None:
+    assert idf("epsilon", [1], CorpusFigures(4, 9.0)) == pytest.approx(math.log(3.5 / 1.5))
+
+
+@pytest.mark.parametrize("df", [2, 3, 4])
+def test_epsilon_floor_is_a_quarter_of_the_mean(df: int) -> None:
+    assert idf("epsilon", [df], CorpusFigures(4, 0.8)).tolist() == pytest.approx([0.2])
+
+
+@pytest.mark.parametrize("average", [0.0, -0.5])
+def test_epsilon_floor_falls_back_where_the_mean_is_not_positive(average: float) -> None:
+    expected = 0.25 * math.log(1 + 0.5 / 1.5)
+    assert idf("epsilon", [1], CorpusFigures(1, average)).tolist() == pytest.approx([expected])
+
+
+@pytest.mark.parametrize(("name", "df"), [("zero", 2), ("zero", 4), ("tfidf", 4)])
+def test_other_idfs_have_a_tiny_floor(name: IdfName, df: int) -> None:
+    assert idf(name, [df], CorpusFigures(4, 1.0)).tolist() == [POSITIVE_FLOOR]
+
+
+def test_idf_of_several_terms_takes_each_its_own_branch() -> None:
+    weights = idf("epsilon", [1, 3], CorpusFigures(4, 0.8))
+    assert weights.tolist() == pytest.approx([math.log(3.5 / 1.5), 0.2])
+
+
+def test_branches_name_their_formulas() -> None:
+    formulas = [branch.formula for branch in idf_branches("epsilon", [1], CorpusFigures(4, 1.0))]
+    raw = "ln((N - df + 0.5) / (df + 0.5))"
+    assert formulas == [
+        raw,
+        f"epsilon * avgIDF, since {raw} <= 0",
+        f"epsilon * ln(1 + (N - df + 0.5) / (df + 0.5)), since {raw} <= 0 and avgIDF <= 0",
+    ]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=20))
+def test_average_idf_is_the_mean_over_terms(dfs: list[int]) -> None:
+    histogram = {df: dfs.count(df) for df in dfs}
+    assert average_idf(histogram, 50) == pytest.approx(reference.average_idf(dfs, 50), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 10, 1000, 123_456])
+def test_average_idf_of_terms_that_cancel_is_exactly_zero(n: int) -> None:
+    assert average_idf({1: 3, 2: 1, n - 1: 3, n - 2: 1}, n) == 0.0
+
+
+def test_average_idf_does_not_depend_on_the_order_of_the_histogram() -> None:
+    terms = [(df, df % 7 + 1) for df in range(1, 300)]
+    assert average_idf(dict(terms), 500) == average_idf(dict(reversed(terms)), 500)
+
+
+def test_average_idf_of_no_terms_is_zero() -> None:
+    assert average_idf({}, 0) == 0.0
+
+
+def test_average_idf_survives_a_df_above_n() -> None:
+    assert math.isfinite(average_idf({9: 1}, 4))
+
+
+def test_average_idf_survives_terms_without_chunks() -> None:
+    assert average_idf({1: 1}, 0) == 0.0
+
+
+def test_robertson_idf_is_negative_above_half() -> None:
+    assert np.sign(robertson_idf([1, 2, 3], 4)).tolist() == [1, 0, -1]
+
+
+@given(st.floats(0.05, 20), st.floats(0, 10), st.floats(0, 1), tfs, st.floats(0.5, 1e4))
+def test_wrong_chunk_size_is_exact_bm25_with_other_parameters(
+    ratio: float, k1: float, b: float, tf: int, length: float
+) -> None:
+    average = 100.0
+    effective = effective_parameters(k1, b, ratio)
+    exact = DocumentWeighting(average, *effective).weights(tf, length)
+    assert DocumentWeighting(ratio * average, k1, b).weights(tf, length) == pytest.approx(exact)
+
+
+def test_effective_b_of_no_length_share_is_zero() -> None:
+    assert effective_parameters(1.5, 0, 3) == (1.5, 0)
+
+
+@given(query_weightings, st.integers(1, 9), st.integers(1, 50), st.floats(-5, 5))
+def test_query_weight_is_repetition_times_idf(weighting: QueryWeighting, qtf: int, df: int, average: float) -> None:
+    expected = reference.saturated(qtf, weighting.k3)
+    expected *= reference.idf(weighting.idf, df, 50, weighting.epsilon, average)
+    assert float(weighting.weights(qtf, df, CorpusFigures(50, average))) == pytest.approx(expected)
