@@ -1,0 +1,22 @@
+"""The command line ``rag-bm25``."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+NEEDED = ("typer", "rich")
+
+
+def main() -> None:
+    """Run the command line, or say which extra it needs."""
+    try:
+        from rag_bm25.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        sys.exit(f'error: the command line needs {error.name}: pip install "rag-bm25[cli]"')
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    app(prog_name="rag-bm25")

@@ -1,0 +1,85 @@
+"""The commands together, and how each of their errors ends: one line and an exit code."""
+
+# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from rag_bm25._version import __version__
+from rag_bm25.cli import evaluating, ingesting, maintaining, searching
+from rag_bm25.cli.console import fail, print_error
+from rag_bm25.errors import RagBM25Error
+
+WRITING = ("ingest", "delete")
+
+
+class ReportingCommand(TyperCommand):
+    """A command whose foreseeable errors are a line on stderr."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what it raises becomes a line and an exit code."""
+        # Its value has arrived as --uri. Left to pymilvus, it stops the import where it names a file.
+        os.environ.pop("MILVUS_URI", None)
+        try:
+            return super().invoke(ctx)
+        except RagBM25Error as error:
+            fail(str(error))
+        except BrokenPipeError:
+            raise  # whoever read the output has seen enough; Typer ends quietly
+        except OSError as error:
+            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except KeyboardInterrupt:
+            print_error(_interrupted(str(self.name)))
+            raise typer.Exit(130) from None
+
+
+def _interrupted(command: str) -> str:
+    if command in WRITING:
+        return "interrupted: everything acknowledged is stored, and running the same command again continues"
+    return "interrupted"
+
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"rag-bm25 {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def rag_bm25(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """BM25 for RAG on Milvus: ingest texts, search them, and see why each hit has its score.
+
+    Start with `rag-bm25 ingest FOLDER`, then `rag-bm25 search "a question"`.
+    """
+
+
+def _add(name: str, command: Callable[..., None], *examples: str) -> None:
+    lines = ["\b", "Examples:", *(f"  rag-bm25 {name} {example}" for example in examples)]
+    app.command(name, cls=ReportingCommand, epilog="\n".join(lines))(command)
+
+
+_add("ingest", ingesting.ingest, "docs", "docs --prune --chunk-size 500", "rows.jsonl --uri http://localhost:19530")
+_add("search", searching.search, '"劳动合同 解除" -k 3', """sparse --filter '{"source": {"$like": "docs/%"}}'""")
+_add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
+_add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
+_add("verify", maintaining.verify, "--collection manuals")
+_add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
+_add("evaluate", evaluating.evaluate, "scifact --idf lucene", "scifact --length-unit terms --k1 0.9 --b 0.4 --json")

@@ -1,0 +1,130 @@
+"""``rag-bm25 ingest``."""
+
+# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rag_bm25 import ingestion
+from rag_bm25.cli import options as opt
+from rag_bm25.cli.console import ingest_bar, print_error, print_json, print_note, show
+from rag_bm25.cli.rendering import counted
+from rag_bm25.config import IndexConfig
+from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
+from rag_bm25.index import BM25Index
+
+DEFAULT_CHUNK_SIZE = 500
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", show_default=False, help="Files and folders.")],
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    namespace: opt.Namespace = "",
+    token: opt.Token = None,
+    chunk_size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            show_default=False,
+            help=f"Greatest length of a chunk; by default the index's own, {DEFAULT_CHUNK_SIZE} for a new one.",
+        ),
+    ] = None,
+    chunk_overlap: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            show_default=False,
+            help="What neighbouring chunks share; by default a tenth of the chunk size, at most 50.",
+        ),
+    ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete chunks that the given paths once had, and have no more.")
+    ] = False,
+    length_unit: opt.Unit = None,
+    k1: Annotated[
+        float | None, typer.Option(show_default=False, help="Saturation of repeated terms, for a new index.")
+    ] = None,
+    b: Annotated[float | None, typer.Option(show_default=False, help="Share of the length, for a new index.")] = None,
+    idf: opt.Idf = None,
+    epsilon: opt.Epsilon = None,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Bring an index up to date with files and folders.
+
+    The first run creates the index. Folders are read with all below them, hidden files aside: .txt and .md are split
+    into chunks, and each row of a .jsonl file, {"_id", "title", "text"} or {"id", "text", "metadata"}, is a document.
+    Running it again updates what has changed, adds what is new, and with --prune deletes what is gone.
+
+    A chunk is named after its file, relative to the parent of the folder given: docs/guide.md#0.
+    """
+    found = ingestion.find_files(paths)
+    _note_skipped(found)
+    options = {"chunk_size": chunk_size, "length_unit": length_unit, "k1": k1, "b": b, "idf": idf, "epsilon": epsilon}
+    given = {name: value for name, value in options.items() if value is not None}
+    with _open_or_create(uri, collection, token, given) as index, ingest_bar(progress, found.size) as move:
+        start = time.perf_counter()
+        report = ingestion.ingest(
+            index, found, chunk_overlap=chunk_overlap, namespace=namespace, prune=prune, progress=move
+        )
+        seconds = time.perf_counter() - start
+    _print_report(report, len(found.skipped), seconds, as_json)
+    for reason in report.failed.values():
+        print_error(reason)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _open_or_create(uri: str, collection: str, token: str | None, given: dict[str, Any]) -> BM25Index:
+    """Open the index, whose parameters must be the given ones, or create it with them."""
+    try:
+        index = BM25Index.open(uri, collection, token=token)
+    except IndexNotFoundError:
+        config = IndexConfig(**{"chunk_size": DEFAULT_CHUNK_SIZE, **given})
+        return BM25Index.open(uri, collection, token=token, config=config)
+    try:
+        _require_same(index.config, given)
+    except BaseException:
+        index.close()
+        raise
+    return index
+
+
+def _require_same(config: IndexConfig, given: dict[str, Any]) -> None:
+    differences = [
+        f"{name}: stored {getattr(config, name)!r}, given {value!r}"
+        for name, value in given.items()
+        if getattr(config, name) != value
+    ]
+    if differences:
+        msg = f"the index was created with other parameters: {'; '.join(differences)}"
+        raise ConfigMismatchError(msg)
+
+
+def _note_skipped(found: ingestion.Found) -> None:
+    if found.skipped:
+        names = ", ".join(str(path) for path in found.skipped[:5])
+        more = ", ..." if len(found.skipped) > 5 else ""
+        print_note(f"skipped {counted(len(found.skipped), 'file')} of other kinds: {names}{more}")
+    if not found.files:
+        print_note("there is no .txt, .md or .jsonl file to ingest")
+
+
+def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool) -> None:
+    rate = report.chunks / seconds
+    if as_json:
+        print_json({**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate})
+        return
+    kept = report.chunks - report.added
+    gone = f"{report.deleted:,} deleted" if report.deleted else f"{report.stale:,} stale"
+    show(
+        f"{counted(report.files, 'file')}, {counted(report.chunks, 'chunk')}: {report.added:,} added, "
+        f"{kept:,} there before (updated where they differ), {gone}; {seconds:.1f} s, {rate:,.0f} chunks/s"
+    )
+    if report.stale > report.deleted:
+        print_note(f"stale are {counted(report.stale, 'chunk')} that these files once had: --prune deletes them")

@@ -1,0 +1,88 @@
+"""The options that several commands share, and opening an index with them."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from rag_bm25.document_encoder import LengthUnit
+from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.index import BM25Index
+from rag_bm25.similarity import IdfName
+
+__all__ = [
+    "DEFAULT_URI",
+    "AsJson",
+    "Collection",
+    "Epsilon",
+    "Filter",
+    "Idf",
+    "K",
+    "Namespace",
+    "ShowProgress",
+    "Token",
+    "Unit",
+    "Uri",
+    "open_index",
+    "parsed_filter",
+]
+
+DEFAULT_URI = "./rag_bm25.db"
+
+Uri: TypeAlias = Annotated[
+    str,
+    typer.Option(envvar="MILVUS_URI", help="A file ending in .db (embedded engine), or the URI of a Milvus server."),
+]
+Token: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        envvar="MILVUS_TOKEN", show_default=False, help="user:password or API key of the server; never shown."
+    ),
+]
+Collection: TypeAlias = Annotated[str, typer.Option(help="Name of the index.")]
+Namespace: TypeAlias = Annotated[str, typer.Option(help="Tenant or sub-corpus.", show_default=False)]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+ShowProgress: TypeAlias = Annotated[
+    bool | None,
+    typer.Option("--progress/--no-progress", show_default=False, help="Show a progress bar; by default on terminals."),
+]
+K: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="How many hits at most.")]
+Filter: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="""Conditions on the metadata: a JSON object such as '{"page": {"$gte": 3}}', or a Milvus expression."""
+    ),
+]
+Idf: TypeAlias = Annotated[
+    IdfName | None, typer.Option(show_default=False, help="IDF formula; by default the index's own.")
+]
+Epsilon: TypeAlias = Annotated[
+    float | None, typer.Option(show_default=False, help="Factor of the floor of the epsilon IDF.")
+]
+Unit: TypeAlias = Annotated[
+    LengthUnit | None,
+    typer.Option(show_default=False, help="What lengths are counted in; by default characters."),
+]
+
+
+def open_index(uri: str, collection: str, token: str | None, *, read_only: bool = False) -> BM25Index:
+    """Open an index that must exist."""
+    try:
+        return BM25Index.open(uri, collection, token=token, read_only=read_only)
+    except IndexNotFoundError as error:
+        msg = f"{str(error).partition(';')[0]}; `rag-bm25 ingest` creates one"
+        raise IndexNotFoundError(msg) from None
+
+
+def parsed_filter(text: str | None) -> dict[str, Any] | str | None:
+    """Read a filter: what begins like a JSON object must be one, anything else is a Milvus expression."""
+    if text is None or not text.lstrip().startswith("{"):
+        return text
+    try:
+        conditions: dict[str, Any] = json.loads(text)
+    except ValueError as error:
+        msg = f"not a JSON object: {error}"
+        raise typer.BadParameter(msg, param_hint="--filter") from None
+    return conditions

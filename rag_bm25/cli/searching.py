@@ -1,0 +1,67 @@
+"""``rag-bm25 search`` and ``rag-bm25 explain``."""
+
+# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from rag_bm25.cli import options as opt
+from rag_bm25.cli.console import out, print_json, print_note, show
+from rag_bm25.cli.rendering import explanation_tree, highlighter, hit_lines
+
+Query = Annotated[str, typer.Argument(metavar="QUERY", show_default=False, help="Words or a question.")]
+
+
+def search(
+    query: Query,
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    namespace: opt.Namespace = "",
+    token: opt.Token = None,
+    k: opt.K = 10,
+    filter: opt.Filter = None,
+    idf: opt.Idf = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain the score of every hit.")] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show the chunks with the greatest BM25 scores."""
+    conditions = opt.parsed_filter(filter)
+    with opt.open_index(uri, collection, token, read_only=True) as index:
+        hits = index.search(query, k, filter=conditions, namespace=namespace, idf=idf)
+        trees = [index.explain(query, hit.id, namespace=namespace, idf=idf) for hit in hits if explain]
+        if as_json:
+            extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
+            print_json([{**asdict(hit), **more} for hit, more in zip(hits, extra, strict=True)])
+            return
+        console = out()
+        mark = highlighter(query, index.config) if console.is_terminal else None
+        for rank, hit in enumerate(hits, 1):
+            console.print(hit_lines(rank, hit, console.width, mark))
+            if explain:
+                console.print(explanation_tree(trees[rank - 1]))
+    if not hits:
+        print_note("nothing found")
+
+
+def explain(
+    query: Query,
+    id: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="Id of a chunk.")],
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    namespace: opt.Namespace = "",
+    token: opt.Token = None,
+    idf: opt.Idf = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show where the score of a chunk comes from.
+
+    Of a chunk that the query does not find, show why: its terms are unknown, stop words, or not in the chunk.
+    """
+    with opt.open_index(uri, collection, token, read_only=True) as index:
+        tree = index.explain(query, id, namespace=namespace, idf=idf)
+    if as_json:
+        print_json(tree.to_dict())
+    else:
+        show(explanation_tree(tree))
