@@ -83,6 +83,7 @@ class ChunkWriter:
             changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
             before = [row for digest in changed for row in stored.get(digest, {}).values()]
             self._apply(namespace, changes, before, list(changed.values()))
+        self._unfinished = False
         return len(changed)
 
     def delete(self, namespace: str, ids: Iterable[str]) -> int:
@@ -111,6 +112,7 @@ class ChunkWriter:
             if changes:
                 self._apply(namespace, changes, _flat(stored), [])
             deleted += len(changes)
+        self._unfinished = False
         return deleted
 
     def recover(self) -> None:
@@ -127,7 +129,9 @@ class ChunkWriter:
     def _prepare(self) -> None:
         """Before a batch: finish one of ours that failed halfway, learn what others added, tidy the log."""
         if self._unfinished:
+            self._log.refresh()
             self.recover()
+        self._unfinished = True
         if not self._store.exclusive:
             self._log.refresh()
         self._log.compact()
@@ -189,7 +193,6 @@ class ChunkWriter:
         kept = [row for row in before if row.pk not in set(deleted)]
         intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
 
-        self._unfinished = True
         self._log.begin(intent, staged.new)
         lease = _Lease(self._log, intent)
         if rows:
@@ -198,7 +201,6 @@ class ChunkWriter:
         self._delete(deleted)
         lease.renew_if_due()
         self._end(intent, _contribution([*kept, *rows]))
-        self._unfinished = False
 
     def _end(self, intent: Intent, after: Contribution) -> None:
         """Store the delta, or what somebody who took us for dead has not counted yet."""

@@ -111,6 +111,13 @@ class BM25Index:
             index.add(["Milvus stores sparse vectors.", "jieba cuts 中文 into words."])
             for hit in index.search("sparse vectors", k=1):
                 print(hit.score, hit.text)
+
+    Attributes
+    ----------
+    config : IndexConfig
+        The parameters in use.
+    repaired : RepairReport or None
+        What was found where the index was opened with ``repair=True``.
     """
 
     def __init__(
@@ -123,6 +130,7 @@ class BM25Index:
         refresh_interval: float = 1.0,
     ) -> None:
         self.config = config
+        self.repaired: RepairReport | None = None
         self._store = store
         self._log = log
         self._read_only = read_only
@@ -166,8 +174,8 @@ class BM25Index:
         read_only : bool
             Refuse every write, and write nothing when opening.
         repair : bool
-            Call :meth:`repair` before anything is read; for an index whose statistics are damaged. Where the stored
-            config is lost too, `config` takes its place.
+            Call :meth:`repair` before anything is read, for an index whose statistics are damaged; its report is
+            `repaired`. Where the stored config is lost too, `config` takes its place.
         refresh_interval : float
             On a server: seconds for which a search may use statistics without asking for newer ones.
 
@@ -225,7 +233,7 @@ class BM25Index:
             used = _open_config(store, log, config, read_only=read_only, repair=repair)
             index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
             if repair:
-                index.repair()
+                index.repaired = index.repair()
             index._start()
         except BaseException:
             store.close()

@@ -89,6 +89,7 @@ class StatisticsLog:
         self._known_terms: set[str] = set()  # terms entries that were read
         self._vocabulary: Vocabulary | None = None
         self._last_batch = ""
+        self._torn = False  # whether counting was cut short, by Ctrl-C for instance
         self.statistics = NamespaceStatistics()
         self.displaced: dict[str, int] = {}
 
@@ -146,7 +147,14 @@ class StatisticsLog:
     # Reading
 
     def refresh(self) -> None:
-        """Read what was appended since the last call, by whomever, and nothing else."""
+        """Read what was appended since the last call, by whomever, and nothing else.
+
+        Only where a change of the statistics was cut short, everything is read anew.
+        """
+        if self._torn:
+            self._base, self._in_base, self._counted = "", set(), set()
+            self.statistics = NamespaceStatistics()
+            self._torn = False
         for _ in range(READ_ATTEMPTS):
             self._keys = set(self._store.log_keys())
             try:
@@ -294,8 +302,10 @@ class StatisticsLog:
             What the batch's chunks contribute now.
         """
         self._store.insert_log(delta_rows(intent.batch, intent.namespace, intent.before, after))
+        self._torn = True
         self.statistics.add(intent.namespace, after - intent.before)
         self._counted.add(intent.batch)
+        self._torn = False
         self.drop(intent)
 
     def drop(self, intent: Intent) -> None:
@@ -435,17 +445,21 @@ class StatisticsLog:
             statistics = NamespaceStatistics()
             for namespace, total in self._decoded(snapshot_of, self._rows(snapshots[newest], packed=True)).items():
                 statistics.add(namespace, total)
+            self._torn = True
             self.statistics, self._counted = statistics, set(head.covers)
         self._base, self._in_base = newest, set(head.covers)
+        self._torn = False
 
     def _read_deltas(self) -> None:
         """Count the complete deltas that are not in the statistics yet."""
         new = {name: keys for name, keys in complete_entries(self._keys, "delta").items() if name not in self._counted}
         rows = self._rows([key for keys in new.values() for key in keys])
         changes = [self._decoded(delta_of, row) for row in rows]
+        self._torn = True
         for namespace, change in changes:
             self.statistics.add(namespace, change)
         self._counted.update(new)
+        self._torn = False
 
     def _read_terms(self) -> None:
         """Learn the displaced terms, and all terms where the vocabulary is in use."""

@@ -356,7 +356,7 @@ def test_search_takes_k_filter_and_idf(docs: Path) -> None:
 
 
 def test_search_explains_each_hit(docs: Path) -> None:
-    hits = run_json("search", "sparse vectors", "--explain")
+    hits = run_json("search", "sparse vectors", "--explain", "--idf", "lucene")
     assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
     printed = run("search", "sparse vectors", "--explain").stdout
     assert printed.count("score of chunk") == len(hits) == 2
@@ -409,6 +409,14 @@ def test_explain_of_an_unknown_chunk_fails(docs: Path) -> None:
     assert_fails(run("explain", "q", "nothing"), "no chunk 'nothing' in namespace ''")
 
 
+@pytest.mark.parametrize(
+    "arguments", [["search", "sparse"], ["explain", "sparse", "r1"], ["stats"]], ids=lambda arguments: arguments[0]
+)
+def test_reading_commands_open_read_only(docs: Path, databases: Databases, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 0
+    assert databases.opened[-1]["read_only"] is True
+
+
 # Maintaining
 
 
@@ -437,6 +445,12 @@ def test_verify_names_differences_and_exits_with_1(docs: Path, databases: Databa
     assert "chunks: stored 3, counted 2" in result.stdout
     report = json.loads(run("verify", "--json").stdout)
     assert (report["ok"], report["differences"][0]["what"]) == (False, "chunks")
+
+
+def test_differences_are_not_taken_for_markup(docs: Path, databases: Databases) -> None:
+    run("ingest", docs / "law.txt", "--namespace", "[bold]")
+    databases["./rag_bm25.db", "docs"].chunks.popitem()
+    assert "namespace '[bold]': chunks: stored 1, counted 0\n" in run("verify").stdout
 
 
 def test_delete_by_ids(docs: Path) -> None:

@@ -15,7 +15,7 @@ from rag_bm25.cli import evaluating, ingesting, maintaining, searching
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.errors import RagBM25Error
 
-WRITING = ("ingest", "delete")
+WRITING = ("ingest", "delete", "repair")
 
 
 class ReportingCommand(TyperCommand):
@@ -81,5 +81,8 @@ _add("search", searching.search, '"劳动合同 解除" -k 3', """sparse --filte
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")
+_add("repair", maintaining.repair, "--collection manuals")
+_add("export", maintaining.export, "statistics.json.gz")
+_add("import", maintaining.import_, "statistics.json.gz")
 _add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
 _add("evaluate", evaluating.evaluate, "scifact --idf lucene", "scifact --length-unit terms --k1 0.9 --b 0.4 --json")

@@ -34,6 +34,7 @@ __all__ = [
     "print_error",
     "print_json",
     "print_note",
+    "recount_bar",
     "show",
 ]
 
@@ -103,6 +104,15 @@ def count_bars(wanted: bool | None, totals: Mapping[str, int]) -> Iterator[Calla
     with nullcontext() if bar.disable else bar:
         tasks = {what: bar.add_task(what, total=total) for what, total in totals.items()}
         yield lambda what, done: bar.update(tasks[what], completed=done)
+
+
+@contextmanager
+def recount_bar(wanted: bool | None) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar over rows that are counted again; yield what moves it."""
+    bar = _bar(wanted, MofNCompleteColumn(), TimeRemainingColumn())
+    with nullcontext() if bar.disable else bar:
+        task = bar.add_task("counting", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _bar(wanted: bool | None, *columns: Any) -> Progress:

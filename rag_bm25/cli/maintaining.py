@@ -1,15 +1,19 @@
-"""``rag-bm25 stats``, ``rag-bm25 verify`` and ``rag-bm25 delete``."""
+"""``rag-bm25 stats``, ``verify``, ``repair``, ``delete``, ``export`` and ``import``."""
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, cast
 
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_json, print_note, show
+from rag_bm25.cli.console import print_json, print_note, recount_bar, show
 from rag_bm25.cli.rendering import counted, stats_table
+from rag_bm25.errors import FormatError
+from rag_bm25.index import BM25Index
+from rag_bm25.verification import RepairReport
 
 
 def stats(
@@ -39,14 +43,15 @@ def verify(
     uri: opt.Uri = opt.DEFAULT_URI,
     collection: opt.Collection = "docs",
     token: opt.Token = None,
+    progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Compare the statistics with a recount of all chunks.
 
-    Exit code 1 where they differ.
+    Exit code 1 where they differ; `rag-bm25 repair` mends them.
     """
-    with opt.open_index(uri, collection, token) as index:
-        report = index.verify()
+    with opt.open_index(uri, collection, token) as index, recount_bar(progress) as move:
+        report = index.verify(progress=move)
     if as_json:
         print_json({"ok": report.ok, **asdict(report)})
     else:
@@ -55,6 +60,70 @@ def verify(
         show(*map(str, report.differences))
     if not report.ok:
         raise typer.Exit(1)
+
+
+def repair(
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    token: opt.Token = None,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Count all chunks again and replace the statistics by the result.
+
+    Whatever happened to the statistics, they are right afterwards. On a server, stop all writers first. A repair that
+    is cut short can be run again.
+    """
+    report = _repair(uri, collection, token, progress)
+    if as_json:
+        print_json(asdict(report))
+        return
+    show(f"the statistics are right: {counted(report.num_chunks, 'chunk')}, {counted(report.num_terms, 'term')}")
+    found = {
+        "finished": counted(report.unfinished, "half-done write"),
+        "deleted": counted(report.superseded, "superseded row"),
+        "found again": counted(report.recovered_terms, "lost term"),
+        "left": f"{counted(report.foreign, 'row')} of other tools, {counted(report.nameless_terms, 'nameless term')}",
+    }
+    show(*(f"{what}: {number}" for what, number in found.items()))
+
+
+def _repair(uri: str, collection: str, token: str | None, progress: bool | None) -> RepairReport:
+    """Repair an index, also one that cannot be opened."""
+    try:
+        index = opt.open_index(uri, collection, token)
+    except FormatError:
+        with BM25Index.open(uri, collection, token=token, repair=True) as index:
+            return cast("RepairReport", index.repaired)
+    with index, recount_bar(progress) as move:
+        return index.repair(progress=move)
+
+
+def export(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to, for instance statistics.json.gz.")],
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    token: opt.Token = None,
+) -> None:
+    """Write the vocabulary and all counts to one portable file."""
+    with opt.open_index(uri, collection, token, read_only=True) as index:
+        index.export_statistics(path)
+    show(f"statistics written to {path}")
+
+
+def import_(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="As written by `rag-bm25 export`.")],
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    token: opt.Token = None,
+) -> None:
+    """Replace the statistics by those of a file.
+
+    `rag-bm25 verify` tells whether they fit the chunks.
+    """
+    with opt.open_index(uri, collection, token) as index:
+        index.import_statistics(path)
+    show(f"statistics read from {path}")
 
 
 def delete(

@@ -55,7 +55,7 @@ def hit_lines(rank: int, hit: Hit, width: int, mark: Highlighter | None) -> Rend
     text = Text(hit.text)
     for start, end in mark(hit.text) if mark else ():
         text.stylize("bold yellow", start, end)
-    return Group(head, Padding(_snippet(text, (width - INDENT) * SNIPPET_LINES), (0, 0, 0, INDENT), expand=False))
+    return Group(head, Padding(_snippet(text, (width - INDENT - 1) * SNIPPET_LINES), (0, 0, 0, INDENT), expand=False))
 
 
 def highlighter(query: str, config: IndexConfig) -> Highlighter:
@@ -92,7 +92,7 @@ def _snippet(text: Text, width: int) -> Text:
     start = max(0, first - LEAD)
     part = text[start:] if start else text
     part.plain = re.sub(r"\s", " ", part.plain)
-    part.truncate(width - 1, overflow="ellipsis")
+    part.truncate(width - 2, overflow="ellipsis")
     return Text("…").append_text(part) if start else part
 
 

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["EmbeddedEngine", "Engine", "ReplyTooLargeError", "open_engine", "release_engine"]
+__all__ = [
+    "UNREACHABLE",
+    "EmbeddedEngine",
+    "Engine",
+    "ReplyTooLargeError",
+    "connect_client",
+    "open_engine",
+    "quiet",
+    "release_engine",
+]
 
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
@@ -83,7 +92,7 @@ class Engine:
         """Call the client, with errors as ours."""
         self._check_process()
         try:
-            with _quiet():
+            with quiet():
                 return getattr(self.client, method)(*args, **self.options, **kwargs)
         except (pymilvus.MilvusException, grpc.RpcError) as error:
             raise self._translated(method, error, filtered=bool(kwargs.get("filter"))) from error
@@ -219,17 +228,18 @@ class _OwnThread(logging.Filter):
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the client from logging tracebacks of errors that we raise, for one call in this thread."""
-    handlers = list(logging.getLogger("pymilvus").handlers)
+def quiet() -> Iterator[None]:
+    """Keep client and engine from logging errors that we raise, for one call in this thread."""
+    # milvus-lite logs through the root logger itself, pymilvus through handlers of its own.
+    loggers = [logging.getLogger(), *logging.getLogger("pymilvus").handlers]
     own_thread = _OwnThread()
-    for handler in handlers:
-        handler.addFilter(own_thread)
+    for logger in loggers:
+        logger.addFilter(own_thread)
     try:
         yield
     finally:
-        for handler in handlers:
-            handler.removeFilter(own_thread)
+        for logger in loggers:
+            logger.removeFilter(own_thread)
 
 
 def connect_client(uri: str, what: str, **kwargs: Any) -> Any:
@@ -241,7 +251,7 @@ def connect_client(uri: str, what: str, **kwargs: Any) -> Any:
         If nobody answers; the message begins with `what`.
     """
     try:
-        with _quiet():
+        with quiet():
             return pymilvus.MilvusClient(uri, dedicated=True, alias=os.urandom(8).hex(), **kwargs)
     except (pymilvus.MilvusException, grpc.RpcError, OSError) as error:
         raise StoreError(what) from error

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import tempfile
 import threading
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, ParameterError, StoreError
-from rag_bm25.milvus_store.engines import UNREACHABLE, EmbeddedEngine, connect_client
+from rag_bm25.milvus_store.engines import UNREACHABLE, EmbeddedEngine, connect_client, quiet
 from rag_bm25.milvus_store.expressions import Lite2Dialect
 from rag_bm25.milvus_store.schema import CHUNK_FIELDS, LOG_FIELDS, vector_fields
 
@@ -31,6 +32,7 @@ MAX_SOCKET_PATH = 107
 ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
 STATS_TIMEOUT = 10.0
+START_TIMEOUT = 60.0
 # What the engine prints would end up in the program's own output.
 AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" >"$0/output" 2>&1'
 VECTORS = frozenset(vector_fields({**CHUNK_FIELDS, **LOG_FIELDS}))
@@ -131,8 +133,8 @@ class Engine(EmbeddedEngine):
         """Start the engine process and connect to it."""
         server = _server_class()(str(self.path))
         _check_environment(server)
-        with _interrupts_blocked():
-            started = server.init() and server.start()
+        with _interrupts_blocked(), quiet():
+            started = server.init() and server.start() and _answers(server)
         self._stop_server = weakref.finalize(self, server.stop)
         if not started:
             failure = self._start_failure(server.last_words())
@@ -150,8 +152,9 @@ class Engine(EmbeddedEngine):
     def _start_failure(self, reason: str) -> str:
         """Say why the engine stopped at once."""
         return (
-            f"milvus-lite 2.5 cannot open {self.place} ({reason}); check that it is a file made by this version and not damaged, "
-            "that it can be written, that the disk has room, and that no other program has it open"
+            f"milvus-lite 2.5 cannot open {self.place} ({reason}); check that it is a file made by this "
+            "version and not damaged, that it can be written, that the disk has room, and that no other program has it "
+            "open"
         )
 
 
@@ -172,8 +175,8 @@ def check_file_name(path: Path) -> None:
         raise StoreError(msg)
 
 
-def _server_class() -> Any:
-    """Return milvus-lite's server, with its clean-up left to the process that started it."""
+def _imported_server() -> Any:
+    """Import milvus-lite's server."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pkg_resources announces its end on import
@@ -181,8 +184,14 @@ def _server_class() -> Any:
     except ImportError as error:
         msg = f'milvus-lite 2.5 cannot be imported ({error}): pip install "rag-bm25[lite]" brings what it needs'
         raise MissingExtraError(msg) from error
+    return Server
 
-    class OwnedServer(Server):  # type: ignore[misc, unused-ignore]
+
+def _server_class() -> Any:
+    """Return milvus-lite's server, made safe to start, to fork and to run beside others."""
+    server = _imported_server()
+
+    class OwnedServer(server):  # type: ignore[misc, valid-type, unused-ignore]
         """An engine with a home of its own, that a forked child cannot stop.
 
         Engines make and remove ``~/.cache/milvus`` when they start and stop: of two that start together, one may find
@@ -199,11 +208,18 @@ def _server_class() -> Any:
             """The command line; macOS takes DYLD_ variables from shells, so theirs is given anew."""
             return ["/bin/sh", "-c", AT_HOME, self._home, str(Path(self.milvus_bin).parent), *super().args]
 
+        @property
+        def is_running(self) -> bool:
+            """Whether the engine process lives."""
+            return self._p is not None and self._p.poll() is None
+
         def last_words(self) -> str:
-            """Return the last line that the engine has printed."""
-            with contextlib.suppress(OSError, IndexError):
-                return (Path(self._home) / "output").read_text(errors="replace").strip().splitlines()[-1]
-            return "it printed nothing"
+            """Return the end of what the engine has printed."""
+            try:
+                printed = (Path(self._home) / "output").read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                return "it did not start"
+            return " ".join(printed.split())[-300:] or "it printed nothing"
 
         def stop(self) -> None:
             """Stop the engine, in the process that started it."""
@@ -212,6 +228,17 @@ def _server_class() -> Any:
                 shutil.rmtree(self._home, ignore_errors=True)
 
     return OwnedServer
+
+
+def _answers(server: Any) -> bool:
+    """Wait until the engine takes connections; False where it ends or hangs instead."""
+    end = time.monotonic() + START_TIMEOUT
+    while server.is_running and time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(server.uds_path.removeprefix("unix:"))
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def _check_environment(server: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, InputError, MissingExtraError
-from rag_bm25.evaluation import BeirDataset, evaluate, load_beir, mean_length, measure
+from rag_bm25.evaluation import BeirDataset, add_corpus, evaluate, load_beir, mean_length, measure, search_queries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,6 +145,15 @@ def test_the_order_of_hits_counts_however_long() -> None:
     ranking = [f"{n:03}" for n in range(100)]
     assert measure({"q": {"000": 1}}, {"q": ranking}).mrr_10 == 1.0
     assert measure({"q": {"099": 1}}, {"q": ranking[::-1]}).mrr_10 == 1.0
+
+
+def test_queries_ask_for_100_hits_in_several_batches() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    add_corpus(index, {f"d{n}": "apple" for n in range(101)})
+    steps: list[int] = []
+    run = search_queries(index, {f"q{n}": "apple" for n in range(51)}, steps.append)
+    assert {len(hits) for hits in run.values()} == {100}
+    assert steps == [50, 51]
 
 
 def test_evaluate_adds_searches_and_measures(folder: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from strategies import any_terms
 
 from rag_bm25 import terms
-from rag_bm25.terms import NO_TERMS_ID, TermIds, Vocabulary, term_id
+from rag_bm25.terms import NO_TERMS_ID, TermIds, Vocabulary, assign_known_ids, term_id
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,19 @@ def test_taken_id_keeps_its_first_term() -> None:
     vocabulary.add({"second": 5})
     assert vocabulary.term(5) == "first"
     assert "second" not in vocabulary.displaced
+
+
+def test_lost_terms_are_found_again_by_their_ids(tiny_id_space: int) -> None:
+    first, second = _colliding_pair()
+    vocabulary = _grown([first, second])
+    ids = {first: term_id(first), second: vocabulary.displaced[second]}
+    assert assign_known_ids([first, second, "elsewhere"], ids.values()) == ids
+    assert assign_known_ids([second], [ids[second]]) == {second: ids[second]}
+
+
+def test_terms_with_other_ids_are_not_found_again() -> None:
+    assert assign_known_ids(["a", "b"], [7]) == {}
+    assert assign_known_ids(["a", "a"], [term_id("a"), 7]) == {"a": term_id("a")}
 
 
 def _colliding_pair() -> tuple[str, str]:

@@ -1,0 +1,60 @@
+"""For users of llama-index: its ``MilvusVectorStore`` takes the result as ``sparse_embedding_function``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_bm25.adapters.encoder import document_encoding
+from rag_bm25.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from llama_index.vector_stores.milvus.utils import (  # type: ignore[import-not-found, unused-ignore]
+        BaseSparseEmbeddingFunction,
+    )
+
+    from rag_bm25.adapters.encoder import TextEncoder
+
+__all__ = ["sparse_embedding_function"]
+
+
+def sparse_embedding_function(encoder: TextEncoder, *, learn: bool = False) -> BaseSparseEmbeddingFunction:
+    """Return an encoder as llama-index's ``BaseSparseEmbeddingFunction``.
+
+    Parameters
+    ----------
+    encoder : TextEncoder
+        A :class:`~rag_bm25.adapters.BM25Encoder` or a :class:`~rag_bm25.BM25Index`.
+    learn : bool
+        Count every text that is encoded; right where texts are only ever added, each once. By default statistics
+        change only where the encoder is told, with ``learn``, ``forget`` or ``fit``.
+
+    Returns
+    -------
+    llama_index.vector_stores.milvus.utils.BaseSparseEmbeddingFunction
+        For ``MilvusVectorStore(enable_sparse=True, sparse_embedding_function=...)``.
+
+    Raises
+    ------
+    MissingExtraError
+        llama-index-vector-stores-milvus is not installed.
+    ParameterError
+        `learn` is asked of an index, which counts its own chunks.
+    """
+    try:
+        from llama_index.vector_stores.milvus.utils import BaseSparseEmbeddingFunction
+    except ImportError:
+        package = "llama-index-vector-stores-milvus"
+        msg = f"this adapter needs {package}, which is not installed: pip install {package}"
+        raise MissingExtraError(msg) from None
+    encode = document_encoding(encoder, learn=learn)
+
+    class BM25SparseEmbeddingFunction(BaseSparseEmbeddingFunction):  # type: ignore[misc, unused-ignore]
+        """Term weights for documents, IDFs for queries."""
+
+        def encode_queries(self, queries: list[str]) -> list[dict[int, float]]:
+            return [vector.to_dict() for vector in encoder.encode_queries(queries)]
+
+        def encode_documents(self, documents: list[str]) -> list[dict[int, float]]:
+            return [vector.to_dict() for vector in encode(documents)]
+
+    return BM25SparseEmbeddingFunction()

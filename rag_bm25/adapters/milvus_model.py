@@ -1,0 +1,238 @@
+"""For users of milvus-model's ``BM25EmbeddingFunction``: its methods, and its files.
+
+Its "v1" JSON has the number of chunks and each term's IDF, but no df and no analyzer. df is worked out from the IDF,
+which is possible for terms in at most half of the chunks, and for one more. The JSON of the author of *BM25 for RAG
+with Milvus* (``BM25Milvus``) has the df too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.adapters.encoder import BM25Encoder
+from rag_bm25.config import IndexConfig
+from rag_bm25.errors import FormatError, MissingExtraError
+from rag_bm25.similarity import robertson_idf
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
+
+    from rag_bm25.adapters.encoder import TextEncoder
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.sparse import SparseVector
+
+__all__ = ["DIMENSION", "BM25EmbeddingFunction", "read_json"]
+
+DIMENSION = 2**32 - 1
+"""Width of the matrices: ids are hashes, not positions in a vocabulary."""
+
+IDF_ERROR = 1e-9
+DF_ERROR = 1e-11  # as a share of the number of chunks; what rounding an IDF to float64 amounts to is 1e-14
+SUM_ERROR = 1e-2
+
+
+class BM25EmbeddingFunction:
+    """``encode_documents`` and ``encode_queries`` as milvus-model has them, returning CSR matrices.
+
+    Parameters
+    ----------
+    encoder : TextEncoder
+        A :class:`~rag_bm25.adapters.BM25Encoder` or a :class:`~rag_bm25.BM25Index`.
+
+    Raises
+    ------
+    MissingExtraError
+        scipy is not installed.
+    """
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        try:
+            import scipy.sparse  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            msg = "CSR matrices need scipy, which is not installed: pip install scipy"
+            raise MissingExtraError(msg) from None
+        self._csr_array = scipy.sparse.csr_array
+        self._encoder = encoder
+
+    @property
+    def dim(self) -> int:
+        """Width of the matrices."""
+        return DIMENSION
+
+    def encode_documents(self, documents: Sequence[str]) -> csr_array:
+        """Encode chunks; no statistics change.
+
+        Parameters
+        ----------
+        documents : sequence of str
+            The chunks.
+
+        Returns
+        -------
+        csr_array of float32, shape (n_documents, dim)
+            A row for each.
+        """
+        return self._matrix(self._encoder.encode_documents(documents))
+
+    def encode_queries(self, queries: Sequence[str]) -> csr_array:
+        """Encode queries.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+
+        Returns
+        -------
+        csr_array of float32, shape (n_queries, dim)
+            A row for each, empty where no term is known.
+        """
+        return self._matrix(self._encoder.encode_queries(queries))
+
+    def _matrix(self, vectors: Sequence[SparseVector]) -> csr_array:
+        indptr = np.cumsum([0, *map(len, vectors)])
+        indices = np.concatenate([np.empty(0, np.int64), *(vector.ids for vector in vectors)])
+        values = np.concatenate([np.empty(0, np.float32), *(vector.values for vector in vectors)])
+        return self._csr_array((values, indices, indptr), shape=(len(vectors), DIMENSION))
+
+
+def read_json(path: str | Path, analyzer: TextAnalyzer) -> BM25Encoder:
+    """Read the statistics that milvus-model or the script ``BM25Milvus`` saved.
+
+    Their vectors cannot be used on: terms have other ids there, and lengths count tokens. Encode the chunks again, with
+    the encoder that this returns.
+
+    Parameters
+    ----------
+    path : str or Path
+        The JSON file.
+    analyzer : callable of str to list of str
+        The one that the file was made with, such as ``build_default_analyzer(language="zh")``; the file does not
+        name it.
+
+    Returns
+    -------
+    BM25Encoder
+        With the k1, b, epsilon, N and df of the file. `chunk_size` is the file's, or its mean length.
+
+    Raises
+    ------
+    FormatError
+        The file is something else, or does not hold enough to know every df.
+    """
+    saved = _load(path)
+    num_chunks = saved["corpus_size"]
+    idf = np.array(saved["idf_value"], np.float64)
+    if "chunk_size" in saved:
+        df, chunk_size, length = _stored_df(path, saved, idf), saved["chunk_size"], 0
+    else:
+        df, chunk_size = _recovered_df(path, saved, idf), saved["avgdl"]
+        length = round(chunk_size * num_chunks)
+    config = IndexConfig(
+        chunk_size,
+        length_unit="terms",
+        k1=saved["k1"],
+        b=saved["b"],
+        epsilon=saved["epsilon"],
+        analyzer=analyzer,
+    )
+    counts = dict(zip(saved["idf_word"], df.tolist(), strict=True))
+    return BM25Encoder.from_counts(config, num_chunks, counts, total_length=length)
+
+
+def _load(path: str | Path) -> dict[str, Any]:
+    """Read the file, and check that it has what both programs write."""
+    try:
+        saved = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise _refusal(path, f"it is not JSON: {error}") from error
+    if not isinstance(saved, dict) or saved.get("version") != "v1":
+        raise _refusal(path, 'it is not a JSON object with version "v1"')
+    lacking = {"corpus_size", "idf_word", "idf_value", "k1", "b", "epsilon"} - saved.keys()
+    if lacking or not saved.keys() & {"avgdl", "chunk_size"}:
+        raise _refusal(path, f"it lacks {', '.join(sorted(lacking)) or 'avgdl or chunk_size'}")
+    if len(saved["idf_word"]) != len(saved["idf_value"]):
+        raise _refusal(path, "idf_word and idf_value have different lengths")
+    return saved
+
+
+def _stored_df(path: str | Path, saved: Mapping[str, Any], idf: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Take the df of ``BM25Milvus``, after checking them against the IDFs."""
+    stored: dict[str, int] = saved.get("term_document_frequencies", {})
+    lacking = [word for word in saved["idf_word"] if word not in stored]
+    if lacking:
+        raise _refusal(
+            path,
+            f"term_document_frequencies lacks {len(lacking)} of {len(idf)} terms, such as {lacking[0]!r}; the script "
+            "loses them when it is given a corpus in the constructor: call fit, then save",
+        )
+    df = np.array([stored[word] for word in saved["idf_word"]], np.int64)
+    raw = robertson_idf(df.clip(0, saved["corpus_size"]), saved["corpus_size"])
+    differs = (raw >= 0) & (np.abs(raw - idf) > IDF_ERROR)
+    if differs.any():
+        raise _refusal(path, f"idf_value does not belong to the df of {saved['idf_word'][int(differs.argmax())]!r}")
+    return df
+
+
+def _recovered_df(path: str | Path, saved: Mapping[str, Any], idf: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Work the df out from ``ln((N - df + 0.5) / (df + 0.5))``, which milvus-model keeps unless it is negative.
+
+    Negative ones are replaced by a floor, epsilon times the mean of all IDFs as they were: where a single term has it,
+    what the others lack of that sum is its own.
+    """
+    num_chunks, words = saved["corpus_size"], saved["idf_word"]
+    exact = _df_of(idf, num_chunks)
+    floored = ~_is_whole(exact, num_chunks) | (idf < 0)
+    if floored.sum() > 1 or (floored.any() and not saved["epsilon"]):
+        raise _refusal(
+            path,
+            f"{floored.sum()} of its terms, such as {words[int(floored.argmax())]!r}, are in more than half of the "
+            "chunks: milvus-model gives them all the same IDF, so that their df is lost; count the chunks again with "
+            "BM25Encoder.fit",
+        )
+    if floored.any():
+        exact[floored] = _df_of(_lacking(idf, saved["epsilon"])[floored], num_chunks)
+    elif saved["epsilon"] and (ambiguous := _may_be_floored(idf, saved["epsilon"], num_chunks)).any():
+        raise _refusal(path, f"the df of {words[int(ambiguous.argmax())]!r} cannot be told: its IDF may be the floor")
+    df: NDArray[np.float64] = exact.round()
+    if (np.abs(exact - df) > SUM_ERROR).any() or not ((df >= 1) & (df <= num_chunks)).all():
+        raise _refusal(path, "an idf_value does not belong to any df")
+    return df.astype(np.int64)
+
+
+def _lacking(idf: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Return what the IDFs of all terms like this one would add up to, if theirs were the floor."""
+    _, like, counts = np.unique(idf, return_inverse=True, return_counts=True)
+    return np.asarray(idf / epsilon * len(idf) - (math.fsum(idf.tolist()) - idf * counts[like]))
+
+
+def _may_be_floored(idf: NDArray[np.float64], epsilon: float, num_chunks: int) -> NDArray[np.bool_]:
+    """Tell which terms may have had negative IDFs, although a df fits the one that they have."""
+    _, like, counts = np.unique(idf, return_inverse=True, return_counts=True)
+    lacking = _lacking(idf, epsilon)
+    possible = (lacking < 0) & (lacking >= -math.log(2 * num_chunks + 1) * counts[like])
+    whole = np.abs((df := _df_of(lacking, num_chunks)) - df.round()) < SUM_ERROR
+    return np.asarray(possible & (whole | (counts[like] > 1)))
+
+
+def _is_whole(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(df - df.round()) <= DF_ERROR * num_chunks)
+
+
+def _df_of(idf: NDArray[np.float64] | float, num_chunks: int) -> NDArray[np.float64]:
+    """Invert the IDF."""
+    ratio = np.exp(idf)
+    return np.asarray((num_chunks + 0.5 - 0.5 * ratio) / (1 + ratio))
+
+
+def _refusal(path: str | Path, reason: str) -> FormatError:
+    msg = f"cannot import the statistics in {path}: {reason}"
+    return FormatError(msg)

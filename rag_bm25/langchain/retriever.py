@@ -1,0 +1,300 @@
+"""The lexical retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads the annotations
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables.config import get_config_list, run_in_executor
+from pydantic import AfterValidator, ConfigDict, Field
+
+from rag_bm25.errors import RagBM25Error
+from rag_bm25.filters import parse_filter
+from rag_bm25.index import MAX_K, BM25Index, StatisticsScope
+from rag_bm25.langchain.documents import add_documents, add_texts, to_document
+from rag_bm25.similarity import IdfName  # noqa: TC001 - pydantic reads the annotations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import LangSmithRetrieverParams
+    from langchain_core.runnables import RunnableConfig
+    from typing_extensions import Self
+
+    from rag_bm25.chunks import Hit
+
+__all__ = ["MetadataFilter", "MilvusBM25Retriever"]
+
+
+def _readable(filter: Mapping[Any, Any] | str | None) -> Mapping[Any, Any] | str | None:
+    """Refuse a filter that cannot be read."""
+    parse_filter(filter)
+    return filter
+
+
+MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, AfterValidator(_readable)]
+"""Conditions on the metadata as users write them, checked when they are given."""
+
+
+class MilvusBM25Retriever(BaseRetriever):
+    """Find documents by their BM25 score.
+
+    Every option may be given to the constructor, and to ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` for one call.
+    A batch is one call to Milvus.
+
+    Parameters
+    ----------
+    index : BM25Index
+        Where to search; opened and closed by the caller.
+    k : int
+        How many documents at most, in 1..16384.
+    embedding : Embeddings, optional
+        Embeds the documents that are added to an index with dense vectors; needed for nothing else.
+    filter : mapping or str, optional
+        Conditions on the metadata, see :mod:`rag_bm25.filters`, or a Milvus expression.
+    namespace : str, list of str or None
+        Whose documents; None for all.
+    statistics : {"namespace", "all"}
+        Whether N and df are those of `namespace`, or of the whole index.
+    idf : str, optional
+        Which IDF; by default the index's own. `epsilon` and `k3` likewise, see :class:`rag_bm25.IndexConfig`.
+    epsilon, k3 : float, optional
+        See `idf`.
+    score_threshold : float, optional
+        Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
+        threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
+    score_key : str, optional
+        Put the score into the metadata under this key; by default the metadata are exactly as ingested.
+    id_key : str, optional
+        Put the id into the metadata under this key, for those who look for it there, such as ``EnsembleRetriever``.
+
+    Examples
+    --------
+    ::
+
+        with BM25Index.open("./rag.db", "docs", config=IndexConfig(chunk_size=500)) as index:
+            retriever = MilvusBM25Retriever.from_documents(documents, index=index, k=5)
+            retriever.invoke("sparse vectors", filter={"source": "guide.md"}, score_key="score")
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    index: BM25Index = Field(repr=False, exclude=True)
+    k: int = Field(default=4, ge=1, le=MAX_K)
+    embedding: Embeddings | None = Field(default=None, repr=False, exclude=True)
+    filter: MetadataFilter = None
+    namespace: str | list[str] | None = ""
+    statistics: StatisticsScope = "namespace"
+    idf: IdfName | None = None
+    epsilon: float | None = None
+    k3: float | None = None
+    score_threshold: float | None = None
+    score_key: str | None = None
+    id_key: str | None = None
+
+    @classmethod
+    def from_index(cls, index: BM25Index, **options: Any) -> Self:
+        """Return a retriever over an index as it is.
+
+        Parameters
+        ----------
+        index : BM25Index
+            Where to search.
+        **options
+            Those of the constructor.
+
+        Returns
+        -------
+        MilvusBM25Retriever
+            A retriever.
+        """
+        return cls(index=index, **options)
+
+    @classmethod
+    def from_documents(cls, documents: Sequence[Document], *, index: BM25Index, **options: Any) -> Self:
+        """Add documents to an index, and return a retriever over it.
+
+        Parameters
+        ----------
+        documents : sequence of Document
+            Added, or updated where their id is known; without ids, the same document twice is one document.
+        index : BM25Index
+            Where to.
+        **options
+            Those of the constructor; the documents go into `namespace`.
+
+        Returns
+        -------
+        MilvusBM25Retriever
+            A retriever.
+        """
+        retriever = cls(index=index, **options)
+        add_documents(index, documents, embedding=retriever.embedding, namespace=retriever.namespace)
+        return retriever
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        index: BM25Index,
+        ids: Sequence[str | None] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Add texts to an index, and return a retriever over it.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The texts.
+        metadatas : sequence of mappings, optional
+            One for each text.
+        index : BM25Index
+            Where to.
+        ids : sequence of str, optional
+            One for each text.
+        **options
+            Those of the constructor; the texts go into `namespace`.
+
+        Returns
+        -------
+        MilvusBM25Retriever
+            A retriever.
+        """
+        retriever = cls(index=index, **options)
+        add_texts(index, texts, metadatas, ids, embedding=retriever.embedding, namespace=retriever.namespace)
+        return retriever
+
+    def batch(
+        self,
+        inputs: list[str],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[list[Document]]:
+        """Answer several queries in one call to Milvus.
+
+        Parameters
+        ----------
+        inputs : list of str
+            The queries.
+        config : RunnableConfig or list of RunnableConfig, optional
+            For all, or one for each.
+        return_exceptions : bool
+            Return the errors in place of the answers, instead of raising the first one.
+        **kwargs
+            Options for this call.
+
+        Returns
+        -------
+        list of list of Document
+            In the order of `inputs`.
+        """
+        try:
+            answers = self._answers(inputs, kwargs)
+        except (RagBM25Error, ValueError):  # one by one, so that each query has its own error in its own trace
+            return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
+        configs = get_config_list(config, len(inputs))
+        return [
+            self.invoke(query, config, answer=answer)
+            for query, config, answer in zip(inputs, configs, answers, strict=True)
+        ]
+
+    async def abatch(
+        self,
+        inputs: list[str],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[list[Document]]:
+        """Answer several queries in one call to Milvus, without blocking the event loop.
+
+        Parameters
+        ----------
+        inputs, config, return_exceptions, **kwargs
+            As for :meth:`batch`.
+
+        Returns
+        -------
+        list of list of Document
+            In the order of `inputs`.
+        """
+        try:
+            answers = await run_in_executor(None, self._answers, inputs, kwargs)
+        except (RagBM25Error, ValueError):
+            return await super().abatch(inputs, config, return_exceptions=return_exceptions, **kwargs)
+        configs = get_config_list(config, len(inputs))
+        return [
+            await self.ainvoke(query, config, answer=answer)
+            for query, config, answer in zip(inputs, configs, answers, strict=True)
+        ]
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain passes it by name
+        answer: list[Document] | None = None,
+        **options: Any,
+    ) -> list[Document]:
+        """Answer a query, unless a batch has done so."""
+        return self._answers([query], options)[0] if answer is None else answer
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        answer: list[Document] | None = None,
+        **options: Any,
+    ) -> list[Document]:
+        """Answer a query in a thread."""
+        return await run_in_executor(
+            None,
+            self._get_relevant_documents,
+            query,
+            run_manager=run_manager.get_sync(),
+            answer=answer,
+            **options,
+        )
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        """Describe the retriever to tracers."""
+        return {**super()._get_ls_params(**kwargs), "ls_vector_store_provider": "Milvus"}
+
+    def _answers(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]]:
+        """Search as this retriever would if it had been made with `options` too."""
+        asked = type(self)(**{**dict(self), **options}) if options else self
+        return [asked._documents(hits) for hits in asked._search(queries)]  # noqa: SLF001
+
+    def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
+        return self.index.search_batch(
+            queries,
+            self.k,
+            filter=self.filter,
+            namespace=self.namespace,
+            statistics=self.statistics,
+            idf=self.idf,
+            epsilon=self.epsilon,
+            k3=self.k3,
+        )
+
+    def _documents(self, hits: Sequence[Hit]) -> list[Document]:
+        lowest = self.score_threshold
+        return [to_document(hit, self._extra(hit)) for hit in hits if lowest is None or hit.score >= lowest]
+
+    def _extra(self, hit: Hit) -> dict[str, Any]:
+        """Return what the metadata are to have in addition."""
+        extra: dict[str, Any] = {}
+        if self.score_key is not None:
+            extra[self.score_key] = hit.score
+        if self.id_key is not None:
+            extra[self.id_key] = hit.id
+        return extra

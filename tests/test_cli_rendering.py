@@ -1,0 +1,65 @@
+"""What people see on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from rag_bm25 import Hit, IndexConfig
+from rag_bm25.cli.rendering import Highlighter, counted, highlighter, hit_lines
+
+CONFIG = IndexConfig(chunk_size=500)
+
+
+def marked(query: str, text: str) -> list[str]:
+    return [text[start:end] for start, end in highlighter(query, CONFIG)(text)]
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "words"),
+    [
+        ("sparse vectors", "Sparse VECTOR spaces, a vector's sparsity", ["Sparse", "VECTOR", "vector's"]),
+        ("寵物", "小型宠物和寵物店", ["宠物", "寵物"]),
+        ("劳动合同", "解除劳动合同的", ["劳动合同", "劳动", "合同"]),
+        ("E-42", "显示 E-42，不是 F-43", ["E-42"]),
+        ("v2.5.1", "fixed in v2.5.1.", ["v2.5.1"]),
+        ("unheard of", "nothing to see", []),
+        ("", "text", []),
+    ],
+)
+def test_the_terms_of_a_query_are_found_in_every_form(query: str, text: str, words: list[str]) -> None:
+    assert sorted(set(marked(query, text))) == sorted(words)
+
+
+def rendered(hit: Hit, mark: Highlighter | None = None, width: int = 60) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(hit_lines(1, hit, width, mark))
+    return console.file.getvalue().splitlines()
+
+
+def test_title_and_source_are_shown_where_the_id_does_not_tell_them() -> None:
+    plain = Hit("docs/a.md#0", 1.5, "text", {"source": "docs/a.md", "chunk": 0})
+    assert rendered(plain)[0] == " 1  1.5000  docs/a.md#0"
+    row = Hit("r1", 1.5, "text", {"source": "rows.jsonl", "title": "A title"})
+    assert rendered(row)[0] == " 1  1.5000  r1  A title  rows.jsonl"
+
+
+def test_a_long_text_is_cut_to_three_lines_around_the_first_term() -> None:
+    text = "前" * 500 + "劳动合同" + "后" * 500
+    lines = rendered(Hit("r1", 1.5, text), highlighter("劳动合同", CONFIG))
+    assert len(lines) == 4
+    assert lines[1].startswith("    …前")
+    assert "劳动合同" in "".join(line.strip() for line in lines[1:])
+    assert lines[3].rstrip().endswith("…")
+    assert max(map(cell_len, lines)) <= 60
+
+
+def test_lines_of_a_chunk_are_joined() -> None:
+    assert rendered(Hit("r1", 1.5, "one\n\ttwo"))[1].strip() == "one  two"
+
+
+def test_nouns_follow_their_numbers() -> None:
+    assert [counted(number, "chunk") for number in (0, 1, 1234)] == ["0 chunks", "1 chunk", "1,234 chunks"]
