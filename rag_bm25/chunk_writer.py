@@ -189,8 +189,8 @@ class ChunkWriter:
         staged = self._log.vocabulary().stage()
         inserting = [change for change in changes if change.insert]
         rows = self._encode(namespace, batch, inserting, chunks, staged)
-        deleted = [pk for change in changes for pk in change.deleted_pks]
-        kept = [row for row in before if row.pk not in set(deleted)]
+        deleted = {pk: None for change in changes for pk in change.deleted_pks}
+        kept = [row for row in before if row.pk not in deleted]
         intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
 
         self._log.begin(intent, staged.new)
@@ -198,7 +198,7 @@ class ChunkWriter:
         if rows:
             self._store.insert_chunks(rows)
         lease.renew_if_due()
-        self._delete(deleted)
+        self._delete(list(deleted))
         lease.renew_if_due()
         self._end(intent, _contribution([*kept, *rows]))
 

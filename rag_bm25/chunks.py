@@ -141,7 +141,7 @@ def check_ids(ids: Sequence[str]) -> list[str]:
 
 def new_chunks(
     texts: Sequence[str],
-    ids: Sequence[str] | None,
+    ids: Sequence[str | None] | None,
     metadatas: Sequence[Mapping[str, Any] | None] | None,
 ) -> list[NewChunk]:
     """Check the input of one call, before anything of it is written.
@@ -151,7 +151,7 @@ def new_chunks(
     texts : sequence of str
         The chunks.
     ids : sequence of str, optional
-        One for each text, all different; by default a hash of text and metadata.
+        One for each text, all different; None stands for a hash of text and metadata.
     metadatas : sequence of mappings, optional
         One for each text, JSON values only; None stands for an empty one.
 
@@ -167,9 +167,9 @@ def new_chunks(
     """
     _check_sequence("texts", texts, "str")
     if ids is not None:
-        ids = check_ids(ids)
+        _check_sequence("ids", ids, "str")
         _check_same_length("ids", len(ids), len(texts))
-        _check_distinct(ids)
+        _check_distinct([None if id_ is None else _check_id(f"ids[{at}]", id_) for at, id_ in enumerate(ids)])
     if metadatas is not None:
         _check_sequence("metadatas", metadatas, "mappings")
         _check_same_length("metadatas", len(metadatas), len(texts))
@@ -257,11 +257,19 @@ def _check_json(name: str, value: object) -> None:
     elif isinstance(value, dict):
         for key, item in value.items():
             _check_entry(name, key, item)
-    elif isinstance(value, float) and not math.isfinite(value):
+    elif isinstance(value, int | float):
+        _check_number(name, value)
+    elif value is not None:
+        msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {type(value).__name__}"
+        raise InputError(msg)
+
+
+def _check_number(name: str, value: float) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
         msg = f"{name} is {value!r}, which JSON does not have"
         raise InputError(msg)
-    elif not (value is None or isinstance(value, bool | int | float)):
-        msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {type(value).__name__}"
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        msg = f"{name} is {value}, which does not fit into 64 bits"
         raise InputError(msg)
 
 
@@ -289,10 +297,10 @@ def _check_same_length(name: str, given: int, texts: int) -> None:
         raise InputError(msg)
 
 
-def _check_distinct(ids: list[str]) -> None:
+def _check_distinct(ids: list[str | None]) -> None:
     first: dict[str, int] = {}
     for position, id_ in enumerate(ids):
-        if first.setdefault(id_, position) != position:
+        if id_ is not None and first.setdefault(id_, position) != position:
             msg = f"ids must be distinct in one call: ids[{first[id_]}] and ids[{position}] are both {_shortened(id_)}"
             raise InputError(msg)
 

@@ -269,7 +269,7 @@ class BM25Index:
         self,
         texts: Sequence[str],
         *,
-        ids: Sequence[str] | None = None,
+        ids: Sequence[str | None] | None = None,
         metadatas: Sequence[Mapping[str, Any] | None] | None = None,
         namespace: str = "",
     ) -> list[str]:
@@ -282,8 +282,8 @@ class BM25Index:
         texts : sequence of str
             The chunks, each at most 65,535 bytes of UTF-8. Text without terms is stored, but never found by a search.
         ids : sequence of str, optional
-            One for each text, distinct, 1 to 512 bytes; by default a hash of text and metadata, so that the same
-            chunk twice is one chunk.
+            One for each text, distinct, 1 to 512 bytes; None, as by default, stands for a hash of text and metadata,
+            so that the same chunk twice is one chunk.
         metadatas : sequence of mappings, optional
             One for each text, JSON values only.
         namespace : str
@@ -544,11 +544,11 @@ class BM25Index:
         list of list of Hit
             One for each query, in their order.
         """
-        _check_search(queries, k)
+        _check_k(k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        with self._lock:  # a write in another thread must not change the statistics halfway through
-            encoder, corpus = self._query_side(_scope(statistics, namespaces), idf, epsilon, k3)
-            vectors = [encoder.encode(query, corpus) for query in queries]
+        vectors = self.encode_queries(
+            queries, namespace=namespaces, statistics=statistics, idf=idf, epsilon=epsilon, k3=k3
+        )
         hits: list[list[Hit]] = [[] for _ in queries]
         asked = [position for position, vector in enumerate(vectors) if len(vector)]
         if asked:
@@ -556,6 +556,54 @@ class BM25Index:
             for position, matches in zip(asked, found, strict=True):
                 hits[position] = [_hit(match) for match in matches]
         return hits
+
+    def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
+        """Return the vectors that chunks of these texts have; nothing is stored or counted.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Any number.
+
+        Returns
+        -------
+        list of SparseVector
+            Document weights; ``{0: 1.0}`` for a text without terms.
+        """
+        with self._lock:
+            ids = TermIds(self._log.displaced)
+        return list(self._encoder.encode(texts, ids).vectors)
+
+    def encode_queries(
+        self,
+        queries: Sequence[str],
+        *,
+        namespace: str | Sequence[str] | None = "",
+        statistics: StatisticsScope = "namespace",
+        idf: IdfName | None = None,
+        epsilon: float | None = None,
+        k3: float | None = None,
+    ) -> list[SparseVector]:
+        """Return the vectors that a search sends to Milvus.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            Any number of texts.
+        namespace, statistics, idf, epsilon, k3
+            As for :meth:`search`.
+
+        Returns
+        -------
+        list of SparseVector
+            Query weights, all > 0; empty where no term is known. The sum of the weights is above every score that the
+            query can have.
+        """
+        _check_queries(queries)
+        names = _scope(statistics, _names(namespace))
+        with self._lock:  # a write in another thread must not change the statistics halfway through
+            encoder, corpus = self._query_side(names, idf, epsilon, k3)
+            return [encoder.encode(query, corpus) for query in queries]
 
     def explain(
         self,
@@ -591,7 +639,7 @@ class BM25Index:
         ChunkNotFoundError
             There is no such chunk.
         """
-        _check_search([query], 1)
+        _check_queries([query])
         names = [check_namespace(namespace)]
         row = self._rows(check_ids([id]), namespace, vectors=True).get(id)
         if row is None:
@@ -748,7 +796,7 @@ def _open_config(
         msg = f"{store.name} is damaged: its config is lost; open it with repair=True and the config that it had"
         raise FormatError(msg)
     if config is None or read_only:
-        raise _not_found(store.name)
+        raise _not_found(f"in {store.name}")
     store.create()
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return config
@@ -778,7 +826,7 @@ def _scope(statistics: str, namespaces: list[str] | None) -> list[str] | None:
     return None if statistics == "all" else namespaces
 
 
-def _check_search(queries: Sequence[str], k: int) -> None:
+def _check_queries(queries: Sequence[str]) -> None:
     if isinstance(queries, str) or not isinstance(queries, Sequence):
         msg = f"queries must be a sequence of str, got {type(queries).__name__}"
         raise InputError(msg)
@@ -786,6 +834,9 @@ def _check_search(queries: Sequence[str], k: int) -> None:
         if not isinstance(query, str):
             msg = f"a query must be a str, got {type(query).__name__}"
             raise InputError(msg)
+
+
+def _check_k(k: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
         msg = f"k must be an int in 1..{MAX_K}, got {k!r}"
         raise InputError(msg)

@@ -14,14 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
-    "errors": "",
-    "terms": "",
-    "_version": "",
-    "sparse": "errors",
-    "similarity": "errors",
-    "filters": "errors",
-    "jsonl": "errors",
-    "analysis": "errors",
+    **dict.fromkeys(("errors", "terms", "_version"), ""),
+    **dict.fromkeys(("sparse", "similarity", "filters", "jsonl", "analysis"), "errors"),
     "document_encoder": "analysis similarity sparse terms",
     "statistics": "similarity sparse terms",
     "query_encoder": "analysis similarity sparse statistics",
@@ -35,8 +29,8 @@ ALLOWED = {
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder errors explanation filters milvus_store portable "
-    "query_encoder similarity sparse statistics statistics_log store terms verification",
+    "index": "analysis chunk_writer chunks config document_encoder errors explanation filters "
+    "milvus_store portable query_encoder similarity sparse statistics statistics_log store terms verification",
     "": "_version analysis chunks config errors explanation index verification",
 }
 CORE = set(ALLOWED)

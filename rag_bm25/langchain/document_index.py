@@ -50,7 +50,7 @@ class MilvusBM25DocumentIndex(MilvusBM25Retriever, DocumentIndex):
             All ids under "succeeded": what cannot be written is an error, and not a part of the answer.
         """
         written = add_documents(
-            self.index, items, embedding=self.embedding, **{"namespace": self.namespace, **kwargs}
+            self.index, items, **{"namespace": self.namespace, **kwargs}
         )
         return UpsertResponse(succeeded=written, failed=[])
 

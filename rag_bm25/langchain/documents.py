@@ -9,8 +9,6 @@ from langchain_core.documents import Document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from langchain_core.embeddings import Embeddings
-
     from rag_bm25.chunks import Chunk, Hit
     from rag_bm25.index import BM25Index
 
@@ -40,8 +38,6 @@ def add_texts(
     texts: Iterable[str],
     metadatas: Sequence[Mapping[str, Any]] | None = None,
     ids: Sequence[str | None] | None = None,
-    *,
-    embedding: Embeddings | None = None,
     **options: Any,
 ) -> list[str]:
     """Add texts under their ids, or under hashes of their contents where they have none.
@@ -56,8 +52,6 @@ def add_texts(
         One for each text.
     ids : sequence of str or None, optional
         One for each text.
-    embedding : Embeddings, optional
-        Embeds the texts; needed where the index has dense vectors, and only there.
     **options
         As for :meth:`rag_bm25.BM25Index.add`.
 
@@ -66,9 +60,7 @@ def add_texts(
     list of str
         Their ids, in their order.
     """
-    texts = list(texts)
-    embeddings = None if embedding is None else embedding.embed_documents(texts)
-    return index.add(texts, ids=ids, metadatas=metadatas, embeddings=embeddings, **options)
+    return index.add(list(texts), ids=ids, metadatas=metadatas, **options)
 
 
 def add_documents(index: BM25Index, documents: Sequence[Document], **options: Any) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads the annotations
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
 from pydantic import AfterValidator, ConfigDict, Field
@@ -52,8 +51,6 @@ class MilvusBM25Retriever(BaseRetriever):
         Where to search; opened and closed by the caller.
     k : int
         How many documents at most, in 1..16384.
-    embedding : Embeddings, optional
-        Embeds the documents that are added to an index with dense vectors; needed for nothing else.
     filter : mapping or str, optional
         Conditions on the metadata, see :mod:`rag_bm25.filters`, or a Milvus expression.
     namespace : str, list of str or None
@@ -85,7 +82,6 @@ class MilvusBM25Retriever(BaseRetriever):
 
     index: BM25Index = Field(repr=False, exclude=True)
     k: int = Field(default=4, ge=1, le=MAX_K)
-    embedding: Embeddings | None = Field(default=None, repr=False, exclude=True)
     filter: MetadataFilter = None
     namespace: str | list[str] | None = ""
     statistics: StatisticsScope = "namespace"
@@ -133,7 +129,7 @@ class MilvusBM25Retriever(BaseRetriever):
             A retriever.
         """
         retriever = cls(index=index, **options)
-        add_documents(index, documents, embedding=retriever.embedding, namespace=retriever.namespace)
+        add_documents(index, documents, namespace=retriever.namespace)
         return retriever
 
     @classmethod
@@ -167,7 +163,7 @@ class MilvusBM25Retriever(BaseRetriever):
             A retriever.
         """
         retriever = cls(index=index, **options)
-        add_texts(index, texts, metadatas, ids, embedding=retriever.embedding, namespace=retriever.namespace)
+        add_texts(index, texts, metadatas, ids, namespace=retriever.namespace)
         return retriever
 
     def batch(

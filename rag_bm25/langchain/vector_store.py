@@ -41,8 +41,6 @@ class MilvusBM25VectorStore(VectorStore):
     ----------
     index : BM25Index
         Where the documents are; opened and closed by the caller.
-    embedding : Embeddings, optional
-        Needed where the index has dense vectors, and only there: embeds what is added.
     namespace : str
         Where documents are written, and are looked for unless a search names another.
     pad_results : bool
@@ -61,26 +59,19 @@ class MilvusBM25VectorStore(VectorStore):
     def __init__(
         self,
         index: BM25Index,
-        embedding: Embeddings | None = None,
         *,
         namespace: str = "",
         pad_results: bool = False,
     ) -> None:
         self.index = index
-        self.embedding = embedding
         self.namespace = namespace
         self.pad_results = pad_results
-
-    @property
-    def embeddings(self) -> Embeddings | None:
-        """What embeds documents, None where the index is lexical alone."""
-        return self.embedding
 
     @classmethod
     def from_texts(
         cls,
         texts: Iterable[str],
-        embedding: Embeddings | None = None,
+        embedding: Embeddings | None = None,  # noqa: ARG003 - the signature is LangChain's
         metadatas: Sequence[Mapping[str, Any]] | None = None,
         *,
         ids: Sequence[str | None] | None = None,
@@ -93,7 +84,7 @@ class MilvusBM25VectorStore(VectorStore):
         texts : iterable of str
             The texts.
         embedding : Embeddings, optional
-            Needed where the index has dense vectors, and only there.
+            Not used: LangChain passes one to every vector store.
         metadatas : sequence of mappings, optional
             One for each text.
         ids : sequence of str, optional
@@ -106,7 +97,7 @@ class MilvusBM25VectorStore(VectorStore):
         MilvusBM25VectorStore
             A store.
         """
-        store = cls(embedding=embedding, **kwargs)
+        store = cls(**kwargs)
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
@@ -138,7 +129,7 @@ class MilvusBM25VectorStore(VectorStore):
         """
         kwargs.pop("batch_size", None)
         options = {"namespace": self.namespace, **kwargs}
-        return add_texts(self.index, texts, metadatas, ids, embedding=self.embedding, **options)
+        return add_texts(self.index, texts, metadatas, ids, **options)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete documents, named by their ids or by a filter; without either, all of the namespace.
@@ -210,26 +201,6 @@ class MilvusBM25VectorStore(VectorStore):
             By falling score.
         """
         return [(to_document(hit), hit.score) for hit in self._hits(query, k, kwargs)]
-
-    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-        """Return the documents whose embeddings are most similar; for an index with dense vectors.
-
-        Parameters
-        ----------
-        embedding : list of float
-            Of the query.
-        k : int
-            How many at most.
-        **kwargs
-            As for :meth:`rag_bm25.BM25Index.search_dense`.
-
-        Returns
-        -------
-        list of Document
-            By falling similarity.
-        """
-        options = {"namespace": self.namespace, **kwargs}
-        return [to_document(hit) for hit in self.index.search_dense(embedding, k, **options)]
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any

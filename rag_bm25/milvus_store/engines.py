@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import grpc  # type: ignore[import-untyped, unused-ignore]
+import grpc
 import pymilvus
 
 from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError

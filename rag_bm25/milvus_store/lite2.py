@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import socket
-import tempfile
 import threading
 import time
 import warnings
@@ -200,13 +199,13 @@ def _server_class() -> Any:
 
         def __init__(self, path: str) -> None:
             self._owner = os.getpid()
-            self._home = tempfile.mkdtemp(prefix="milvus-lite-home-")
+            self._home = _fresh_home(Path(path))
             super().__init__(path)
 
         @property
         def args(self) -> list[str]:
             """The command line; macOS takes DYLD_ variables from shells, so theirs is given anew."""
-            return ["/bin/sh", "-c", AT_HOME, self._home, str(Path(self.milvus_bin).parent), *super().args]
+            return ["/bin/sh", "-c", AT_HOME, str(self._home), str(Path(self.milvus_bin).parent), *super().args]
 
         @property
         def is_running(self) -> bool:
@@ -216,7 +215,7 @@ def _server_class() -> Any:
         def last_words(self) -> str:
             """Return the end of what the engine has printed."""
             try:
-                printed = (Path(self._home) / "output").read_text(encoding="utf-8", errors="replace")
+                printed = (self._home / "output").read_text(encoding="utf-8", errors="replace")
             except OSError:
                 return "it did not start"
             return " ".join(printed.split())[-300:] or "it printed nothing"
@@ -228,6 +227,14 @@ def _server_class() -> Any:
                 shutil.rmtree(self._home, ignore_errors=True)
 
     return OwnedServer
+
+
+def _fresh_home(path: Path) -> Path:
+    """Make an empty folder beside the database; what a killed process left there is removed."""
+    home = path.with_name(f".{path.name}.engine")
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir()
+    return home
 
 
 def _answers(server: Any) -> bool:

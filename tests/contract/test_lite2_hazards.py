@@ -109,6 +109,7 @@ class TestOneProcess:
         killed = run(OPEN + "store.create(); import os, signal; os.kill(os.getpid(), signal.SIGKILL)", path)
         assert killed.returncode == -signal.SIGKILL
         assert run(OPEN + "assert store.exists(); store.close()", path).stderr == ""
+        assert sorted(file.name for file in path.parent.iterdir()) == ["test.db", "test.db.lock"]
 
     def test_a_link_is_the_same_database(self, store: MilvusStore, path: Path, tmp_path: Path) -> None:
         from rag_bm25.milvus_store import MilvusStore
@@ -138,7 +139,7 @@ class TestOneProcess:
         assert re.sub(r"at \S+", "at PATH", forked.stdout).splitlines() == [
             "StoreError milvus-lite 2.5 at PATH was opened before a fork; open it again in this process",
             "True 0",
-            "['.test.db.lock', 'test.db', 'test.db.lock', 'test.db.owner']",
+            "['.test.db.engine', '.test.db.lock', 'test.db', 'test.db.lock', 'test.db.owner']",
         ]
 
     def test_stores_may_be_closed_in_any_thread(self, store: MilvusStore, path: Path) -> None:

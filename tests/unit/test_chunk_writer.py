@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,12 +8,13 @@ from memory_store import MemoryStore
 from reference import recount, split
 
 from rag_bm25 import chunk_writer
-from rag_bm25.chunk_writer import ChunkWriter
-from rag_bm25.chunks import NewChunk, new_chunks
+from rag_bm25.chunk_writer import ChunkWriter, delete_leftovers
+from rag_bm25.chunks import NewChunk, new_chunks, pk_digest
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import StoreError
-from rag_bm25.log_rows import LogKey
+from rag_bm25.log_rows import Change, Intent, LogKey
 from rag_bm25.similarity import DocumentWeighting
+from rag_bm25.statistics import Contribution
 from rag_bm25.statistics_log import StatisticsLog
 
 if TYPE_CHECKING:
@@ -138,6 +140,14 @@ def test_order_of_metadata_keys_is_no_change(writer: ChunkWriter) -> None:
     assert writer.add("", new_chunks(["apple"], ["a"], [{"y": 2, "x": 1}])) == 0
 
 
+def test_order_in_which_the_engine_returns_metadata_is_no_change(writer: ChunkWriter, store: MemoryStore) -> None:
+    given = new_chunks(["apple"], ["a"], [{"x": 1, "y": {"p": 1, "q": 2}}])
+    writer.add("", given)
+    (row,) = store.collections.chunks.values()
+    store.collections.chunks[row.pk] = replace(row, metadata={"y": {"q": 2, "p": 1}, "x": 1})
+    assert writer.add("", given) == 0
+
+
 def test_deleting_returns_how_many_there_were(writer: ChunkWriter, store: MemoryStore) -> None:
     writer.add("", chunks(a="apple", b="banana"))
     assert writer.delete("", ["a", "a", "unknown"]) == 1
@@ -258,15 +268,53 @@ def test_failed_write_is_finished_before_the_next_one(writer: ChunkWriter, store
     assert is_sound(store)
 
 
-def test_two_rows_of_one_chunk_become_one(writer: ChunkWriter, store: MemoryStore) -> None:
-    """Two writers on a server may leave both; the newer one wins."""
+@pytest.fixture
+def doubled(writer: ChunkWriter, store: MemoryStore) -> MemoryStore:
+    """Two rows of chunk a, both counted, as two writers on a server may leave them."""
     writer.add("", chunks(a="apple"))
-    kept = dict(store.collections.chunks)
-    writer.add("", chunks(a="banana"))
-    store.collections.chunks.update(kept)
-    writer.add("", chunks(a="banana"))
-    assert list(texts(store).values()) == ["banana"]
-    assert len(store.collections.chunks) == 1
+    writer.add("", chunks(z="banana pie"))
+    newer = next(row for row in store.collections.chunks.values() if row.id == "z")
+    del store.collections.chunks[newer.pk]
+    pk = pk_digest("", "a") + "b"
+    store.collections.chunks[pk] = replace(newer, pk=pk, id="a")
+    assert is_sound(store)
+    return store
+
+
+def test_older_of_two_rows_goes_with_the_next_add(doubled: MemoryStore) -> None:
+    assert writer_on(doubled).add("", chunks(a="banana pie")) == 0
+    assert [row.text for row in doubled.collections.chunks.values()] == ["banana pie"]
+    assert is_sound(doubled)
+
+
+def test_two_rows_of_one_chunk_are_updated_to_one(doubled: MemoryStore) -> None:
+    assert writer_on(doubled).add("", chunks(a="cherry")) == 1
+    assert [row.text for row in doubled.collections.chunks.values()] == ["cherry"]
+    assert is_sound(doubled)
+
+
+def test_two_rows_of_one_chunk_are_deleted_as_one(doubled: MemoryStore) -> None:
+    assert writer_on(doubled).delete("", ["a"]) == 1
+    assert doubled.collections.chunks == {}
+    assert is_sound(doubled)
+
+
+@pytest.mark.parametrize(
+    ("change", "batch", "left"),
+    [
+        (Change("", "b", "a"), "2", {"b"}),  # its row landed
+        (Change("", "b", "a"), "1", {"a", "b"}),  # the row in its slot is another writer's
+        (Change("", "", "ab"), "3", set()),  # it was to delete both
+        (Change("", "", "ab"), "2", {"b"}),  # the row of slot b came later
+    ],
+)
+def test_leftovers_of_a_dead_writer(doubled: MemoryStore, change: Change, batch: str, left: set[str]) -> None:
+    digest = pk_digest("", "a")
+    rows = doubled.collections.chunks
+    for slot, written in (("a", "0"), ("b", "2")):
+        rows[digest + slot] = replace(rows[digest + slot], batch=written)
+    delete_leftovers(doubled, Intent(batch, "dead", 0.0, "", [replace(change, digest=digest)], Contribution()))
+    assert {pk[-1] for pk in rows} == left
 
 
 # Writers on a server

@@ -83,7 +83,7 @@ def test_index_that_does_not_exist_is_not_found(
 ) -> None:
     with pytest.raises(IndexNotFoundError) as caught:
         BM25Index.from_store(store, **{"config": config, **options})
-    assert str(caught.value) == "there is no index memory; to create it, pass config=IndexConfig(chunk_size=...)"
+    assert str(caught.value) == "there is no index in memory; to create it, pass config=IndexConfig(chunk_size=...)"
     assert writes(store) == []
     assert store.closed
 
@@ -457,12 +457,15 @@ def test_filter_that_the_store_refuses_is_a_filter_error(filled: BM25Index) -> N
 # Two rows of one chunk, while an update is under way
 
 
-@pytest.fixture
-def updating(filled: BM25Index, store: MemoryStore) -> BM25Index:
-    """The update of chunk 1 to "apple apple" has inserted its row, and not deleted the old one."""
+@pytest.fixture(params=["b", "a"])
+def updating(filled: BM25Index, store: MemoryStore, request: pytest.FixtureRequest) -> BM25Index:
+    """The update of chunk 1 to "apple apple" has inserted its row in that slot, and not deleted the old one."""
+    if request.param == "a":
+        filled.add(["apple"], ids=["1"])
     old = {row.id: row for row in store.collections.chunks.values()}["1"]
     filled.add(["apple apple"], ids=["1"])
     store.collections.chunks[old.pk] = old
+    assert pk_digest("", "1") + request.param in store.collections.chunks
     store.calls.clear()
     return filled
 
@@ -479,6 +482,17 @@ def test_update_under_way_does_not_cost_a_hit(updating: BM25Index, store: Memory
 def test_enough_hits_need_no_second_search(updating: BM25Index, store: MemoryStore) -> None:
     assert [hit.id for hit in updating.search("apple", 1)] == ["1"]
     assert len(updating.search("apple", 4)) == 2
+    assert store.calls == ["search", "search"]
+
+
+def test_many_updates_under_way_cost_few_searches(index: BM25Index, store: MemoryStore) -> None:
+    ids = [str(number) for number in range(20)]
+    index.add(["apple pie"] * 20, ids=ids)
+    old = dict(store.collections.chunks)
+    index.add(["apple tart"] * 20, ids=ids)
+    store.collections.chunks.update(old)
+    store.calls.clear()
+    assert {hit.text for hit in index.search("apple", 20)} == {"apple tart"}
     assert store.calls == ["search", "search"]
 
 

@@ -337,6 +337,30 @@ def test_log_is_compacted_above_64_deltas() -> None:
     assert statistics_log.COMPACT_ABOVE == 64
 
 
+def test_delta_that_another_writer_is_writing_is_left_by_compaction(
+    grown: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_rows, "MAX_ENTRIES", 2)
+    write(StatisticsLog(store), counted(1, 4, a=1, b=1, c=1))
+    last = store.collections.log.popitem()
+    grown.compact(above=3)
+    store.collections.log.update([last])
+    reader = read_anew(store)
+    assert reader.statistics.whole.num_chunks == 9
+    assert reader.statistics.whole.df(np.array([term_id("c")], np.uint32)).tolist() == [1]
+
+
+def test_snapshot_that_another_writer_is_writing_is_left_by_compaction(
+    grown: StatisticsLog, store: MemoryStore
+) -> None:
+    name = "999999999999.0000000000000000"
+    rows = log_rows.snapshot_rows(name, log_rows.SnapshotHead("", []), {"x": counted(), "y": counted()})
+    store.insert_log(rows[:1])
+    grown.compact(above=3)
+    assert rows[0].key in store.collections.log
+    assert shown(read_anew(store)) == shown(grown)
+
+
 def test_second_snapshot_replaces_the_first(grown: StatisticsLog, store: MemoryStore) -> None:
     grown.compact(above=3)
     first = {key for key in store.collections.log if key.startswith("snapshot")}
