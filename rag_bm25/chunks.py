@@ -52,7 +52,18 @@ class Chunk:
 
     @classmethod
     def of(cls, row: ChunkRow) -> Chunk:
-        """Return the chunk of a stored row."""
+        """Return the chunk of a stored row.
+
+        Parameters
+        ----------
+        row : ChunkRow
+            Read with its contents.
+
+        Returns
+        -------
+        Chunk
+            As users see it.
+        """
         return cls(row.id, row.text, row.metadata, row.namespace, row.length)
 
 
@@ -121,7 +132,23 @@ def pk_digest(namespace: str, id_: str) -> str:
 
 
 def check_namespace(namespace: object) -> str:
-    """Return a valid namespace, or raise ``InputError``."""
+    """Check a namespace.
+
+    Parameters
+    ----------
+    namespace : object
+        What was given.
+
+    Returns
+    -------
+    str
+        The same.
+
+    Raises
+    ------
+    InputError
+        It is not a str, too long, or has control characters.
+    """
     if not isinstance(namespace, str):
         msg = f"namespace must be a str, got {type(namespace).__name__}"
         raise InputError(msg)
@@ -134,7 +161,23 @@ def check_namespace(namespace: object) -> str:
 
 
 def check_ids(ids: Sequence[str]) -> list[str]:
-    """Return valid ids as a list, or raise ``InputError``."""
+    """Check ids.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        What was given.
+
+    Returns
+    -------
+    list of str
+        The same.
+
+    Raises
+    ------
+    InputError
+        One of them is not a str, empty or too long.
+    """
     _check_sequence("ids", ids, "str")
     return [_check_id(f"ids[{position}]", id_) for position, id_ in enumerate(ids)]
 

@@ -103,6 +103,26 @@ class BM25Index:
 
     Searching and writing from several threads is allowed; writes of one index run one after the other.
 
+    Parameters
+    ----------
+    store : Store
+        Where the rows are; closed by :meth:`close`.
+    log : StatisticsLog
+        The statistics in that store.
+    config : IndexConfig
+        That of the stored index. :meth:`open` and :meth:`from_store` see to it.
+    read_only : bool
+        Refuse every write.
+    refresh_interval : float
+        Seconds for which a search may use statistics without asking for newer ones.
+
+    Attributes
+    ----------
+    config : IndexConfig
+        The parameters in use.
+    repaired : RepairReport or None
+        What was found where the index was opened with ``repair=True``.
+
     Examples
     --------
     Creating an index needs a config, opening it again does not::
@@ -111,13 +131,6 @@ class BM25Index:
             index.add(["Milvus stores sparse vectors.", "jieba cuts 中文 into words."])
             for hit in index.search("sparse vectors", k=1):
                 print(hit.score, hit.text)
-
-    Attributes
-    ----------
-    config : IndexConfig
-        The parameters in use.
-    repaired : RepairReport or None
-        What was found where the index was opened with ``repair=True``.
     """
 
     def __init__(

@@ -294,9 +294,9 @@ def read_file(file: SourceFile, split: Splitter) -> Iterator[Piece]:
     split : callable of str to list of str
         As made by :func:`splitter`.
 
-    Yields
-    ------
-    Piece
+    Returns
+    -------
+    iterator of Piece
         The n-th chunk of a text has the id ``source#n``. A row that needs no splitting keeps its id, the chunks of
         another one are ``id#n``.
 

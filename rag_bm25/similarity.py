@@ -142,7 +142,7 @@ class DocumentWeighting:
 
 
 def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, float]:
-    r"""Parameters of the exact BM25 that a `chunk_size` of ``ratio * avgdl`` amounts to.
+    r"""Return the parameters of the exact BM25 that a `chunk_size` of ``ratio * avgdl`` amounts to.
 
     .. math:: k_1' = k_1 (1 - b + b/s), \qquad b' = \frac{b/s}{1 - b + b/s}
 

@@ -72,6 +72,13 @@ class Vocabulary:
     A term's id is its hash unless another term had that id first. Such a *displaced* term gets the next free id by
     rehashing, for ever.
 
+    Attributes
+    ----------
+    displaced : dict of str to int
+        Terms whose id is not their hash.
+    collisions : set of str
+        Terms that were given the id of another one: two writers first saw two terms of one hash at the same moment.
+
     Examples
     --------
     >>> vocabulary = Vocabulary()
@@ -80,13 +87,6 @@ class Vocabulary:
     >>> vocabulary.add(staged.new)
     >>> vocabulary.term(id_), len(vocabulary)
     ('milvus', 1)
-
-    Attributes
-    ----------
-    displaced : dict of str to int
-        Terms whose id is not their hash.
-    collisions : set of str
-        Terms that were given the id of another one: two writers first saw two terms of one hash at the same moment.
     """
 
     def __init__(self) -> None:

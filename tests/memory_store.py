@@ -86,9 +86,7 @@ class MemoryStore:
         for pk in pks:
             self.collections.chunks.pop(pk, None)
 
-    def get_chunks(
-        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False
-    ) -> list[ChunkRow]:
+    def get_chunks(self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False) -> list[ChunkRow]:
         self._called("get_chunks")
         found = (self.collections.chunks.get(pk) for pk in dict.fromkeys(pks))
         return [_reduced(row, contents, vectors) for row in found if row is not None]
@@ -138,9 +136,7 @@ class MemoryStore:
         self._called("get_log")
         found = (self.collections.log.get(key) for key in dict.fromkeys(keys))
         return [
-            replace(row, meta=_json(row.meta), packed=row.packed if packed else "")
-            for row in found
-            if row is not None
+            replace(row, meta=_json(row.meta), packed=row.packed if packed else "") for row in found if row is not None
         ]
 
     def _called(self, method: str, *, needs_collections: bool = True) -> None:
@@ -156,8 +152,7 @@ class MemoryStore:
         return [
             row
             for row in self.collections.chunks.values()
-            if (namespaces is None or row.namespace in namespaces)
-            and (where is None or matches(where, row.metadata))
+            if (namespaces is None or row.namespace in namespaces) and (where is None or matches(where, row.metadata))
         ]
 
 

@@ -49,9 +49,7 @@ class MilvusBM25DocumentIndex(MilvusBM25Retriever, DocumentIndex):
         UpsertResponse
             All ids under "succeeded": what cannot be written is an error, and not a part of the answer.
         """
-        written = add_documents(
-            self.index, items, **{"namespace": self.namespace, **kwargs}
-        )
+        written = add_documents(self.index, items, **{"namespace": self.namespace, **kwargs})
         return UpsertResponse(succeeded=written, failed=[])
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
