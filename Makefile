@@ -4,14 +4,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 LITE3 := .venv-lite3/bin
 
-.PHONY: help demo test check test-lite3 test-lowest clean
+.PHONY: help demo test test-lite3 test-langchain test-lowest clean
 
 help:
-	@echo "make demo         ingest a small bilingual corpus, answer three questions, print nDCG@10"
-	@echo "make test         style, types, docstrings and all tests, on milvus-lite 2.5"
-	@echo "make test-lite3   the engine tests on milvus-lite 3 and on a server over TCP"
-	@echo "make test-lowest  the tests on the lowest versions of all dependencies"
-	@echo "make clean        remove the environments and caches"
+	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
+	@echo "make test            style, types, docstrings and all tests, on milvus-lite 2.5"
+	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
+	@echo "make test-langchain  LangChain's own test suites"
+	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
+	@echo "make clean           remove the environments and caches"
 
 demo: .venv/all.stamp
 	$(BIN)/python scripts/demo/demo.py
@@ -20,8 +21,11 @@ test: .venv/dev.stamp
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
 
 test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
-	$(LITE3)/python -m pytest tests/contract tests/integration
-	$(BIN)/python -m pytest tests/contract tests/integration --lite3-python $(CURDIR)/$(LITE3)/python
+	$(LITE3)/python -m pytest tests/contract tests/integration tests/langchain
+	RAG_BM25_LITE3_PYTHON=$(CURDIR)/$(LITE3)/python $(BIN)/python -m pytest tests/contract tests/integration -k server
+
+test-langchain: .venv-langchain/dev.stamp
+	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
 
 test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pytest tests
@@ -41,11 +45,17 @@ test-lowest: .venv-lowest/dev.stamp
 	$(LITE3)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,eval,test]' 'milvus-lite>=3.1,<4'
 	touch $@
 
+.venv-langchain/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-langchain
+	.venv-langchain/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[lite,fast,test]' \
+		'langchain-tests>=1.1,<2' 'pytest-asyncio>=1.3'
+	touch $@
+
 .venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/lowest.txt --editable '.[all,test]'
 	touch $@
 
 clean:
-	rm -rf .venv .venv-lite3 .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,7 +23,7 @@ from rag_bm25.milvus_store.schema import CHUNK_FIELDS, LOG_FIELDS, vector_fields
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "EngineDiedError", "check_file_name"]
 
 FILE_NAME = re.compile(r"[A-Za-z0-9.\-_]+", re.ASCII)
 MAX_FILE_NAME = 36

@@ -9,7 +9,7 @@ from rag_bm25.milvus_store.address import without_secrets
 from rag_bm25.milvus_store.engines import Engine, connect_client
 from rag_bm25.milvus_store.lite3 import FlushingEngine
 
-__all__ = ["Server", "connect"]
+__all__ = ["Lite3Server", "Server", "connect"]
 
 CONNECT_TIMEOUT = 10.0
 CALL_TIMEOUT = 60.0

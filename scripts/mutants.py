@@ -1,0 +1,241 @@
+"""Break the core on purpose, one line at a time, and see whether the tests notice.
+
+Works on a copy of the tree in a temporary folder. Prints a line for each mutant: the first test that failed, or that
+all of them passed. ``python scripts/mutants.py [text...]`` tries only the mutants whose file or code has the text.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
+MODULES = (
+    "terms sparse similarity document_encoder statistics query_encoder config chunks statistics_log chunk_writer "
+    "verification explanation index"
+)
+TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
+SECONDS = 300  # a mutant that hangs is noticed, too
+
+
+class Mutant(NamedTuple):
+    """A change of one place in one module."""
+
+    module: str
+    old: str
+    new: str
+
+
+MUTANTS = [
+    # The formulas
+    Mutant("similarity", "1 - self.b + self.b * relative", "1 - self.b - self.b * relative"),
+    Mutant("similarity", "return tf / (tf + self.norm(length))", "return tf / (1 + tf + self.norm(length))"),
+    Mutant(
+        "similarity",
+        "(num_chunks - df + 0.5) / (df + 0.5))\n\n\ndef average_idf",
+        "(num_chunks - df + 0.5) / (df + 1.5))\n\n\ndef average_idf",
+    ),
+    Mutant(
+        "similarity", "np.log1p((num_chunks - df + 0.5) / (df + 0.5))", "np.log((num_chunks - df + 0.5) / (df + 0.5))"
+    ),
+    Mutant("similarity", "IdfBranch(_ROBERTSON, raw > 0, raw)", "IdfBranch(_ROBERTSON, raw >= 0, raw)"),
+    Mutant("similarity", "epsilon * corpus.average_idf)", "corpus.average_idf)"),
+    Mutant("similarity", ", average > 0, average)", ", average > -9, average)"),
+    Mutant("similarity", "smooth = epsilon * ", "smooth = "),
+    Mutant(
+        "similarity",
+        "IdfBranch(formula, values > 0, values), floor]",
+        "IdfBranch(formula, values >= 0, values), floor]",
+    ),
+    Mutant(
+        "similarity",
+        "np.log((corpus.num_chunks + 1) / np.maximum(df, 1))",
+        "np.log(corpus.num_chunks / np.maximum(df, 1))",
+    ),
+    Mutant("similarity", "(corpus.num_chunks + 1) / (df + 1)", "(corpus.num_chunks + 1) / df"),
+    Mutant("similarity", "qtf * (self.k3 + 1) / (qtf + self.k3)", "qtf * self.k3 / (qtf + self.k3)"),
+    Mutant("similarity", "return self.term_weights(qtf) * idf(", "return idf("),
+    Mutant("similarity", "/ num_terms", "/ len(terms)"),
+    Mutant("similarity", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
+    Mutant("similarity", "k1 * scale, share / scale", "k1 * scale, share"),
+    Mutant("similarity", "_number(self.k1) >= 0", "_number(self.k1) > 0"),
+    # The chunk's side
+    Mutant("document_encoder", 'self.length_unit == "terms"', 'self.length_unit != "terms"'),
+    Mutant("document_encoder", "keys.sort()", "pass"),
+    Mutant("document_encoder", "prepend=~keys[:1]", "prepend=keys[:1]"),
+    Mutant("document_encoder", "if not empty.any():", "if True:"),
+    Mutant("document_encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),
+    Mutant("document_encoder", "TermIds() if ids is None else ids", "TermIds()"),
+    # Terms and vectors
+    Mutant("terms", "% ID_SPACE or 1", "% ID_SPACE"),
+    Mutant("terms", "term.encode()[:HASHED_BYTES]", "term.encode()"),
+    Mutant("terms", "return zlib.crc32(term.encode()[:HASHED_BYTES])", "return abs(hash(term))"),
+    Mutant("terms", "id_ not in self._taken and ", ""),
+    Mutant("terms", " and self._vocabulary.term(id_) is None:", ":"),
+    Mutant("terms", "super().__init__(displaced or {})", "super().__init__()"),
+    Mutant(
+        "terms", "return id_ if self._terms.get(id_) == term else None", "return id_ if id_ in self._terms else None"
+    ),
+    Mutant("terms", "if self._terms.setdefault(id_, term) != term:", "self._terms[id_] = term\n            if False:"),
+    Mutant("sparse", "order = np.argsort(ids)", "order = np.arange(len(ids))"),
+    Mutant("sparse", ".astype(np.float64), other", ", other"),
+    # The corpus's side
+    Mutant("statistics", "int(len(ids) > 0 and ids[0] == NO_TERMS_ID)", "0"),
+    Mutant("statistics", "return cls(len(all_ids), ", "return cls(len(all_ids) + 1, "),
+    Mutant("statistics", "return cls(len(all_ids), int(sum(lengths)),", "return cls(len(all_ids), len(all_ids),"),
+    Mutant("statistics", "self._move_in_histogram(before, before + change.df)", "pass"),
+    Mutant("statistics", "((before, -1), (after, 1))", "((after, 1),)"),
+    Mutant("statistics", "        self._figures = None\n\n    def contribution", "\n    def contribution"),
+    Mutant("statistics", "self.total_length += change.total_length", "pass"),
+    Mutant("statistics", "self._counts[at[known]] += changes[known]", "self._counts[at[known]] = changes[known]"),
+    Mutant("statistics", "self._recent.get(id_, 0) + change", "change"),
+    Mutant("statistics", "self._insert(recent[order], counts[order])", "self._insert(recent[order], counts)"),
+    Mutant("statistics", "self._whole = _sum([self.whole, CorpusStatistics()])", "self._whole = self.whole"),
+    Mutant("statistics", "self._whole.add(change)", "pass"),
+    Mutant("statistics", "np.clip(self._df.get(ids), 0, max(self.num_chunks, 0))", "self._df.get(ids)"),
+    Mutant("statistics", "set(namespaces) >= self._by_namespace.keys()", "True"),
+    Mutant("query_encoder", "known = df > 0", "known = df > 1"),
+    Mutant("query_encoder", "weights.get(id_, 0.0) + weight", "weight"),
+    Mutant("query_encoder", "np.fromiter(counts.values(), np.int64, len(terms))", "np.ones(len(terms), np.int64)"),
+    Mutant("query_encoder", "query_tokens(self.analyzer, query)", "self.analyzer(query)"),
+    # The log
+    Mutant("log_rows", "        if len(parts) == parts[0].parts\n", ""),
+    Mutant("log_rows", "if id_ != term_id(term)}", "if False}"),
+    Mutant("log_rows", "_counts(ids[df < 0], -df[df < 0])", "_counts(ids[df < 0], df[df < 0])"),
+    Mutant("log_rows", "dict.fromkeys(totals, 0) if part else totals", "totals"),
+    Mutant("log_rows", "added - removed", "added"),
+    Mutant("statistics_log", "self._counted.add(intent.batch)\n", "pass\n"),
+    Mutant(
+        "statistics_log",
+        "self.statistics.add(intent.namespace, after - intent.before)",
+        "self.statistics.add(intent.namespace, after)",
+    ),
+    Mutant("statistics_log", "self._vocabulary.add(self._decoded(terms_of, row))", "pass"),
+    Mutant("statistics_log", "self.displaced.update(self._decoded(displaced_of, row))", "pass"),
+    Mutant("statistics_log", "self.displaced.update(self.vocabulary().displaced)", "pass"),
+    Mutant("statistics_log", 'int(self._last_batch[:16] or "0", 16) + 1', "0"),
+    Mutant("statistics_log", "self._last_batch = max(self._last_batch, _batch(key))", "pass"),
+    Mutant("statistics_log", "if name not in self._counted}", "}"),
+    Mutant("statistics_log", "key.name in self._counted", "True"),
+    Mutant("statistics_log", "return key.name < self._base", "return True"),
+    Mutant("statistics_log", "self._insert_in_pieces(terms_rows(name, terms))", "pass"),
+    # The write protocol
+    Mutant("chunk_writer", '"b" if occupied == "a" else "a"', '"a"'),
+    Mutant(
+        "chunk_writer",
+        'Change(digest, "b" if occupied == "a" else "a", occupied)',
+        'Change(digest, "b" if occupied == "a" else "a", "")',
+    ),
+    Mutant("chunk_writer", "list(changes), _contribution(before))", "list(changes), _contribution([]))"),
+    Mutant("chunk_writer", "_contribution([*kept, *rows])", "_contribution(rows)"),
+    Mutant("chunk_writer", "        if self._unfinished:\n            self.recover()\n", ""),
+    Mutant(
+        "chunk_writer",
+        "        if self._log.has_delta(intent.batch):\n            self._log.drop(intent)\n            return\n",
+        "",
+    ),
+    Mutant("chunk_writer", "stored[change.insert].batch != batch):", "False):"),
+    Mutant("chunk_writer", "stored[slot].batch < batch]", "True]"),
+    Mutant("chunk_writer", "row.text == chunk.text and ", ""),
+    Mutant("chunk_writer", " and _canonical(row.metadata) == _canonical(chunk.metadata)", ""),
+    Mutant("chunk_writer", "json.dumps(metadata, sort_keys=True)", "json.dumps(metadata)"),
+    Mutant("chunk_writer", "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)", "True"),
+    Mutant(
+        "chunk_writer",
+        "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)",
+        "_is_expired(intent)",
+    ),
+    Mutant("chunks", 'f"{len(namespace)}:{namespace}{id_}"', 'f"{namespace}{id_}"'),
+    Mutant("chunks", "size + chunk.size > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
+    Mutant("chunks", "if size > limit:", "if size >= limit:"),
+    Mutant("chunks", "not math.isfinite(value)", "math.isnan(value)"),
+    Mutant("config", "if value != getattr(given, name)", "if False"),
+    Mutant("config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
+    # The index
+    Mutant("index", "self._writer.recover()", "pass"),
+    Mutant("index", "and (namespaces is None or match.row.namespace in namespaces)", ""),
+    Mutant("index", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
+    Mutant("index", "min(2 * limit, MAX_K)", "limit + 1"),
+    Mutant("index", "        if lacking:\n", "        if False:\n"),
+    Mutant("index", "self._store.exclusive and all_of_them", "all_of_them"),
+    Mutant("index", "if not self._store.exclusive and time.monotonic() >= self._next_refresh:", "if False:"),
+    Mutant(
+        "index", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
+    ),
+    Mutant("index", "if len(vector)]", "]"),
+    Mutant("explanation", "Explanation(weight * stored,", "Explanation(weight,"),
+    Mutant("explanation", "next(branch for branch in branches if branch.applies)", "branches[0]"),
+    Mutant("verification", "if vocabulary.term(id_) is None]\n    differences", "if False]\n    differences"),
+    Mutant("verification", "{*counted.namespaces, *stored.namespaces}", "{*stored.namespaces}"),
+    Mutant("verification", "{*counted.namespaces, *stored.namespaces}", "{*counted.namespaces}"),
+]
+
+
+def main(wanted: list[str]) -> int:
+    chosen = [
+        mutant for mutant in MUTANTS if all(text in f"{mutant.module} {mutant.old} {mutant.new}" for text in wanted)
+    ]
+    survivors = 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        tree = copied_tree(Path(folder))
+        if not wanted and (broken := first_failure(tree, TESTS)):
+            print(f"the tests fail without any mutant: {broken}")
+            return 2
+        for mutant in chosen:
+            verdict = try_out(tree, mutant)
+            survivors += verdict in {"SURVIVED", "STALE"}
+            print(f"{mutant.module:17} {shown(mutant.old):45} -> {shown(mutant.new):45} {verdict}", flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} mutants were noticed")
+    return 1 if survivors else 0
+
+
+def copied_tree(folder: Path) -> Path:
+    for name in TREE:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder)
+    return folder
+
+
+def try_out(tree: Path, mutant: Mutant) -> str:
+    """Apply a mutant, run the tests, and undo it; return what noticed it."""
+    path = tree / "rag_bm25" / f"{mutant.module}.py"
+    sound = path.read_text(encoding="utf-8")
+    if sound.count(mutant.old) != 1:
+        return "STALE"
+    path.write_text(sound.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        own = [test for test in TESTS if test.endswith(f"/test_{mutant.module}.py")]
+        return (first_failure(tree, own) if own else "") or first_failure(tree, TESTS) or "SURVIVED"
+    finally:
+        path.write_text(sound, encoding="utf-8")
+
+
+def first_failure(tree: Path, tests: list[str]) -> str:
+    """Return the name of the first test that fails, "" where all pass."""
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "--hypothesis-profile=mutants"]
+    command = [sys.executable, "-B", "-m", "pytest", *options, *tests]
+    try:
+        run = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return "(hangs)"
+    if run.returncode == 0:
+        return ""
+    lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return lines[0].split(" - ")[0].split("::", 1)[-1] if lines else "(does not run)"
+
+
+def shown(code: str) -> str:
+    line = " ".join(code.split())
+    return line if len(line) <= 45 else line[:42] + "..."
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_store import MemoryStore
+from reference import split
+from strategies import texts
+
+from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError
+from rag_bm25.adapters import BM25Encoder
+from rag_bm25.adapters.encoder import document_encoding
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXTS = ["apple banana", "apple apple cherry", "", "fig"]
+QUERIES = ["apple fig", "apple apple", "unknown", ""]
+
+
+@pytest.fixture
+def encoder(config: IndexConfig) -> BM25Encoder:
+    return BM25Encoder(config).fit(TEXTS)
+
+
+@pytest.fixture
+def filled(index: BM25Index) -> BM25Index:
+    index.add(TEXTS)
+    return index
+
+
+def test_scores_as_the_index_does(encoder: BM25Encoder, filled: BM25Index) -> None:
+    chunks = dict(zip(TEXTS, encoder.encode_documents(TEXTS), strict=True))
+    for query, vector in zip(QUERIES, encoder.encode_queries(QUERIES), strict=True):
+        for hit in filled.search(query):
+            assert vector.dot(chunks[hit.text]) == pytest.approx(hit.score, rel=1e-6)
+
+
+def test_encoding_counts_nothing(encoder: BM25Encoder) -> None:
+    before = encoder.encode_queries(QUERIES)
+    encoder.encode_documents(["apple new"])
+    assert (encoder.num_chunks, encoder.encode_queries(QUERIES)) == (4, before)
+
+
+def test_learning_and_encoding_does_both(config: IndexConfig, encoder: BM25Encoder) -> None:
+    learning = BM25Encoder(config)
+    assert learning.learn_and_encode(TEXTS) == encoder.encode_documents(TEXTS)
+    assert learning.encode_queries(QUERIES) == encoder.encode_queries(QUERIES)
+
+
+@given(st.lists(texts(), max_size=5), st.lists(texts(), max_size=5))
+def test_forgetting_undoes_learning(kept: list[str], gone: list[str]) -> None:
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+    encoder = BM25Encoder(config)
+    encoder.learn(gone)
+    encoder.learn(kept)
+    encoder.forget(gone)
+    assert encoder.encode_queries([*kept, *gone]) == BM25Encoder(config).fit(kept).encode_queries([*kept, *gone])
+
+
+def test_fitting_forgets_what_was_there(encoder: BM25Encoder) -> None:
+    assert encoder.fit(["fig"]).num_chunks == 1
+
+
+@pytest.mark.parametrize("never", [["grape"], ["fig", "fig"], [""] * 5])
+def test_forgetting_what_was_never_learned_is_refused(encoder: BM25Encoder, never: list[str]) -> None:
+    before = encoder.encode_queries(QUERIES)
+    with pytest.raises(InputError, match="forget got texts that were never learned"):
+        encoder.forget(never)
+    assert (encoder.num_chunks, encoder.encode_queries(QUERIES)) == (4, before)
+
+
+def test_a_saved_one_is_the_same_when_loaded(encoder: BM25Encoder, config: IndexConfig, tmp_path: Path) -> None:
+    encoder.save(tmp_path / "statistics")
+    loaded = BM25Encoder.load(tmp_path / "statistics", config=config)
+    assert loaded.encode_queries(QUERIES) == encoder.encode_queries(QUERIES)
+    loaded.forget(TEXTS)
+    assert loaded.num_chunks == 0
+
+
+def test_a_saved_one_needs_no_config_for_the_analyzer_of_the_package(tmp_path: Path) -> None:
+    encoder = BM25Encoder(IndexConfig(chunk_size=50, k1=1.2)).fit(["检索 Milvus"])
+    encoder.save(tmp_path / "statistics")
+    assert BM25Encoder.load(tmp_path / "statistics").config == encoder.config
+
+
+def test_loading_with_another_config_is_refused(encoder: BM25Encoder, tmp_path: Path) -> None:
+    encoder.save(tmp_path / "statistics")
+    with pytest.raises(ConfigMismatchError, match="chunk_size: stored 4, given 5"):
+        BM25Encoder.load(tmp_path / "statistics", config=IndexConfig(chunk_size=5, length_unit="terms", analyzer=split))
+
+
+def test_what_an_index_exports_can_be_loaded(filled: BM25Index, encoder: BM25Encoder, tmp_path: Path) -> None:
+    filled.add(["apple grape"], namespace="other")
+    encoder.learn(["apple grape"])
+    filled.export_statistics(tmp_path / "statistics")
+    loaded = BM25Encoder.load(tmp_path / "statistics", config=filled.config)
+    assert loaded.encode_queries(QUERIES) == encoder.encode_queries(QUERIES)
+
+
+@pytest.mark.usefixtures("tiny_id_space")
+def test_terms_that_collide_keep_apart(config: IndexConfig) -> None:
+    words = ["apple", "banana", "cherry", "fig", "grape", "中文"]
+    encoder = BM25Encoder(config)
+    for word in words:
+        encoder.learn([word])
+    vectors = encoder.encode_documents(words)
+    assert len({tuple(vector.ids.tolist()) for vector in vectors}) == len(words)
+
+
+def test_an_index_cannot_be_taught_by_an_adapter(config: IndexConfig) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    with pytest.raises(
+        ParameterError, match="learn needs a BM25Encoder, got BM25Index; an index counts its own chunks"
+    ):
+        document_encoding(index, learn=True)

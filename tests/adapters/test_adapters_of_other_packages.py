@@ -1,0 +1,92 @@
+"""The adapters whose packages are in no extra: they run where those are installed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rag_bm25 import MissingExtraError
+from rag_bm25.adapters import BM25Encoder
+from rag_bm25.adapters.langchain_milvus import sparse_embedding
+from rag_bm25.adapters.llama_index import sparse_embedding_function
+
+if TYPE_CHECKING:
+    from rag_bm25 import BM25Index, IndexConfig
+
+TEXTS = ["apple banana", "fig fig"]
+
+
+@pytest.fixture
+def encoder(config: IndexConfig) -> BM25Encoder:
+    return BM25Encoder(config).fit(TEXTS)
+
+
+def dicts(vectors: Any) -> list[dict[int, float]]:
+    return [vector.to_dict() for vector in vectors]
+
+
+class TestLangChainMilvus:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        pytest.importorskip("langchain_milvus")
+
+    def test_is_what_its_store_takes(self, encoder: BM25Encoder) -> None:
+        from langchain_milvus.utils.sparse import BaseSparseEmbedding
+
+        assert isinstance(sparse_embedding(encoder), BaseSparseEmbedding)
+
+    def test_embeds_without_counting(self, encoder: BM25Encoder) -> None:
+        embedding = sparse_embedding(encoder)
+        assert embedding.embed_documents(TEXTS) == dicts(encoder.encode_documents(TEXTS))
+        assert embedding.embed_query("fig") == encoder.encode_queries(["fig"])[0].to_dict()
+        assert asyncio.run(embedding.aembed_query("fig")) == embedding.embed_query("fig")
+        assert encoder.num_chunks == 2
+
+    def test_counts_where_told_to(self, encoder: BM25Encoder) -> None:
+        sparse_embedding(encoder, learn=True).embed_documents(["grape"])
+        assert encoder.num_chunks == 3
+
+    def test_takes_an_index(self, index: BM25Index) -> None:
+        index.add(TEXTS)
+        embedding = sparse_embedding(index)
+        assert embedding.embed_query("fig") == index.encode_queries(["fig"])[0].to_dict()
+
+
+class TestLlamaIndex:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        pytest.importorskip("llama_index.vector_stores.milvus")
+
+    def test_is_what_its_store_takes(self, encoder: BM25Encoder) -> None:
+        from llama_index.vector_stores.milvus.utils import BaseSparseEmbeddingFunction
+
+        assert isinstance(sparse_embedding_function(encoder), BaseSparseEmbeddingFunction)
+
+    def test_encodes_without_counting(self, encoder: BM25Encoder) -> None:
+        function = sparse_embedding_function(encoder)
+        assert function.encode_documents(TEXTS) == dicts(encoder.encode_documents(TEXTS))
+        assert function.encode_queries(["fig"]) == dicts(encoder.encode_queries(["fig"]))
+        assert asyncio.run(function.async_encode_queries(["fig"])) == function.encode_queries(["fig"])
+        assert encoder.num_chunks == 2
+
+    def test_counts_where_told_to(self, encoder: BM25Encoder) -> None:
+        sparse_embedding_function(encoder, learn=True).encode_documents(["grape"])
+        assert encoder.num_chunks == 3
+
+
+@pytest.mark.parametrize(
+    ("adapter", "module", "package"),
+    [
+        (sparse_embedding, "langchain_milvus.utils.sparse", "langchain-milvus"),
+        (sparse_embedding_function, "llama_index.vector_stores.milvus.utils", "llama-index-vector-stores-milvus"),
+    ],
+)
+def test_a_missing_package_is_named(
+    encoder: BM25Encoder, monkeypatch: pytest.MonkeyPatch, adapter: Any, module: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=f"needs {package}, which is not installed: pip install {package}"):
+        adapter(encoder)

@@ -1,0 +1,62 @@
+"""The examples do what they say."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import engines
+import pytest
+
+from rag_bm25 import BM25Index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "scripts" / "examples"
+pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
+
+
+def main_of(name: str) -> Callable[..., Any]:
+    main: Callable[..., Any] = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"]
+    return main
+
+
+def test_a_rag_pipeline_finds_the_context_of_each_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    main_of("rag_pipeline")()
+    first, second = capsys.readouterr().out.split("Question: ")[:2]
+    assert "in Zurich and London up to 220" in first
+    assert "逾期作废" in second
+    assert "Answer: Up to 220 euros (travel.md)." in second
+
+
+def test_an_incremental_ingestion_follows_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, uri = tmp_path / "handbook", str(tmp_path / "rag.db")
+    folder.mkdir()
+    (folder / "a.md").write_text("Apples are red.", encoding="utf-8")
+    (folder / "b.md").write_text("香蕉是黄色的。", encoding="utf-8")
+    main = main_of("incremental_ingestion")
+    assert main([str(folder), "--uri", uri]) == 0
+    (folder / "a.md").write_text("Apples are green.", encoding="utf-8")
+    (folder / "b.md").unlink()
+    (folder / "c.md").write_text("Figs.", encoding="utf-8")
+    assert main([str(folder), "--uri", uri]) == 0
+    assert main([str(folder), "--uri", uri]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "2 files: 2 chunks added, 0 deleted, 2 in the index",
+        "2 files: 1 chunks added, 1 deleted, 2 in the index",
+        "2 files: 0 chunks added, 0 deleted, 2 in the index",
+    ]
+    with BM25Index.open(uri, "docs") as index:
+        assert sorted(chunk.text for chunk in index.chunks()) == ["Apples are green.", "Figs."]
+        assert index.verify().ok
+
+
+def test_an_incremental_ingestion_reports_what_it_could_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "bad.txt").write_bytes(b"\xff")
+    assert main_of("incremental_ingestion")([str(tmp_path / "docs"), "--uri", str(tmp_path / "rag.db")]) == 1
+    assert "docs/bad.txt" in capsys.readouterr().err

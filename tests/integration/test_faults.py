@@ -1,0 +1,439 @@
+"""Faults of every kind in the middle of a batch: the next write finds a sound index."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import engines
+import pytest
+from memory_store import MemoryStore
+from serialized_store import serialized
+
+import rag_bm25
+from rag_bm25 import BM25Index
+from rag_bm25.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    Open = Callable[..., BM25Index]
+
+BEFORE = {"a": "apple", "b": "banana split", "c": "cherry"}
+UPDATE = {"a": "apple pie", "b": "banana split", "x": "fig"}
+AFTER = {"a": "apple pie", "b": "banana split", "c": "cherry", "x": "fig"}
+WRITES = {"insert_chunks", "delete_chunks", "insert_log", "delete_log"}
+STATEFUL = {"index.py", "chunk_writer.py", "statistics_log.py", "statistics.py", "terms.py"}
+PACKAGE = Path(rag_bm25.__file__).parent
+CHILD = """
+import os, sys
+from reference import split
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.errors import StoreError, StoreLockedError
+uri, config = sys.argv[1], IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+"""
+
+
+def add(index: BM25Index, chunks: dict[str, str]) -> None:
+    index.add(list(chunks.values()), ids=list(chunks))
+
+
+def texts(index: BM25Index) -> dict[str, str]:
+    return {chunk.id: chunk.text for chunk in index.chunks()}
+
+
+def assert_sound(index: BM25Index, expected: dict[str, str]) -> None:
+    assert texts(index) == expected
+    assert index.verify().differences == []
+
+
+def run_python(code: str, *args: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run code that knows the package and the tests' helpers."""
+    command = [sys.executable, "-c", CHILD + code, *map(str, args)]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, **options)
+
+
+def environment() -> dict[str, str]:
+    folders = [PACKAGE.parent, Path(__file__).parents[1]]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+
+
+# Failing calls
+
+
+class FailingCalls:
+    """Lets the write of a number fail, from 0: before it reaches the engine, or after it was applied."""
+
+    def __init__(self, number: int, *, applied: bool) -> None:
+        self._left = number
+        self._applied = applied
+        self._due = False
+
+    def before(self, method: str) -> None:
+        self._due = method in WRITES and self._left == 0
+        self._left -= method in WRITES
+        if self._due and not self._applied:
+            self._fail()
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        yield
+        if self._due:
+            self._fail()
+
+    def _fail(self) -> None:
+        self._due = False
+        msg = "the connection timed out"
+        raise StoreError(msg)
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("applied", [True, False])
+def test_retry_after_a_timeout_counts_once(applied: bool, tmp_path: Path, opened: Open) -> None:
+    for number in range(5):
+        calls = FailingCalls(-1, applied=applied)
+        store = engines.open_store("embedded", tmp_path, f"docs{number}")
+        index = opened(serialized(store, calls.around, calls.before))
+        add(index, BEFORE)
+        calls._left = number
+        with pytest.raises(StoreError, match="timed out"):
+            add(index, UPDATE)
+        add(index, UPDATE)
+        assert_sound(index, AFTER)
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_retry_after_a_timeout_counts_once_though_another_wrote_in_between(applied: bool, opened: Open) -> None:
+    for number in range(5):
+        store = MemoryStore(exclusive=False)
+        calls = FailingCalls(-1, applied=applied)
+        index = opened(serialized(store, calls.around, calls.before))
+        add(index, BEFORE)
+        calls._left = number
+        with pytest.raises(StoreError, match="timed out"):
+            add(index, UPDATE)
+        add(opened(store.reopen()), {"a": "apple tart", "y": "grape"})
+        add(index, UPDATE)
+        assert_sound(opened(store.reopen()), {**AFTER, "y": "grape"})
+
+
+# A lost connection
+
+
+class Proxy:
+    """Passes TCP on to a server, until it is cut."""
+
+    def __init__(self, uri: str) -> None:
+        server = urlsplit(uri)
+        self._server = (str(server.hostname), server.port or 0)
+        self._sockets: list[socket.socket] = []
+        self._cut = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.uri = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """Lose every connection, and refuse new ones."""
+        self._cut = True
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        """Accept connections again."""
+        self._cut = False
+
+    def close(self) -> None:
+        self.cut()
+        for one in [self._listener, *self._sockets]:
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                if self._cut:
+                    client.close()
+                    continue
+                server = socket.create_connection(self._server)
+                self._sockets += [client, server]
+                for source, target in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=[source, target], daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+
+
+def test_connection_lost_at_any_write_of_a_batch(server_uri: str, tmp_path: Path, opened: Open) -> None:
+    from rag_bm25.milvus_store import MilvusStore
+
+    proxy = Proxy(server_uri)
+    cut_at = [-1]
+
+    def before(method: str) -> None:
+        cut_at[0] -= method in WRITES
+        if cut_at[0] == 0 and method in WRITES:
+            proxy.cut()
+
+    store = MilvusStore(proxy.uri, f"lost_{os.getpid()}", timeout=1)
+    index = opened(serialized(store, suppress, before))
+    number = itertools.count()
+    expected: dict[str, str] = {}
+    for write in range(5):
+        new = {"a": f"apple {next(number)}", f"x{write}": "fig"}
+        add(index, {"a": "apple"} | expected)
+        cut_at[0] = write + 1
+        with pytest.raises(StoreError):
+            add(index, new)
+        cut_at[0] = -1
+        proxy.mend()
+        add_until_connected(index, new)
+        expected |= new
+        assert_sound(index, expected)
+    store.drop()
+    index.close()
+    proxy.close()
+
+
+def add_until_connected(index: BM25Index, chunks: dict[str, str]) -> None:
+    """Try until the client has made up its mind to connect again: it waits some seconds after a failure."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with suppress(StoreError):
+            add(index, chunks)
+            return
+        time.sleep(0.1)
+    pytest.fail("the connection was not made again")
+
+
+# A full disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 6 MB."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"cannot mount a small file system: {made.stderr.strip()}")
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def fill(index: BM25Index, size: int) -> tuple[dict[str, str], dict[str, str]]:
+    """Add until it fails; return what was acknowledged, and what was not."""
+    rng, acknowledged = random.Random(1), dict[str, str]()
+    for number in itertools.count():
+        batch = {f"{number}-{i}": f"{number} {rng.randbytes(200).hex()}" for i in range(size)}
+        try:
+            add(index, batch)
+        except StoreError:
+            break
+        acknowledged |= batch
+    return acknowledged, batch
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("size", [100, 400])
+def test_full_disk_loses_nothing_that_was_acknowledged(size: int, small_disk: Path, opened: Open) -> None:
+    """Small batches fail first where they tell what is to come, large ones where they insert chunks."""
+    index = opened(engines.open_store("embedded", small_disk))
+    acknowledged, batch = fill(index, size)
+    with suppress(StoreError):  # there may be room for some of it
+        add(index, batch)
+    subprocess.run(["mount", "-o", "remount,size=200m", str(small_disk)], check=True)
+    add(index, batch)
+    assert_sound(index, acknowledged | batch)
+    index.close()
+    assert_sound(opened(engines.open_store("embedded", small_disk)), acknowledged | batch)
+
+
+# Other processes
+
+
+@pytest.mark.usefixtures("embedded")
+def test_second_process_is_refused_and_told_who_has_the_file(tmp_path: Path, opened: Open) -> None:
+    index = opened(engines.open_store("embedded", tmp_path))
+    add(index, BEFORE)
+    code = """
+for attempt in range(3):
+    try:
+        BM25Index.open(uri, "docs")
+    except StoreLockedError as error:
+        print(error)
+"""
+    answers = run_python(code, tmp_path / "test.db").stdout.splitlines()
+    assert len(answers) == 3
+    assert all(f"is open in process {os.getpid()} on {socket.gethostname()}" in answer for answer in answers)
+    add(index, UPDATE)
+    assert_sound(index, AFTER)
+
+
+@pytest.mark.usefixtures("embedded")
+def test_fork_leaves_the_index_to_the_parent(tmp_path: Path) -> None:
+    code = """
+from rag_bm25.errors import StoreError
+with BM25Index.open(uri, "docs", config=config) as index:
+    index.add(["apple"], ids=["a"])
+    if not (child := os.fork()):
+        for act in (lambda: index.add(["banana"], ids=["b"]), lambda: BM25Index.open(uri, "docs", config=config)):
+            try:
+                act()
+            except StoreError as error:
+                print(type(error).__name__, flush=True)
+        sys.exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    index.add(["cherry"], ids=["c"])
+    print(sorted(chunk.id for chunk in index.chunks()), index.verify().ok)
+"""
+    done = run_python(code, tmp_path / "fork.db")
+    assert done.stdout.splitlines() == ["StoreError", "StoreLockedError", "0", "['a', 'c'] True"], done.stderr
+
+
+INTERRUPTED = """
+from rag_bm25.errors import StoreError
+with BM25Index.open(uri, "docs", config=config) as index:
+    number = 0
+    try:
+        while True:
+            index.add([f"text {number} {i % 7}" for i in range(60)], ids=[str(i) for i in range(60)])
+            number += 1
+            print(number, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    index.add([f"text {number} {i % 7}" for i in range(60)], ids=[str(i) for i in range(60)])
+    print(sorted({chunk.text for chunk in index.chunks()}) == [f"text {number} {i}" for i in range(7)])
+    print(index.verify().differences)
+"""
+
+
+@pytest.mark.usefixtures("embedded")
+def test_ctrl_c_in_the_middle_of_a_batch_surfaces_and_the_next_write_finds_a_sound_index(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CHILD + INTERRUPTED, str(tmp_path / "int.db")]
+    process = subprocess.Popen(
+        command,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        process.stdout.readline()
+        time.sleep(random.Random().uniform(0, 0.05))
+        os.killpg(process.pid, signal.SIGINT)  # as the terminal does: the engine's process gets it too
+        output, complaint = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert output.splitlines()[-3:] == ["interrupted", "True", "[]"], complaint
+    assert process.returncode == 0
+
+
+def interrupted_after(lines: int, act: Callable[[], None]) -> bool:
+    """Act, with Ctrl-C after so many lines of the package; tell whether there were so many."""
+    left = itertools.count(lines, -1)
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if Path(frame.f_code.co_filename).name not in STATEFUL:
+            return None
+        if event == "line" and next(left) == 0:
+            raise KeyboardInterrupt
+        return trace
+
+    traced = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(traced)
+    return False
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_ctrl_c_at_any_line_leaves_an_index_that_the_next_write_finds_sound(exclusive: bool, opened: Open) -> None:
+    for lines in itertools.count():
+        store = MemoryStore(exclusive=exclusive)
+        index = opened(store)
+        add(index, BEFORE)
+        if not interrupted_after(lines, partial(add, index, UPDATE)):
+            assert lines > 100
+            return
+        add(index, UPDATE)
+        assert_sound(index, AFTER)
+        assert_sound(opened(store.reopen()), AFTER)
+
+
+# Clocks
+
+
+def test_clock_that_steps_back_does_not_let_old_rows_win(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [2_000_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    monkeypatch.setattr(time, "time_ns", lambda: int(clock[0] * 1e9))
+    for number in range(7):
+        store = MemoryStore()
+        add(opened(store), BEFORE)
+        clock[0] -= 3600
+        calls = FailingCalls(number, applied=number % 2 == 0)
+        index = opened(serialized(store.reopen(), calls.around, calls.before))
+        with suppress(StoreError):
+            add(index, UPDATE)
+        clock[0] -= 3600
+        index = opened(store.reopen())
+        add(index, UPDATE)
+        clock[0] -= 3600
+        add(index, {"a": "apple tart"})
+        assert_sound(opened(store.reopen()), {**AFTER, "a": "apple tart"})
+
+
+# Many rows in one engine process
+
+
+@pytest.mark.usefixtures("lite2")
+@pytest.mark.skipif(not os.environ.get("RAG_BM25_SLOW"), reason="takes minutes: RAG_BM25_SLOW=1 and --timeout 0")
+def test_updates_and_deletes_right_after_a_million_rows(tmp_path: Path, opened: Open) -> None:
+    """The engine stamps rows with a time that runs ahead of the clock by the rows written."""
+    from rag_bm25.sparse import SparseVector
+    from rag_bm25.store import ChunkRow
+
+    store = engines.open_store("embedded", tmp_path)
+    index = opened(store)
+    other = engines.open_store("embedded", tmp_path, "rows")
+    other.create()
+    one = SparseVector.from_dict({1: 1.0})
+    for start in range(0, 1_050_000, 10_000):
+        other.insert_chunks([ChunkRow(f"{start + i:x}", "i", "", 1, "b", vector=one) for i in range(10_000)])
+    expected: dict[str, str] = {}
+    for number in range(100):
+        new = {f"{number % 10}-{i}": f"text {number} {i}" for i in range(5)}
+        add(index, new)
+        expected |= new
+        gone = f"{number % 10}-{number % 5}"
+        assert index.delete([gone]) == 1
+        del expected[gone]
+        assert texts(index) == expected
+        assert len(index.search(f"text {number}", k=100)) == len(expected)
+    assert_sound(index, expected)
+    index.close()
+    assert_sound(opened(engines.open_store("embedded", tmp_path)), expected)
+    other.close()

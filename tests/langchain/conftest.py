@@ -1,0 +1,41 @@
+"""Indexes on every engine that can be had in this process."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from importlib.util import find_spec
+from itertools import count
+from typing import TYPE_CHECKING
+
+import engines
+import pytest
+
+from rag_bm25 import BM25Index, IndexConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rag_bm25.store import Store
+
+# LangChain's own suites bring pytest plugins along, and have an environment of their own: `make test-langchain`.
+collect_ignore = [] if find_spec("langchain_tests") else ["test_langchain_suites.py"]
+
+
+@pytest.fixture(scope="session", params=["memory", "embedded"])
+def new_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Store]]:
+    """Opens stores with nothing in them; an embedded engine is started once for all of them."""
+    if request.param == "embedded" and not engines.lite_version():
+        pytest.skip("milvus-lite is not installed")
+    folder = tmp_path_factory.mktemp("langchain")
+    numbers = count()
+    with closing(engines.open_store(request.param, folder)):
+        yield lambda: engines.open_store(request.param, folder, f"docs_{next(numbers)}")
+
+
+@pytest.fixture
+def engine_index(new_store: Callable[[], Store]) -> Iterator[BM25Index]:
+    """An empty index on each engine."""
+    with BM25Index.from_store(new_store(), config=IndexConfig(chunk_size=20)) as index:
+        yield index

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from memory_store import MemoryStore
+from pydantic import ValidationError
+
+from rag_bm25 import BM25Index, InputError, StoreError
+from rag_bm25.langchain import MilvusBM25Retriever
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rag_bm25 import IndexConfig
+
+DOCUMENTS = [
+    Document("apple banana", metadata={"page": 1, "id": "not the id"}, id="a"),
+    Document("apple apple apple", metadata={"page": 2}, id="b"),
+    Document("cherry", metadata={"page": 3, "nested": {"tags": ["x"]}}, id="c"),
+    Document("apple cherry fig", metadata={"page": 4}, id="d"),
+]
+
+
+class Recorder(BaseCallbackHandler):
+    """Notes what tracers are told."""
+
+    raise_error = True
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.told: list[dict[str, Any]] = []
+
+    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+        self.events.append(("start", query))
+        self.told.append(kwargs)
+
+    def on_retriever_end(self, documents: list[Document], *, run_id: UUID, **kwargs: Any) -> None:
+        self.events.append(("end", ids(documents)))
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        self.events.append(("error", type(error)))
+
+
+def ids(documents: list[Document]) -> list[str | None]:
+    return [document.id for document in documents]
+
+
+@pytest.fixture
+def retriever(index: BM25Index) -> MilvusBM25Retriever:
+    return MilvusBM25Retriever.from_documents(DOCUMENTS, index=index)
+
+
+class TestDocuments:
+    def test_come_back_with_their_id_and_their_metadata_as_they_were(self, retriever: MilvusBM25Retriever) -> None:
+        assert retriever.invoke("banana") == [DOCUMENTS[0]]
+
+    def test_are_ranked_like_the_hits_of_the_index(self, retriever: MilvusBM25Retriever, index: BM25Index) -> None:
+        assert ids(retriever.invoke("apple cherry")) == [hit.id for hit in index.search("apple cherry")]
+
+    def test_have_their_score_where_it_is_asked_for(self, retriever: MilvusBM25Retriever, index: BM25Index) -> None:
+        found = retriever.invoke("banana", score_key="bm25")
+        assert found[0].metadata == {**DOCUMENTS[0].metadata, "bm25": index.search("banana")[0].score}
+
+    def test_have_their_id_in_the_metadata_where_it_is_asked_for(self, retriever: MilvusBM25Retriever) -> None:
+        assert retriever.invoke("banana", id_key="id")[0].metadata["id"] == "a"
+
+    def test_are_not_changed_by_being_ingested(self, index: BM25Index) -> None:
+        document = Document("apple", metadata={"page": 1})
+        MilvusBM25Retriever.from_documents([document], index=index, score_key="score").invoke("apple")
+        assert (document.id, document.metadata) == (None, {"page": 1})
+
+    def test_without_ids_the_same_twice_is_one(self, index: BM25Index) -> None:
+        MilvusBM25Retriever.from_documents([Document("apple"), Document("apple")], index=index)
+        assert index.stats().num_chunks == 1
+
+    def test_without_an_id_among_others_get_that_of_their_contents(self, index: BM25Index) -> None:
+        alone = index.add(["apple"], metadatas=[{"page": 1}])
+        MilvusBM25Retriever.from_documents(
+            [Document("apple", metadata={"page": 1}), Document("fig", id="f")], index=index
+        )
+        assert sorted(chunk.id for chunk in index.chunks()) == sorted([*alone, "f"])
+
+    def test_may_be_given_as_texts(self, index: BM25Index) -> None:
+        found = MilvusBM25Retriever.from_texts(["apple"], [{"page": 7}], ids=["x"], index=index).invoke("apple")
+        assert found == [Document("apple", metadata={"page": 7}, id="x")]
+
+    def test_given_with_too_few_ids_are_refused(self, index: BM25Index) -> None:
+        with pytest.raises(InputError, match="ids and texts must have the same length, got 2 and 3"):
+            MilvusBM25Retriever.from_texts(["a", "b", "c"], ids=["1", None], index=index)
+        assert index.stats().num_chunks == 0
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "found"),
+        [
+            ({"k": 1}, ["b"]),
+            ({"filter": {"page": {"$gt": 2}}}, ["d"]),
+            ({"filter": {"page": 1}, "k": 2}, ["a"]),
+            ({"namespace": "other"}, ["z"]),
+            ({"namespace": None, "k": 9}, ["b", "a", "z", "d"]),
+            ({"namespace": ["", "other"], "k": 9}, ["b", "a", "z", "d"]),
+            ({"score_threshold": 0.03}, ["b"]),
+            ({"score_threshold": 99}, []),
+        ],
+        ids=str,
+    )
+    def test_may_be_given_to_the_constructor_and_to_every_call(
+        self, retriever: MilvusBM25Retriever, index: BM25Index, options: dict[str, Any], found: list[str]
+    ) -> None:
+        index.add(["apple fig fig"], ids=["z"], namespace="other")
+        made = MilvusBM25Retriever.from_index(index, **options)
+        assert set(ids(made.invoke("apple"))) == set(found)
+        assert ids(retriever.invoke("apple", **options)) == ids(made.invoke("apple"))
+        assert ids(asyncio.run(retriever.ainvoke("apple", **options))) == ids(made.invoke("apple"))
+        assert [ids(documents) for documents in retriever.batch(["apple"] * 2, **options)] == [
+            ids(made.invoke("apple"))
+        ] * 2
+
+    def test_weigh_the_query(self, retriever: MilvusBM25Retriever, index: BM25Index) -> None:
+        weighing = {"idf": "lucene", "epsilon": 0.5, "k3": 1.0, "statistics": "all"}
+        found = retriever.invoke("apple apple", score_key="score", **weighing)
+        assert [document.metadata["score"] for document in found] == [
+            hit.score for hit in index.search("apple apple", **weighing)
+        ]
+
+    def test_of_a_call_hold_for_that_call(self, retriever: MilvusBM25Retriever) -> None:
+        retriever.invoke("apple", k=1)
+        assert len(retriever.invoke("apple")) == 3
+
+    def test_of_a_call_may_lift_those_of_the_constructor(self, index: BM25Index) -> None:
+        made = MilvusBM25Retriever.from_documents(DOCUMENTS, index=index, filter={"page": 1})
+        assert len(made.invoke("apple", filter=None)) == 3
+
+    @pytest.mark.parametrize(
+        "wrong", [{"k": 0}, {"k": 16385}, {"top_k": 3}, {"filter": {"page": {"$near": 3}}}, {"idf": "bm42"}], ids=str
+    )
+    def test_that_are_wrong_are_refused_at_once(self, retriever: MilvusBM25Retriever, wrong: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            MilvusBM25Retriever.from_index(retriever.index, **wrong)
+        with pytest.raises(ValidationError):
+            retriever.invoke("apple", **wrong)
+
+    def test_that_are_wrong_write_nothing(self, index: BM25Index) -> None:
+        with pytest.raises(ValidationError):
+            MilvusBM25Retriever.from_documents(DOCUMENTS, index=index, top_k=3)
+        assert index.stats().num_chunks == 0
+
+    def test_for_searching_several_namespaces_do_not_say_where_to_write(self, index: BM25Index) -> None:
+        with pytest.raises(InputError, match="namespace must be a str, got list"):
+            MilvusBM25Retriever.from_documents(DOCUMENTS, index=index, namespace=["a", "b"])
+
+
+QUERIES = ["apple", "nothing", "cherry fig", ""]
+
+
+class TestBatch:
+    def test_is_one_call_to_the_store(self, retriever: MilvusBM25Retriever, store: MemoryStore) -> None:
+        before = store.calls.count("search")
+        retriever.batch(QUERIES)
+        asyncio.run(retriever.abatch(QUERIES))
+        assert store.calls.count("search") == before + 2
+
+    def test_answers_as_invoke_does(self, retriever: MilvusBM25Retriever) -> None:
+        one_by_one = [retriever.invoke(query) for query in QUERIES]
+        assert retriever.batch(QUERIES) == one_by_one
+        assert asyncio.run(retriever.abatch(QUERIES)) == one_by_one
+
+    def test_of_nothing_is_nothing(self, retriever: MilvusBM25Retriever) -> None:
+        assert retriever.batch([]) == []
+        assert asyncio.run(retriever.abatch([])) == []
+
+    def test_with_a_bad_query_answers_the_others(self, retriever: MilvusBM25Retriever) -> None:
+        queries: list[Any] = ["banana", 7]
+        found, error = retriever.batch(queries, return_exceptions=True)
+        assert (ids(found), type(error)) == (["a"], InputError)
+        found, error = asyncio.run(retriever.abatch(queries, return_exceptions=True))
+        assert (ids(found), type(error)) == (["a"], InputError)
+
+    def test_with_a_bad_query_raises(self, retriever: MilvusBM25Retriever) -> None:
+        with pytest.raises(InputError, match="a query must be a str, got int"):
+            retriever.batch(["banana", 7])
+
+    def test_takes_a_config_for_each(self, retriever: MilvusBM25Retriever) -> None:
+        recorders = [Recorder(), Recorder()]
+        retriever.batch(["apple", "fig"], [{"callbacks": [recorder]} for recorder in recorders])
+        assert [recorder.events[0] for recorder in recorders] == [("start", "apple"), ("start", "fig")]
+
+
+class TestTracing:
+    def test_tells_start_and_end(self, retriever: MilvusBM25Retriever) -> None:
+        told = [("start", "banana"), ("end", ["a"])]
+        for recorder, call in self.calls(retriever, "banana"):
+            call()
+            assert recorder.events == told
+
+    def test_tells_errors(self, retriever: MilvusBM25Retriever, store: MemoryStore) -> None:
+        def fail(method: str) -> None:
+            raise StoreError("lost")
+
+        store.on_call = fail
+        for recorder, call in self.calls(retriever, "banana"):
+            with pytest.raises(StoreError, match="lost"):
+                call()
+            assert recorder.events == [("start", "banana"), ("error", StoreError)]
+
+    def test_names_the_retriever_and_the_store(self, retriever: MilvusBM25Retriever) -> None:
+        recorder = Recorder()
+        retriever.invoke("apple", {"callbacks": [recorder], "tags": ["t"], "metadata": {"user": "u"}})
+        told = recorder.told[0]
+        assert told["name"] == "MilvusBM25Retriever"
+        assert told["tags"] == ["t"]
+        assert (
+            told["metadata"].items()
+            >= {
+                "user": "u",
+                "ls_retriever_name": "milvusbm25",
+                "ls_vector_store_provider": "Milvus",
+            }.items()
+        )
+
+    @staticmethod
+    def calls(retriever: MilvusBM25Retriever, query: str) -> Any:
+        """Every way to ask, each with a recorder of its own."""
+        for way in ("invoke", "ainvoke", "batch", "abatch"):
+            recorder = Recorder()
+            config = {"callbacks": [recorder]}
+            asked = [query] if "batch" in way else query
+
+            def call(way: str = way, asked: Any = asked, config: Any = config) -> None:
+                answer = getattr(retriever, way)(asked, config)
+                if way.startswith("a"):
+                    asyncio.run(answer)
+
+            yield recorder, call
+
+
+def test_32_concurrent_calls_answer_as_one_by_one(engine_index: BM25Index) -> None:
+    texts = [f"apple number {number} of kind {number % 7}" for number in range(200)]
+    retriever = MilvusBM25Retriever.from_texts(texts, index=engine_index, score_key="score")
+    queries = [f"number {number} kind {number % 5}" for number in range(32)]
+    one_by_one = [retriever.invoke(query) for query in queries]
+
+    async def all_at_once() -> list[list[Document]]:
+        return await asyncio.gather(*map(retriever.ainvoke, queries))
+
+    assert asyncio.run(all_at_once()) == one_by_one
+
+
+def test_read_only_follows_another_process(config: IndexConfig) -> None:
+    store = MemoryStore(exclusive=False)
+    writing = BM25Index.from_store(store, config=config)
+    reading = BM25Index.from_store(store.reopen(), config=config, read_only=True, refresh_interval=0)
+    retriever = MilvusBM25Retriever.from_index(reading)
+    assert retriever.invoke("apple") == []
+    writing.add(["apple pie"], ids=["a"])
+    assert ids(retriever.invoke("apple")) == ["a"]
+    writing.delete(["a"])
+    assert retriever.invoke("apple") == []
+
+
+def test_is_shown_without_its_index(retriever: MilvusBM25Retriever) -> None:
+    assert "BM25Index" not in repr(retriever)
