@@ -189,7 +189,7 @@ class ChunkWriter:
         staged = self._log.vocabulary().stage()
         inserting = [change for change in changes if change.insert]
         rows = self._encode(namespace, batch, inserting, chunks, staged)
-        deleted = {pk: None for change in changes for pk in change.deleted_pks}
+        deleted = {pk for change in changes for pk in change.deleted_pks}
         kept = [row for row in before if row.pk not in deleted]
         intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
 
@@ -198,7 +198,7 @@ class ChunkWriter:
         if rows:
             self._store.insert_chunks(rows)
         lease.renew_if_due()
-        self._delete(list(deleted))
+        self._delete([row for row in before if row.pk in deleted])
         lease.renew_if_due()
         self._end(intent, _contribution([*kept, *rows]))
 
@@ -226,7 +226,15 @@ class ChunkWriter:
         self._log.end(correction, after)
         self._log.drop(intent)
 
-    def _delete(self, pks: list[str]) -> None:
+    def _delete(self, rows: Sequence[ChunkRow]) -> None:
+        """Delete rows, except where another writer of the same chunk has put a newer one into the slot meanwhile.
+
+        Two writers that read the chunk at different moments would delete each other's rows, and the chunk be lost.
+        """
+        pks = [row.pk for row in rows]
+        if pks and not self._store.exclusive:
+            batches = {row.pk: row.batch for row in self._store.get_chunks(pks, contents=False)}
+            pks = [row.pk for row in rows if batches.get(row.pk) == row.batch]
         if pks:
             self._store.delete_chunks(pks)
 

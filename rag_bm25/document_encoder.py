@@ -58,7 +58,7 @@ class DocumentEncoder:
     >>> from rag_bm25.similarity import DocumentWeighting
     >>> encoder = DocumentEncoder(str.split, DocumentWeighting(chunk_size=3), "terms")
     >>> encoded = encoder.encode(["to be or not to be"])
-    >>> sorted(encoded.vectors[0].values.round(3).tolist())
+    >>> [round(weight, 3) for weight in sorted(encoded.vectors[0].to_dict().values())]
     [0.276, 0.276, 0.432, 0.432]
     """
 

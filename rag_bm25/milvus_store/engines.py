@@ -6,6 +6,7 @@ import importlib
 import logging
 import os
 import re
+import signal
 import threading
 from contextlib import contextmanager, suppress
 from importlib import metadata
@@ -92,7 +93,7 @@ class Engine:
         """Call the client, with errors as ours."""
         self._check_process()
         try:
-            with quiet():
+            with quiet(), _interrupts_deferred():
                 return getattr(self.client, method)(*args, **self.options, **kwargs)
         except (pymilvus.MilvusException, grpc.RpcError) as error:
             raise self._translated(method, error, filtered=bool(kwargs.get("filter"))) from error
@@ -240,6 +241,33 @@ def quiet() -> Iterator[None]:
     finally:
         for logger in loggers:
             logger.removeFilter(own_thread)
+
+
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Let Ctrl-C come after the call that is under way, or at its second press.
+
+    Within gRPC it can leave a lock of the channel taken, and the next call would wait for ever; and a write that goes
+    on in the engine must not overlap with what the program does next.
+    """
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(previous):
+        yield
+        return
+    pressed: list[int] = []
+
+    def defer(number: int, frame: Any) -> None:
+        pressed.append(number)
+        if len(pressed) > 1:
+            previous(number, frame)
+
+    signal.signal(signal.SIGINT, defer)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        if pressed:
+            previous(signal.SIGINT, None)
 
 
 def connect_client(uri: str, what: str, **kwargs: Any) -> Any:

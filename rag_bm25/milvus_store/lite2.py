@@ -101,8 +101,17 @@ class Engine(EmbeddedEngine):
         return collection not in self._filled
 
     def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call the engine; where it has died, start it again, but never repeat a write."""
-        return self._watched(method, *args, **kwargs)
+        """Call the engine; where it fails, start it again, but never repeat a write.
+
+        When a write failed, as on a full disk, the engine's memory has rows that its file does not have: they would be
+        taken for stored.
+        """
+        starts = self._starts
+        try:
+            return self._watched(method, *args, **kwargs)
+        except StoreError:
+            self._restart(starts)
+            raise
 
     def _watched(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine, and start it again where it has died."""

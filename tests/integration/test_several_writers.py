@@ -6,6 +6,7 @@ import itertools
 import random
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -179,6 +180,36 @@ def test_verify_names_what_two_writers_of_one_chunk_did_and_repair_mends_it(stor
         "df of 'banana': stored 1, counted 0",
     ]
     checked.repair()
+    assert checked.verify().differences == []
+
+
+def test_writers_of_one_chunk_do_not_delete_each_other_s_rows(store: SharedStore, opened: Open) -> None:
+    """One of them read the chunk in slot a, another one later in slot b: each is about to empty the other's slot."""
+    opened(store.reopen()).add(["apple"], ids=["a"])
+    newest, begun, go_on = store.reopen(), threading.Event(), threading.Event()
+
+    def wait(method: str) -> None:
+        if method == "insert_chunks":
+            begun.set()
+            go_on.wait()
+
+    late = opened(serialized(store.reopen(), nullcontext, wait))
+    thread = threading.Thread(target=late.add, args=[["banana"]], kwargs={"ids": ["a"]})
+    thread.start()
+    begun.wait()
+    opened(store.reopen()).add(["cherry"], ids=["a"])
+    other = opened(newest)
+
+    def let_it_finish(method: str) -> None:
+        if newest.calls[-2:] == ["insert_chunks", method]:
+            go_on.set()
+            thread.join()
+
+    newest.on_call = let_it_finish
+    other.add(["fig"], ids=["a"])
+    checked = opened(store.reopen())
+    checked.repair()
+    assert [chunk.text for chunk in checked.chunks()] == ["fig"]
     assert checked.verify().differences == []
 
 
