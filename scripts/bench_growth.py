@@ -55,7 +55,7 @@ class TimedStore:
 
 def chunks(rng: np.random.Generator, count: int) -> list[str]:
     """Generate texts whose vocabulary goes on growing, as that of real ones does."""
-    ranks = rng.zipf(1.2, (count, TERMS_PER_CHUNK)) % 10_000_000
+    ranks = rng.zipf(1.3, (count, TERMS_PER_CHUNK)) % 10_000_000
     return [" ".join(f"t{rank}" for rank in row) for row in ranks]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -451,6 +452,32 @@ def test_differences_are_not_taken_for_markup(docs: Path, databases: Databases) 
     run("ingest", docs / "law.txt", "--namespace", "[bold]")
     databases["./rag_bm25.db", "docs"].chunks.popitem()
     assert "namespace '[bold]': chunks: stored 1, counted 0\n" in run("verify").stdout
+
+
+def test_repair_mends_what_verify_found(docs: Path, databases: Databases) -> None:
+    databases["./rag_bm25.db", "docs"].chunks.popitem()
+    assert run_json("repair")["num_chunks"] == 2
+    assert run("verify").exit_code == 0
+
+
+def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Databases) -> None:
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if key.startswith("delta")]:
+        log[key] = replace(log[key], meta={})
+    assert_fails(run("stats"), "cannot be read")
+    assert run("repair").stdout.startswith("the statistics are right: 3 chunks, ")
+    assert run_json("stats")["num_chunks"] == 3
+
+
+def test_exported_statistics_can_be_imported(docs: Path, databases: Databases) -> None:
+    before = run_json("stats")
+    assert run("export", "s.gz").stdout == "statistics written to s.gz\n"
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if not key.startswith("config")]:
+        del log[key]
+    assert run("import", "s.gz").stdout == "statistics read from s.gz\n"
+    assert run_json("stats") == before
+    assert_fails(run("import", "nothing.gz"), "nothing.gz: No such file or directory")
 
 
 def test_delete_by_ids(docs: Path) -> None:

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from reference import split
+
+from rag_bm25 import BM25Index, ConfigMismatchError, FormatError, IndexConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from memory_store import MemoryStore
+
+
+@pytest.fixture
+def filled(index: BM25Index) -> BM25Index:
+    index.add(["apple pie", "banana split"], ids=["1", "2"])
+    index.add(["apple fig"], ids=["1"], namespace="x")
+    index.delete(["2"])
+    return index
+
+
+def write(path: Path, header: Any, *lines: Any) -> Path:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in (header, *lines))
+    return path
+
+
+def test_statistics_come_back_as_they_went(
+    filled: BM25Index, store: MemoryStore, reopened: Callable[..., BM25Index], tmp_path: Path
+) -> None:
+    filled.export_statistics(tmp_path / "statistics.json.gz")
+    store.delete_log([key for key in store.log_keys() if not key.startswith("config")])
+    index = reopened()
+    assert not index.verify().ok
+    index.import_statistics(tmp_path / "statistics.json.gz")
+    for one in (index, reopened()):
+        assert one.verify().differences == []
+        assert one.stats() == filled.stats()
+
+
+def test_file_is_lines_of_json(filled: BM25Index, tmp_path: Path) -> None:
+    filled.export_statistics(tmp_path / "s")
+    with gzip.open(tmp_path / "s", "rt", encoding="utf-8") as file:
+        header, *lines = map(json.loads, file)
+    assert header["namespaces"] == {"": {"chunks": 1, "length": 2}, "x": {"chunks": 1, "length": 2}}
+    assert {term: df for term, _, df in lines} == {
+        "apple": {"": 1, "x": 1},
+        "pie": {"": 1},
+        "banana": {},
+        "split": {},
+        "fig": {"x": 1},
+    }
+
+
+def test_displaced_ids_travel_along(
+    tiny_id_space: int, filled: BM25Index, store: MemoryStore, reopened: Callable[..., BM25Index], tmp_path: Path
+) -> None:
+    filled.export_statistics(tmp_path / "s")
+    store.delete_log([key for key in store.log_keys() if not key.startswith("config")])
+    index = reopened()
+    index.import_statistics(tmp_path / "s")
+    assert index.search("apple pie") == filled.search("apple pie")
+
+
+def test_statistics_of_another_config_are_refused(filled: BM25Index, store: MemoryStore, tmp_path: Path) -> None:
+    filled.export_statistics(tmp_path / "s")
+    other = BM25Index.from_store(type(store)(), config=IndexConfig(chunk_size=5, length_unit="terms", analyzer=split))
+    with pytest.raises(ConfigMismatchError, match="chunk_size: stored 4, given 5"):
+        other.import_statistics(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"kind": "something"}, "is not a file of statistics"),
+        ([1], "is not a file of statistics"),
+        ({"kind": "rag_bm25 statistics", "format": 99}, "has format 99, this version of rag_bm25 reads up to 1"),
+        ({"kind": "rag_bm25 statistics", "format": 1}, "is not a file of statistics, or damaged"),
+    ],
+)
+def test_other_files_are_refused(filled: BM25Index, tmp_path: Path, header: Any, message: str) -> None:
+    before = filled.stats()
+    with pytest.raises(FormatError, match=message):
+        filled.import_statistics(write(tmp_path / "s", header))
+    assert filled.stats() == before
+
+
+def test_cut_off_file_is_refused_and_changes_nothing(filled: BM25Index, tmp_path: Path) -> None:
+    filled.export_statistics(tmp_path / "s")
+    data = (tmp_path / "s").read_bytes()
+    (tmp_path / "s").write_bytes(data[: len(data) // 2])
+    before = filled.stats()
+    with pytest.raises(FormatError, match="damaged"):
+        filled.import_statistics(tmp_path / "s")
+    assert filled.stats() == before
+
+
+def test_plain_text_is_refused(filled: BM25Index, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("hello")
+    with pytest.raises(FormatError, match="damaged"):
+        filled.import_statistics(tmp_path / "s")
