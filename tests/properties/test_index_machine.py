@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from faulty_store import Moment
-    from memory_store import MemoryStore
+    from memory_store import Collections
 
     from rag_bm25.similarity import IdfName
 
@@ -54,9 +54,13 @@ class IndexMachine(RuleBasedStateMachine):
 
     @initialize(idf=idf_names, k3=st.none() | st.just(2.0))
     def create(self, idf: IdfName, k3: float | None) -> None:
-        self.store: MemoryStore = FaultyStore()
+        self.store = self.opened()
         self.config = IndexConfig(chunk_size=3, length_unit="terms", idf=idf, k3=k3, analyzer=split)
         self.index = BM25Index.from_store(self.store, config=self.config)
+
+    def opened(self, collections: Collections | None = None) -> FaultyStore:
+        """A store of its own, on new rows or on the same."""
+        return FaultyStore(collections=collections)
 
     # What users do
 
@@ -94,12 +98,12 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(at=failing_calls, moment=moments)
     def reopen(self, at: int | None, moment: Moment) -> None:
         """Open the index as another process would, again if that fails the first time."""
-        store = FaultyStore(collections=self.store.collections)
+        store = self.opened(self.store.collections)
         store.fail_at(at, moment)
         try:
             index = BM25Index.from_store(store, config=self.config)
         except StoreError:
-            store = FaultyStore(collections=self.store.collections)
+            store = self.opened(self.store.collections)
             index = BM25Index.from_store(store, config=self.config)
         store.fail_at(None)
         self.store, self.index = store, index
@@ -124,7 +128,6 @@ class IndexMachine(RuleBasedStateMachine):
             self.fail_at(None)
 
     def fail_at(self, at: int | None, moment: Moment = "before") -> None:
-        assert isinstance(self.store, FaultyStore)
         self.store.fail_at(at, moment)
 
     def settle(self) -> None:
@@ -203,7 +206,30 @@ class CollidingMachine(IndexMachine):
     id_space = 11
 
 
+class TwoWritersMachine(IndexMachine):
+    """Two writers on one server take turns; whoever opens the index finishes what a dead one left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch.setattr("rag_bm25.chunk_writer.LEASE_SECONDS", 0.0)
+        self.other: tuple[FaultyStore, BM25Index] | None = None
+
+    def opened(self, collections: Collections | None = None) -> FaultyStore:
+        return FaultyStore(exclusive=False, collections=collections)
+
+    @precondition(lambda self: self.settled)
+    @rule()
+    def take_turns(self) -> None:
+        if self.other is None:
+            store = self.opened(self.store.collections)
+            self.other = store, BM25Index.from_store(store, config=self.config)
+        (self.store, self.index), self.other = self.other, (self.store, self.index)
+        self.index.refresh()
+
+
 TestIndex = IndexMachine.TestCase
 TestIndex.settings = settings(max_examples=60, stateful_step_count=25)
 TestCollidingIds = CollidingMachine.TestCase
 TestCollidingIds.settings = settings(max_examples=30, stateful_step_count=20)
+TestTwoWriters = TwoWritersMachine.TestCase
+TestTwoWriters.settings = settings(max_examples=40, stateful_step_count=25)
