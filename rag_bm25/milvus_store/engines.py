@@ -38,7 +38,14 @@ __all__ = [
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
 TOO_LARGE = ("exceed the limit size", "message larger than max", "maxOutputSize", "RESOURCE_EXHAUSTED")
-UNREACHABLE = ("Fail connecting to server", "StatusCode.UNAVAILABLE", "server unavailable")
+UNREACHABLE = (
+    "Fail connecting to server",
+    "StatusCode.UNAVAILABLE",
+    "server unavailable",
+    "Stream removed",
+    "Connection reset",
+    "Socket closed",
+)
 
 
 class ReplyTooLargeError(StoreError):
