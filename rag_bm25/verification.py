@@ -210,6 +210,7 @@ class _Recount:
         total, done = self._store.count_chunks(), 0
         for rows in self._store.scan_chunks(vectors=True):
             self._count(rows)
+            self.note_chunks(rows)
             if inspect is not None:
                 inspect(rows)
             done += len(rows)
@@ -239,6 +240,9 @@ class _Recount:
         for namespace, some in by_namespace.items():
             vectors, lengths = (row.vector for row in some), (row.length for row in some)
             self.statistics.add(namespace, Contribution.of(vectors, lengths))
+
+    def note_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        """Note which chunks the rows are of, for which they need neither vectors nor contents."""
         ours = [row for row in rows if row.pk[:-1] == pk_digest(row.namespace, row.id)]
         self.foreign += len(rows) - len(ours)
         self._chunks.append(np.fromiter(map(_short, ours), np.uint64, len(ours)))
@@ -256,8 +260,10 @@ def _short(row: ChunkRow) -> int:
 
 
 def _delete_superseded(store: Store) -> int:
+    """Delete the older of two rows of one chunk; of each row only the key is read."""
     found = _Recount(store)
-    found.run()
+    for rows in store.scan_chunks():
+        found.note_chunks(rows)
     superseded = found.superseded_pks()
     if superseded:
         store.delete_chunks(superseded)
