@@ -6,8 +6,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -25,6 +25,7 @@ from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.filters import parse_filter
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query_encoder import QueryEncoder
+from rag_bm25.query_options import QueryOptions, check_options, weighting_of
 from rag_bm25.similarity import effective_parameters
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.terms import TermIds
@@ -35,18 +36,16 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from typing_extensions import Unpack
+
     from rag_bm25.filters import Filter
-    from rag_bm25.similarity import IdfName, QueryWeighting
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
     from rag_bm25.store import ChunkRow, Match, Store
 
-__all__ = ["BM25Index", "IndexStats", "StatisticsScope"]
+__all__ = ["BM25Index", "IndexStats"]
 
 MAX_K = 16_384
-
-StatisticsScope = Literal["namespace", "all"]
-STATISTICS_SCOPES: tuple[str, ...] = get_args(StatisticsScope)
 
 
 @dataclass(frozen=True)
@@ -491,10 +490,7 @@ class BM25Index:
         *,
         filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
-        statistics: StatisticsScope = "namespace",
-        idf: IdfName | None = None,
-        epsilon: float | None = None,
-        k3: float | None = None,
+        **options: Unpack[QueryOptions],
     ) -> list[Hit]:
         """Return the chunks with the greatest BM25 scores.
 
@@ -508,10 +504,8 @@ class BM25Index:
             Conditions on the metadata, see :func:`rag_bm25.filters.parse_filter`, or a Milvus expression.
         namespace : str, sequence of str or None
             Whose chunks; None for all.
-        statistics : {"namespace", "all"}
-            Whether N and df are those of `namespace`, or of the whole index.
-        idf, epsilon, k3
-            The query's side, where it is to differ from the index's config.
+        **options
+            See :class:`~rag_bm25.query_options.QueryOptions`.
 
         Returns
         -------
@@ -525,11 +519,9 @@ class BM25Index:
         FilterError
             The filter cannot be read, or Milvus refuses it.
         ParameterError
-            `idf`, `epsilon` or `k3` is out of its range.
+            An option is out of its range.
         """
-        return self.search_batch(
-            [query], k, filter=filter, namespace=namespace, statistics=statistics, idf=idf, epsilon=epsilon, k3=k3
-        )[0]
+        return self.search_batch([query], k, filter=filter, namespace=namespace, **options)[0]
 
     def search_batch(
         self,
@@ -538,10 +530,7 @@ class BM25Index:
         *,
         filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
-        statistics: StatisticsScope = "namespace",
-        idf: IdfName | None = None,
-        epsilon: float | None = None,
-        k3: float | None = None,
+        **options: Unpack[QueryOptions],
     ) -> list[list[Hit]]:
         """Answer several queries in one call to Milvus.
 
@@ -549,7 +538,7 @@ class BM25Index:
         ----------
         queries : sequence of str
             Any number of texts.
-        k, filter, namespace, statistics, idf, epsilon, k3
+        k, filter, namespace, **options
             As for :meth:`search`, the same for all queries.
 
         Returns
@@ -559,9 +548,7 @@ class BM25Index:
         """
         _check_k(k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        vectors = self.encode_queries(
-            queries, namespace=namespaces, statistics=statistics, idf=idf, epsilon=epsilon, k3=k3
-        )
+        vectors = self.encode_queries(queries, namespace=namespaces, **options)
         hits: list[list[Hit]] = [[] for _ in queries]
         asked = [position for position, vector in enumerate(vectors) if len(vector)]
         if asked:
@@ -592,10 +579,7 @@ class BM25Index:
         queries: Sequence[str],
         *,
         namespace: str | Sequence[str] | None = "",
-        statistics: StatisticsScope = "namespace",
-        idf: IdfName | None = None,
-        epsilon: float | None = None,
-        k3: float | None = None,
+        **options: Unpack[QueryOptions],
     ) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus.
 
@@ -603,7 +587,7 @@ class BM25Index:
         ----------
         queries : sequence of str
             Any number of texts.
-        namespace, statistics, idf, epsilon, k3
+        namespace, **options
             As for :meth:`search`.
 
         Returns
@@ -613,9 +597,9 @@ class BM25Index:
             query can have.
         """
         _check_queries(queries)
-        names = _scope(statistics, _names(namespace))
+        names = _names(namespace)
         with self._lock:  # a write in another thread must not change the statistics halfway through
-            encoder, corpus = self._query_side(names, idf, epsilon, k3)
+            encoder, corpus = self._query_side(names, options)
             return [encoder.encode(query, corpus) for query in queries]
 
     def explain(
@@ -624,10 +608,7 @@ class BM25Index:
         id: str,
         *,
         namespace: str = "",
-        statistics: StatisticsScope = "namespace",
-        idf: IdfName | None = None,
-        epsilon: float | None = None,
-        k3: float | None = None,
+        **options: Unpack[QueryOptions],
     ) -> Explanation:
         """Explain the score of a chunk, or why a search does not find it.
 
@@ -639,7 +620,7 @@ class BM25Index:
             The chunk's id.
         namespace : str
             Where the chunk is.
-        statistics, idf, epsilon, k3
+        **options
             As for :meth:`search`.
 
         Returns
@@ -660,7 +641,7 @@ class BM25Index:
             raise ChunkNotFoundError(msg)
         stop_words = self._analyzer.stop_words_in(query) if isinstance(self._analyzer, Analyzer) else []
         with self._lock:
-            encoder, corpus = self._query_side(_scope(statistics, names), idf, epsilon, k3)
+            encoder, corpus = self._query_side(names, options)
             terms = encoder.terms(query, corpus)
             facts = QueryFacts(query, terms, stop_words, encoder.weighting, corpus.figures)
         return explain(facts, self._chunk_facts(row))
@@ -747,14 +728,13 @@ class BM25Index:
         if not self._store.exclusive and time.monotonic() >= self._next_refresh:
             self.refresh()
 
-    def _query_side(
-        self, namespaces: list[str] | None, idf: IdfName | None, epsilon: float | None, k3: float | None
-    ) -> tuple[QueryEncoder, CorpusStatistics]:
+    def _query_side(self, namespaces: list[str] | None, options: QueryOptions) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
-        weighting = _override(self.config.query_weighting(), idf=idf, epsilon=epsilon, k3=k3)
+        check_options(options)
+        weighting = weighting_of(self.config.query_weighting(), options)
         self._refresh_if_due()
         encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced))
-        return encoder, self._log.statistics.of(namespaces)
+        return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)
 
     def _search(
         self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None, limit: int = 0
@@ -831,14 +811,6 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     return [check_namespace(name) for name in names]
 
 
-def _scope(statistics: str, namespaces: list[str] | None) -> list[str] | None:
-    """Return the namespaces whose statistics weigh a query, None for all."""
-    if statistics not in STATISTICS_SCOPES:
-        msg = f"statistics must be one of {', '.join(STATISTICS_SCOPES)}, got {statistics!r}"
-        raise InputError(msg)
-    return None if statistics == "all" else namespaces
-
-
 def _check_queries(queries: Sequence[str]) -> None:
     if isinstance(queries, str) or not isinstance(queries, Sequence):
         msg = f"queries must be a sequence of str, got {type(queries).__name__}"
@@ -853,10 +825,6 @@ def _check_k(k: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
         msg = f"k must be an int in 1..{MAX_K}, got {k!r}"
         raise InputError(msg)
-
-
-def _override(weighting: QueryWeighting, **given: Any) -> QueryWeighting:
-    return replace(weighting, **{name: value for name, value in given.items() if value is not None})
 
 
 def _shown(matches: list[Match], namespaces: list[str] | None) -> list[Match]:
