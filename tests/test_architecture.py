@@ -21,7 +21,7 @@ ALLOWED = {
     "query_encoder": "analysis similarity sparse statistics",
     "explanation": "query_encoder similarity sparse",
     "config": "analysis document_encoder errors similarity",
-    "store": "filters sparse",
+    "store": "errors filters sparse",
     "chunks": "errors store",
     "portable": "errors statistics terms",
     "log_rows": "sparse statistics store terms",
