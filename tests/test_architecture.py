@@ -22,7 +22,7 @@ ALLOWED = {
     "explanation": "query_encoder similarity sparse",
     "query_options": "errors similarity",
     "config": "analysis document_encoder errors similarity",
-    "store": "filters sparse",
+    "store": "errors filters sparse",
     "chunks": "errors store",
     "portable": "errors statistics terms",
     "log_rows": "sparse statistics store terms",
