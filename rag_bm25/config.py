@@ -30,7 +30,8 @@ class IndexConfig:
     """Parameters of an index.
 
     `chunk_size`, `length_unit`, `k1`, `b` and `analyzer` are baked into the stored vectors and fixed when the index is
-    created; `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched.
+    created; `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
+    searched.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class IndexConfig:
         Constant in place of the mean chunk length, > 0: the number that was given to the text splitter.
     length_unit : {"characters", "terms"}
         What `chunk_size` and the lengths of the chunks are counted in. LangChain's splitters count characters;
-        ``"terms"`` counts tokens after analysis. Mixing the two changes k1 and b.
+        ``"terms"`` counts tokens after analysis, bigrams aside. Mixing the two changes k1 and b.
     k1 : float
         How slowly further occurrences of a term saturate; >= 0.
     b : float
@@ -51,6 +52,9 @@ class IndexConfig:
         Saturation of repeated query terms, >= 0; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or any other text -> tokens.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; it matters where the analyzer has
+        ``bigrams=True``.
 
     Raises
     ------
@@ -75,6 +79,7 @@ class IndexConfig:
     idf: IdfName = "epsilon"
     k3: float | None = None
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+    bigram_weight: float = 0.3
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
@@ -103,9 +108,9 @@ class IndexConfig:
         Returns
         -------
         QueryWeighting
-            idf, epsilon and k3.
+            idf, epsilon, k3 and bigram_weight.
         """
-        return QueryWeighting(self.idf, self.epsilon, self.k3)
+        return QueryWeighting(self.idf, self.epsilon, self.k3, self.bigram_weight)
 
     def build_analyzer(self) -> TextAnalyzer:
         """Return the callable that turns text into tokens.
@@ -119,7 +124,7 @@ class IndexConfig:
 
 
 _DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b")
-_QUERY_SIDE = ("epsilon", "idf", "k3")
+_QUERY_SIDE = ("epsilon", "idf", "k3", "bigram_weight")
 
 
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.similarity import idf_branches
+from rag_bm25.terms import is_bigram, term_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,21 +178,24 @@ def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
     """Explain one term's contribution, or its absence."""
     terms = query.terms
     term, id_, df = terms.terms[at], int(terms.ids[at]), int(terms.df[at])
+    name = term_name(term)
     if df == 0:
-        return _reason(f"{term!r} is unknown: no chunk has it")
+        return _reason(f"{name} is unknown: no chunk has it")
     stored = chunk.vector.get(id_)
     if stored == 0:
-        return _reason(f"{term!r} is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it")
+        return _reason(f"{name} is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it")
     # As Milvus computes it: both weights are float32.
     weight = float(np.float32(terms.weights[at]))
     factors = (_query_weight(query, at, weight), _document_weight(chunk, term, stored))
-    return Explanation(weight * stored, f"{term!r}, product of:", factors)
+    return Explanation(weight * stored, f"{name}, product of:", factors)
 
 
 def _query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:
     qtf = int(query.terms.qtf[at])
-    repetition = _repetition(query.weighting, qtf)
-    return Explanation(weight, "query weight, product of:", (repetition, _idf(query, int(query.terms.df[at]))))
+    factors = [_repetition(query.weighting, qtf), _idf(query, int(query.terms.df[at]))]
+    if is_bigram(query.terms.terms[at]):
+        factors.append(Explanation(query.weighting.bigram_weight, "bigram_weight, of the channel beside words"))
+    return Explanation(weight, "query weight, product of:", tuple(factors))
 
 
 def _repetition(weighting: QueryWeighting, qtf: int) -> Explanation:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_bm25.analysis import query_tokens
 from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ class QueryEncoder:
     analyzer : callable of str to list of str
         Text -> tokens; its ``query`` method is used where it has one.
     weighting : QueryWeighting
-        IDF and saturation of repeated terms.
+        IDF, saturation of repeated terms, and the weight of bigrams.
     ids : mapping of str to int
         Term -> id for every term.
 
@@ -111,9 +112,9 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            Also the unknown ones.
+            Also the unknown ones; no bigrams where their weight is 0.
         """
-        counts = Counter(query_tokens(self.analyzer, query))
+        counts = Counter(self._tokens(query))
         terms = list(counts)
         ids = np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
         qtf = np.fromiter(counts.values(), np.int64, len(terms))
@@ -121,4 +122,10 @@ class QueryEncoder:
         weights = np.zeros(len(terms))
         known = df > 0
         weights[known] = self.weighting.weights(qtf[known], df[known], statistics.figures)
+        weights[list(map(is_bigram, terms))] *= self.weighting.bigram_weight
         return QueryTerms(terms, ids, qtf, df, weights)
+
+    def _tokens(self, query: str) -> list[str]:
+        """Return the tokens of the channels that have a weight."""
+        tokens = query_tokens(self.analyzer, query)
+        return tokens if self.weighting.bigram_weight else [token for token in tokens if not is_bigram(token)]
