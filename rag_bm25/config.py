@@ -79,7 +79,7 @@ class IndexConfig:
     idf: IdfName = "epsilon"
     k3: float | None = None
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
-    bigram_weight: float = 0.3
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
