@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.similarity import idf_branches
-from rag_bm25.terms import is_bigram, term_name
+from rag_bm25.terms import term_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,7 +178,7 @@ def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
     """Explain one term's contribution, or its absence."""
     terms = query.terms
     term, id_, df = terms.terms[at], int(terms.ids[at]), int(terms.df[at])
-    name = term_name(term)
+    name = _name(term, terms.origins[at].reason)
     if df == 0:
         return _reason(f"{name} is unknown: no chunk has it")
     stored = chunk.vector.get(id_)
@@ -190,11 +190,14 @@ def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
     return Explanation(weight * stored, f"{name}, product of:", factors)
 
 
+def _name(term: str, reason: str) -> str:
+    return f"{term_name(term)} ({reason})" if reason else term_name(term)
+
+
 def _query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:
-    qtf = int(query.terms.qtf[at])
-    factors = [_repetition(query.weighting, qtf), _idf(query, int(query.terms.df[at]))]
-    if is_bigram(query.terms.terms[at]):
-        factors.append(Explanation(query.weighting.bigram_weight, "bigram_weight, of the channel beside words"))
+    terms = query.terms
+    factors = [Explanation(value, what) for what, value in terms.origins[at].factors]
+    factors += [_repetition(query.weighting, int(terms.qtf[at])), _idf(query, int(terms.df[at]))]
     return Explanation(weight, "query weight, product of:", tuple(factors))
 
 

@@ -11,9 +11,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.filters import parse_filter
-from rag_bm25.index import MAX_K, BM25Index
+from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
 from rag_bm25.query_options import QUERY_OPTIONS, StatisticsScope
+from rag_bm25.ranking import MAX_K
 from rag_bm25.similarity import IdfName  # noqa: TC001 - pydantic reads the annotations
 
 if TYPE_CHECKING:
