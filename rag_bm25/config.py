@@ -30,8 +30,8 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched. Everything else
-    is baked into the stored vectors and fixed when the index is created.
+    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
+    searched. Everything else is baked into the stored vectors and fixed when the index is created.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class IndexConfig:
         Constant in place of the mean chunk length, > 0: the number that was given to the text splitter.
     length_unit : {"characters", "terms"}
         What `chunk_size` and the lengths of the chunks are counted in. LangChain's splitters count characters;
-        ``"terms"`` counts tokens after analysis. Mixing the two changes k1 and b.
+        ``"terms"`` counts tokens after analysis, bigrams aside. Mixing the two changes k1 and b.
     k1 : float
         How slowly further occurrences of a term saturate; >= 0.
     b : float
@@ -56,6 +56,9 @@ class IndexConfig:
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}
         How dense vectors are compared, greater being better. Of normalised vectors, L2 gives the ranking of both.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; it matters where the analyzer has
+        ``bigrams=True``.
 
     Raises
     ------
@@ -82,6 +85,7 @@ class IndexConfig:
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
     dense_dim: int | None = None
     dense_metric: DenseMetric = "COSINE"
+    bigram_weight: float = 0.3
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
@@ -111,9 +115,9 @@ class IndexConfig:
         Returns
         -------
         QueryWeighting
-            idf, epsilon and k3.
+            idf, epsilon, k3 and bigram_weight.
         """
-        return QueryWeighting(self.idf, self.epsilon, self.k3)
+        return QueryWeighting(self.idf, self.epsilon, self.k3, self.bigram_weight)
 
     def dense_field(self) -> DenseField | None:
         """Return what the store is to keep beside the lexical vectors.
@@ -143,7 +147,7 @@ class IndexConfig:
 
 
 _DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric")
-_QUERY_SIDE = ("epsilon", "idf", "k3")
+_QUERY_SIDE = ("epsilon", "idf", "k3", "bigram_weight")
 
 
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:

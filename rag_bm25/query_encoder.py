@@ -11,6 +11,7 @@ import numpy as np
 
 from rag_bm25.analysis import query_tokens
 from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rag_bm25.statistics import CorpusStatistics
 
 __all__ = ["Origin", "QueryEncoder", "QueryTerm", "QueryTerms"]
+
+BIGRAM_WEIGHT = "bigram_weight, of the channel beside words"
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class QueryEncoder:
     analyzer : callable of str to list of str
         Text -> tokens; its ``query`` method is used where it has one.
     weighting : QueryWeighting
-        IDF and saturation of repeated terms.
+        IDF, saturation of repeated terms, and the weight of bigrams.
     ids : mapping of str to int
         Term -> id for every term.
 
@@ -163,10 +166,10 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            Also the unknown ones.
+            Also the unknown ones; no bigrams where their weight is 0.
         """
-        counts = Counter(query_tokens(self.analyzer, query))
-        return self.weigh((QueryTerm(term, qtf) for term, qtf in counts.items()), statistics)
+        counts = Counter(self._tokens(query))
+        return self.weigh((QueryTerm(term, qtf, self._origin(term)) for term, qtf in counts.items()), statistics)
 
     def weigh(self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics) -> QueryTerms:
         """Weigh terms, from whatever origin: boost times repetition times IDF.
@@ -193,3 +196,12 @@ class QueryEncoder:
         known = df > 0
         weights[known] = boost[known] * self.weighting.weights(qtf[known], df[known], statistics.figures)
         return QueryTerms(terms, ids, qtf, df, boost, weights, [asked.origin for asked in wanted])
+
+    def _tokens(self, query: str) -> list[str]:
+        """Return the tokens of the channels that have a weight."""
+        tokens = query_tokens(self.analyzer, query)
+        return tokens if self.weighting.bigram_weight else [token for token in tokens if not is_bigram(token)]
+
+    def _origin(self, term: str) -> Origin:
+        """Return what a term of the query is multiplied by: the weight of its channel, where that is not the words'."""
+        return Origin(factors=((BIGRAM_WEIGHT, self.weighting.bigram_weight),)) if is_bigram(term) else Origin()
