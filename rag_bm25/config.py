@@ -30,8 +30,8 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
-    searched. Everything else is baked into the stored vectors and fixed when the index is created.
+    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or searched.
+    Everything else is baked into the stored vectors and fixed when the index is created.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class IndexConfig:
     dense_metric : {"COSINE", "IP"}
         How dense vectors are compared, greater being better. Of normalised vectors, L2 gives the ranking of both.
     bigram_weight : float
-        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; it matters where the analyzer has
-        ``bigrams=True``.
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
+        where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class IndexConfig:
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
     dense_dim: int | None = None
     dense_metric: DenseMetric = "COSINE"
-    bigram_weight: float = 0.3
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""

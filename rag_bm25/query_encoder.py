@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.terms import is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -166,13 +166,13 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            Also the unknown ones; no bigrams where their weight is 0.
+            Also the unknown ones.
         """
-        counts = Counter(self._tokens(query))
-        return self.weigh((QueryTerm(term, qtf, self._origin(term)) for term, qtf in counts.items()), statistics)
+        counts = Counter(query_tokens(self.analyzer, query))
+        return self.weigh((QueryTerm(term, qtf) for term, qtf in counts.items()), statistics)
 
     def weigh(self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics) -> QueryTerms:
-        """Weigh terms, from whatever origin: boost times repetition times IDF.
+        """Weigh terms, from whatever origin: boost times repetition times IDF; of bigrams, their weight is a boost.
 
         Parameters
         ----------
@@ -184,9 +184,9 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            In the order of `wanted`.
+            In the order of `wanted`, without bigrams where their weight is 0.
         """
-        wanted = list(wanted)
+        wanted = list(self._in_channels(wanted))
         terms = [asked.term for asked in wanted]
         ids = np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
@@ -197,11 +197,12 @@ class QueryEncoder:
         weights[known] = boost[known] * self.weighting.weights(qtf[known], df[known], statistics.figures)
         return QueryTerms(terms, ids, qtf, df, boost, weights, [asked.origin for asked in wanted])
 
-    def _tokens(self, query: str) -> list[str]:
-        """Return the tokens of the channels that have a weight."""
-        tokens = query_tokens(self.analyzer, query)
-        return tokens if self.weighting.bigram_weight else [token for token in tokens if not is_bigram(token)]
-
-    def _origin(self, term: str) -> Origin:
-        """Return what a term of the query is multiplied by: the weight of its channel, where that is not the words'."""
-        return Origin(factors=((BIGRAM_WEIGHT, self.weighting.bigram_weight),)) if is_bigram(term) else Origin()
+    def _in_channels(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
+        """Boost bigrams by the weight of their channel, or leave them out."""
+        weight = self.weighting.bigram_weight
+        for asked in wanted:
+            if not is_bigram(asked.term):
+                yield asked
+            elif weight > 0:
+                factors = (*asked.origin.factors, ("bigram_weight, of the channel of bigrams", weight))
+                yield replace(asked, origin=replace(asked.origin, factors=factors))

@@ -98,7 +98,7 @@ def weighting_of(weighting: QueryWeighting, options: QueryOptions) -> QueryWeigh
     --------
     >>> from rag_bm25.similarity import QueryWeighting
     >>> weighting_of(QueryWeighting(k3=8.0), {"idf": "lucene", "k3": None})
-    QueryWeighting(idf='lucene', epsilon=0.25, k3=None, bigram_weight=0.3)
+    QueryWeighting(idf='lucene', epsilon=0.25, k3=None, bigram_weight=0.4)
     """
     given: dict[str, Any] = {name: value for name, value in options.items() if name in WEIGHTING}
     return replace(

@@ -398,7 +398,7 @@ class QueryWeighting:
     idf: IdfName = "epsilon"
     epsilon: float = 0.25
     k3: float | None = None
-    bigram_weight: float = 0.3
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -71,7 +71,7 @@ class AnalyzerConfig:
     stop_words: tuple[str, ...] = LUCENE_33
     user_words: tuple[tuple[str, int | None], ...] = ()
     split_camel_case: bool = False
-    bigrams: bool = False
+    bigrams: bool = True
 
     def __post_init__(self) -> None:
         """Check every setting, and sort the words."""
