@@ -30,8 +30,8 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or searched.
-    Everything else is baked into the stored vectors and fixed when the index is created.
+    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
+    searched. Everything else is baked into the stored vectors and fixed when the index is created.
 
     Parameters
     ----------

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Origin", "QueryEncoder", "QueryTerm", "QueryTerms"]
 
-BIGRAM_WEIGHT = "bigram_weight, of the channel beside words"
-
 
 @dataclass(frozen=True)
 class Origin:
