@@ -40,7 +40,7 @@ HOMES = {
     "milvus_store": "pymilvus milvus_lite grpc filelock",
     "analysis": "jieba rjieba Stemmer",
     "cli": "typer rich",
-    "evaluation": "ir_measures",
+    "evaluation": "ir_measures matplotlib",
     "ingestion": "langchain_text_splitters",
     "langchain": "langchain_core pydantic typing_extensions",
     "adapters": "langchain_milvus llama_index scipy",
