@@ -16,6 +16,7 @@ from rag_bm25.analysis import (
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, ParameterError
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
+from rag_bm25.store import DenseField, DenseMetric
 
 if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
@@ -29,8 +30,8 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `chunk_size`, `length_unit`, `k1`, `b` and `analyzer` are baked into the stored vectors and fixed when the index is
-    created; `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched.
+    `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched. Everything else
+    is baked into the stored vectors and fixed when the index is created.
 
     Parameters
     ----------
@@ -51,6 +52,10 @@ class IndexConfig:
         Saturation of repeated query terms, >= 0; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or any other text -> tokens.
+    dense_dim : int or None
+        Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
+    dense_metric : {"COSINE", "IP"}
+        How dense vectors are compared, greater being better. Of normalised vectors, L2 gives the ranking of both.
 
     Raises
     ------
@@ -75,11 +80,14 @@ class IndexConfig:
     idf: IdfName = "epsilon"
     k3: float | None = None
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+    dense_dim: int | None = None
+    dense_metric: DenseMetric = "COSINE"
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
         self.query_weighting()
+        self.dense_field()
         if self.length_unit not in LENGTH_UNITS:
             msg = f"length_unit must be one of {', '.join(LENGTH_UNITS)}, got {self.length_unit!r}"
             raise ParameterError(msg)
@@ -107,6 +115,22 @@ class IndexConfig:
         """
         return QueryWeighting(self.idf, self.epsilon, self.k3)
 
+    def dense_field(self) -> DenseField | None:
+        """Return what the store is to keep beside the lexical vectors.
+
+        Returns
+        -------
+        DenseField or None
+            Dimension and metric.
+        """
+        if self.dense_dim is None:
+            return None
+        try:
+            return DenseField(self.dense_dim, self.dense_metric)
+        except ParameterError as error:
+            msg = f"dense_{error}"
+            raise ParameterError(msg) from None
+
     def build_analyzer(self) -> TextAnalyzer:
         """Return the callable that turns text into tokens.
 
@@ -118,7 +142,7 @@ class IndexConfig:
         return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
 
 
-_DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b")
+_DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric")
 _QUERY_SIDE = ("epsilon", "idf", "k3")
 
 
@@ -188,9 +212,11 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     ConfigMismatchError
         Something differs; the message lists every difference, stored against given.
     """
+    # A parameter that came after the index was created has the value that changes nothing, its default.
+    fixed = {name: stored["document"].get(name, getattr(IndexConfig, name, None)) for name in _DOCUMENT_SIDE}
     found = [
         f"{name}: stored {value!r}, given {getattr(given, name)!r}"
-        for name, value in stored["document"].items()
+        for name, value in fixed.items()
         if value != getattr(given, name)
     ]
     contract = AnalyzerContract(**stored["analyzer"])

@@ -8,21 +8,69 @@ tests have an in-memory one; one contract suite runs against all of them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
+from rag_bm25.errors import ParameterError
 from rag_bm25.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rag_bm25.filters import Filter
 
-__all__ = ["ChunkRow", "LogRow", "Match", "Store"]
+__all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "Match", "SearchArm", "Store"]
+
+DenseMetric: TypeAlias = Literal["COSINE", "IP"]
+
+MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
 
 
 def _empty() -> SparseVector:
     """Stand in for a default value, which dataclasses refuse for unhashable types."""
     return EMPTY
+
+
+@dataclass(frozen=True)
+class DenseField:
+    """The dense vectors of an index that has them beside its sparse ones.
+
+    ``L2`` is not offered: in every search here, greater is better. On normalised vectors L2 ranks as ``COSINE`` does.
+
+    Parameters
+    ----------
+    dim : int
+        Number of dimensions, in 2..32768.
+    metric : {"COSINE", "IP"}
+        Cosine similarity, or inner product.
+
+    Raises
+    ------
+    ParameterError
+        If one of them breaks its rule.
+
+    Examples
+    --------
+    >>> DenseField(384, "COSINE")
+    DenseField(dim=384, metric='COSINE')
+    >>> DenseField(384, "L2")
+    Traceback (most recent call last):
+    rag_bm25.errors.ParameterError: metric must be one of COSINE, IP, got 'L2'
+    """
+
+    dim: int
+    metric: DenseMetric
+
+    def __post_init__(self) -> None:
+        """Check both values."""
+        if isinstance(self.dim, bool) or not isinstance(self.dim, int) or not MIN_DIM <= self.dim <= MAX_DIM:
+            msg = f"dim must be an int in {MIN_DIM}..{MAX_DIM}, got {self.dim!r}"
+            raise ParameterError(msg)
+        if self.metric not in get_args(DenseMetric):
+            msg = f"metric must be one of {', '.join(get_args(DenseMetric))}, got {self.metric!r}"
+            raise ParameterError(msg)
 
 
 @dataclass(frozen=True)
@@ -47,6 +95,9 @@ class ChunkRow:
         As the user gave it; empty where a read did not ask for contents.
     vector : SparseVector
         Document weights, never empty when stored; :data:`~rag_bm25.sparse.EMPTY` where a read did not ask for it.
+    dense : ndarray of float32, shape (dim,), optional
+        Dense vector, finite; None where a read did not ask for it, and in an index without a dense field. It has no
+        part in ``==``.
     """
 
     pk: str
@@ -57,6 +108,8 @@ class ChunkRow:
     text: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     vector: SparseVector = field(default_factory=_empty)
+    # Compared, an array would make `==` of two rows raise: it has no single truth value.
+    dense: NDArray[np.float32] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -66,13 +119,39 @@ class Match:
     Parameters
     ----------
     row : ChunkRow
-        The row, with its contents and without its vector.
+        The row, with its contents and without its vectors.
     score : float
-        Inner product of query and row, > 0.
+        Greater is better: the inner product of sparse vectors, > 0; the similarity of dense ones, of any sign; or what
+        a fusion of both gives, > 0.
     """
 
     row: ChunkRow
     score: float
+
+
+@dataclass(frozen=True, eq=False)
+class SearchArm:
+    """One of the searches that a hybrid search fuses.
+
+    Parameters
+    ----------
+    query : SparseVector or ndarray of float32, shape (dim,)
+        What is searched for: a sparse vector, not empty, among the sparse ones, an array among the dense ones.
+    metric : {"COSINE", "IP"}
+        How a row is scored: ``IP`` for a sparse query, the metric of the index for a dense one.
+    limit : int
+        How many of the best rows take part in the fusion, in 1..16384.
+    where : Filter, optional
+        Condition on the metadata.
+    namespaces : sequence of str, optional
+        Only these namespaces.
+    """
+
+    query: SparseVector | NDArray[np.float32]
+    metric: DenseMetric
+    limit: int
+    where: Filter | None = None
+    namespaces: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -119,11 +198,21 @@ class Store(Protocol):
         ...
 
     def exists(self) -> bool:
-        """Whether both collections are there. Another schema under the name is a ``FormatError``."""
+        """Whether both collections are there, with or without a dense field.
+
+        Another schema under the name is a ``FormatError``.
+        """
         ...
 
-    def create(self) -> None:
-        """Create whichever of the two collections is missing."""
+    def create(self, dense: DenseField | None = None) -> None:
+        """Create whichever of the two collections is missing, with a field for dense vectors where one is given.
+
+        A chunk collection that is there with another dense field, or without it, is a ``FormatError``.
+        """
+        ...
+
+    def dense_dim(self) -> int | None:
+        """Return the dimensions of the stored dense vectors, None where the collection is missing or has none."""
         ...
 
     def drop(self) -> None:
@@ -135,15 +224,23 @@ class Store(Protocol):
         ...
 
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
-        """Insert rows whose pks are not stored yet, all or none where the engine can."""
+        """Insert rows whose pks are not stored yet, all or none where the engine can.
+
+        Every row has a dense vector of the right shape where the collection has the field, and none has it elsewhere.
+        """
         ...
 
     def delete_chunks(self, pks: Sequence[str]) -> None:
         """Delete rows; pks that are not stored are ignored."""
         ...
 
-    def get_chunks(self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False) -> list[ChunkRow]:
-        """Return the stored ones of `pks`, one row a pk, in any order, however many are asked for."""
+    def get_chunks(
+        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
+    ) -> list[ChunkRow]:
+        """Return the stored ones of `pks`, one row a pk, in any order, however many are asked for.
+
+        `dense` has no effect where the collection has no dense field.
+        """
         ...
 
     def scan_chunks(
@@ -168,6 +265,30 @@ class Store(Protocol):
         """Return for each query the `limit` rows of greatest inner product, by (-score, id, pk).
 
         Rows without a shared dimension are never returned. `limit` is in 1..16384; queries are never empty.
+        """
+        ...
+
+    def search_dense(
+        self,
+        queries: NDArray[np.float32],
+        *,
+        metric: DenseMetric,
+        limit: int,
+        where: Filter | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> list[list[Match]]:
+        """Return for each row of `queries`, of shape (n, dim), the `limit` most similar rows, by (-score, id, pk).
+
+        `metric` is that of the index. Rows are returned whatever the sign of their score. A collection without a dense
+        field is a ``StoreError``. `limit` is in 1..16384.
+        """
+        ...
+
+    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
+        """Fuse one or two searches by reciprocal rank, and return the best `limit` rows, by (-score, id, pk).
+
+        The score of a row is the sum of ``1 / (rrf_k + rank)`` over the arms that found it, with ranks from 1
+        (Cormack, Clarke and Buettcher, 2009). Rows of equal score within one arm are ranked as the engine will.
         """
         ...
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.errors import FilterError, StoreError
+from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import And, Comparison, Expression, Filter, Not, Or
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.store import ChunkRow, LogRow, Match
+from rag_bm25.store import ChunkRow, DenseField, DenseMetric, LogRow, Match, SearchArm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
 SCAN_BATCH = 1000
 
@@ -28,6 +30,7 @@ class Collections:
     chunks: dict[str, ChunkRow] = field(default_factory=dict)
     log: dict[str, LogRow] = field(default_factory=dict)
     exist: bool = False
+    dense: DenseField | None = None
 
 
 class MemoryStore:
@@ -60,15 +63,21 @@ class MemoryStore:
         self._called("exists", needs_collections=False)
         return self.collections.exist
 
-    def create(self) -> None:
+    def create(self, dense: DenseField | None = None) -> None:
         self._called("create", needs_collections=False)
-        self.collections.exist = True
+        if self.collections.exist and dense != self.collections.dense:
+            raise FormatError(f"{self.name} has the dense field {self.collections.dense}, not {dense}")
+        self.collections.exist, self.collections.dense = True, dense
+
+    def dense_dim(self) -> int | None:
+        self._called("dense_dim", needs_collections=False)
+        return self.collections.dense.dim if self.collections.dense else None
 
     def drop(self) -> None:
         self._called("drop", needs_collections=False)
         self.collections.chunks.clear()
         self.collections.log.clear()
-        self.collections.exist = False
+        self.collections.exist, self.collections.dense = False, None
 
     def close(self) -> None:
         self.calls.append("close")
@@ -79,6 +88,7 @@ class MemoryStore:
         for row in rows:
             assert row.pk not in self.collections.chunks, f"pk {row.pk} is stored already"
             assert len(row.vector), f"the vector of {row.pk} is empty"
+            self._check_dense(row)
         self.collections.chunks.update((row.pk, _copied(row)) for row in rows)
 
     def delete_chunks(self, pks: Sequence[str]) -> None:
@@ -86,10 +96,12 @@ class MemoryStore:
         for pk in pks:
             self.collections.chunks.pop(pk, None)
 
-    def get_chunks(self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False) -> list[ChunkRow]:
+    def get_chunks(
+        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
+    ) -> list[ChunkRow]:
         self._called("get_chunks")
         found = (self.collections.chunks.get(pk) for pk in dict.fromkeys(pks))
-        return [_reduced(row, contents, vectors) for row in found if row is not None]
+        return [_reduced(row, contents, vectors, dense) for row in found if row is not None]
 
     def scan_chunks(
         self,
@@ -114,6 +126,30 @@ class MemoryStore:
         self._called("search")
         rows = self._fitting(where, namespaces)
         return [_best(query, rows)[:limit] for query in queries]
+
+    def search_dense(
+        self,
+        queries: NDArray[np.float32],
+        *,
+        metric: DenseMetric,
+        limit: int,
+        where: Filter | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> list[list[Match]]:
+        self._called("search_dense")
+        self._check_metric(metric)
+        rows = self._fitting(where, namespaces)
+        return [_most_similar(query, rows, metric)[:limit] for query in queries]
+
+    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
+        self._called("search_hybrid")
+        scores: dict[str, float] = {}
+        rows: dict[str, ChunkRow] = {}
+        for arm in arms:
+            for rank, match in enumerate(self._arm(arm), 1):
+                scores[match.row.pk] = scores.get(match.row.pk, 0.0) + 1 / (rrf_k + rank)
+                rows[match.row.pk] = match.row
+        return sorted((Match(rows[pk], score) for pk, score in scores.items()), key=_rank)[:limit]
 
     def count_chunks(self) -> int:
         self._called("count_chunks")
@@ -148,6 +184,25 @@ class MemoryStore:
         if needs_collections and not self.collections.exist:
             raise StoreError(f"{self.name} has no collections yet")
 
+    def _check_dense(self, row: ChunkRow) -> None:
+        field, vector = self.collections.dense, row.dense
+        assert (vector is None) == (field is None), f"the dense vector of {row.pk} is missing, or too much"
+        if field is not None and vector is not None:
+            assert (vector.dtype, vector.shape) == (np.float32, (field.dim,))
+            assert np.isfinite(vector).all()
+
+    def _check_metric(self, metric: DenseMetric) -> None:
+        if self.collections.dense is None:
+            raise StoreError(f"{self.name} has no dense vectors")
+        assert metric == self.collections.dense.metric
+
+    def _arm(self, arm: SearchArm) -> list[Match]:
+        rows = self._fitting(arm.where, arm.namespaces)
+        if isinstance(arm.query, SparseVector):
+            return _best(arm.query, rows)[: arm.limit]
+        self._check_metric(arm.metric)
+        return _most_similar(arm.query, rows, arm.metric)[: arm.limit]
+
     def _fitting(self, where: Filter | None, namespaces: Sequence[str] | None) -> list[ChunkRow]:
         return [
             row
@@ -163,15 +218,17 @@ def _json(value: dict[str, Any]) -> dict[str, Any]:
 
 def _copied(row: ChunkRow) -> ChunkRow:
     vector = SparseVector(row.vector.ids.copy(), row.vector.values.copy())
-    return replace(row, metadata=_json(row.metadata), vector=vector)
+    dense = None if row.dense is None else row.dense.copy()
+    return replace(row, metadata=_json(row.metadata), vector=vector, dense=dense)
 
 
-def _reduced(row: ChunkRow, contents: bool, vectors: bool) -> ChunkRow:
+def _reduced(row: ChunkRow, contents: bool, vectors: bool, dense: bool = False) -> ChunkRow:
     return replace(
         row,
         text=row.text if contents else "",
         metadata=_json(row.metadata) if contents else {},
         vector=row.vector if vectors else EMPTY,
+        dense=row.dense if dense else None,
     )
 
 
@@ -181,7 +238,23 @@ def _best(query: SparseVector, rows: list[ChunkRow]) -> list[Match]:
         for row in rows
         if np.intersect1d(query.ids, row.vector.ids).size
     ]
-    return sorted(found, key=lambda match: (-match.score, match.row.id, match.row.pk))
+    return sorted(found, key=_rank)
+
+
+def _most_similar(query: NDArray[np.float32], rows: list[ChunkRow], metric: DenseMetric) -> list[Match]:
+    scored = ((row, _similarity(query.astype(np.float64), row, metric)) for row in rows)
+    return sorted((Match(_reduced(row, True, False), score) for row, score in scored), key=_rank)
+
+
+def _similarity(query: NDArray[np.float64], row: ChunkRow, metric: DenseMetric) -> float:
+    assert row.dense is not None
+    dense = row.dense.astype(np.float64)
+    norms = float(np.linalg.norm(query) * np.linalg.norm(dense)) if metric == "COSINE" else 1.0
+    return float(np.float32(query @ dense / norms)) if norms else 0.0
+
+
+def _rank(match: Match) -> tuple[float, str, str]:
+    return (-match.score, match.row.id, match.row.pk)
 
 
 def matches(where: Filter, metadata: dict[str, Any]) -> bool:

@@ -11,8 +11,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.filters import parse_filter
-from rag_bm25.index import MAX_K, BM25Index, StatisticsScope
+from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
+from rag_bm25.query_options import QUERY_OPTIONS, StatisticsScope
+from rag_bm25.ranking import MAX_K
 from rag_bm25.similarity import IdfName  # noqa: TC001 - pydantic reads the annotations
 
 if TYPE_CHECKING:
@@ -267,7 +269,7 @@ class MilvusBM25Retriever(BaseRetriever):
 
     def _answers(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]]:
         """Search as this retriever would if it had been made with `options` too."""
-        asked = type(self)(**{**dict(self), **options}) if options else self
+        asked = type(self)(**{**self._given(), **options}) if options else self
         return [asked._documents(hits) for hits in asked._search(queries)]  # noqa: SLF001
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
@@ -276,11 +278,12 @@ class MilvusBM25Retriever(BaseRetriever):
             self.k,
             filter=self.filter,
             namespace=self.namespace,
-            statistics=self.statistics,
-            idf=self.idf,
-            epsilon=self.epsilon,
-            k3=self.k3,
+            **{name: value for name, value in self._given().items() if name in QUERY_OPTIONS},
         )
+
+    def _given(self) -> dict[str, Any]:
+        """Return the options that were given; the others are as the index's config says."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
     def _documents(self, hits: Sequence[Hit]) -> list[Document]:
         lowest = self.score_threshold
