@@ -21,6 +21,7 @@ ALLOWED = {
     "query_encoder": "analysis similarity sparse statistics",
     "explanation": "query_encoder similarity sparse",
     "query_options": "errors similarity",
+    "calibration": "errors similarity",
     "config": "analysis document_encoder errors similarity store",
     "store": "errors filters sparse",
     "chunks": "errors store",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,15 +12,21 @@ import numpy as np
 
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation.measures import Measures, QueryMeasures, measure_queries, require_ir_measures
+from rag_bm25.evaluation.settings import document_side, query_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from typing_extensions import Unpack
+
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.config import IndexConfig
     from rag_bm25.document_encoder import LengthUnit
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.index import BM25Index
+    from rag_bm25.query_options import QueryOptions
 
 __all__ = [
     "DEPTH",
@@ -27,8 +34,9 @@ __all__ = [
     "Run",
     "add_corpus",
     "evaluate",
-    "evaluate_queries",
+    "evaluate_each",
     "mean_length",
+    "num_indexes",
     "search_queries",
     "write_run",
 ]
@@ -148,7 +156,10 @@ def add_corpus(
 
 
 def search_queries(
-    index: BM25Index, queries: Mapping[str, str], progress: Callable[[int], object] = lambda _: None
+    index: BM25Index,
+    queries: Mapping[str, str],
+    progress: Callable[[int], object] = lambda _: None,
+    **options: Unpack[QueryOptions],
 ) -> Run:
     """Ask every query for its first 100 chunks.
 
@@ -160,6 +171,8 @@ def search_queries(
         Query id -> text.
     progress : callable of int
         Called after every batch with the number of queries answered so far.
+    **options
+        As for :meth:`BM25Index.search`.
 
     Returns
     -------
@@ -168,7 +181,7 @@ def search_queries(
     """
     run: Run = {}
     for batch in _batches(queries.items(), BATCH_QUERIES):
-        answers = index.search_batch([text for _, text in batch], DEPTH)
+        answers = index.search_batch([text for _, text in batch], DEPTH, **options)
         for (id_, _), hits in zip(batch, answers, strict=True):
             run[id_] = {hit.id: hit.score for hit in hits}
         progress(len(run))
@@ -199,43 +212,94 @@ def evaluate(
     MissingExtraError
         ir-measures is not installed.
     """
-    require_ir_measures()
-    seconds = add_corpus(index, dataset.corpus, lambda done: progress("chunks", done))
-    return evaluate_queries(index, dataset, progress, chunks_per_second=len(dataset.corpus) / seconds)
+    return evaluate_each([index.config], dataset, lambda _config: nullcontext(index), progress)[0]
 
 
-def evaluate_queries(
-    index: BM25Index,
+def evaluate_each(
+    configs: Sequence[IndexConfig],
     dataset: BeirDataset,
+    open_index: Callable[[IndexConfig], AbstractContextManager[BM25Index]],
     progress: Callable[[str, int], object] = lambda _what, _done: None,
-    *,
-    chunks_per_second: float,
-) -> EvaluationResult:
-    """Search an index that has the corpus, and measure.
+) -> list[EvaluationResult]:
+    """Evaluate several configs; those that differ on the query's side alone share an index.
 
     Parameters
     ----------
-    index : BM25Index
-        With the documents of `dataset`.
+    configs : sequence of IndexConfig
+        The configs.
     dataset : BeirDataset
         As read by :func:`load_beir`.
+    open_index : callable of IndexConfig
+        Returns an empty index, as a context.
     progress : callable of (str, int)
-        Called with ``"queries"`` and how many of them are done.
-    chunks_per_second : float
-        How fast the corpus was added, for the result.
+        Called with ``"chunks"`` or ``"queries"`` and how many of them are done, over all configs.
 
     Returns
     -------
-    EvaluationResult
-        Quality and speed.
+    list of EvaluationResult
+        In the order of `configs`.
 
     Raises
     ------
     MissingExtraError
         ir-measures is not installed.
     """
+    require_ir_measures()
+    results: dict[int, EvaluationResult] = {}
+    for added, places in enumerate(_sharing(configs)):
+        with open_index(configs[places[0]]) as index:
+            chunks = _from(progress, "chunks", added * len(dataset.corpus))
+            adding = len(dataset.corpus) / add_corpus(index, dataset.corpus, chunks)
+            for place in places:
+                queries = _from(progress, "queries", len(results) * len(dataset.queries))
+                results[place] = _asked(index, configs[place], dataset, queries, adding)
+    return [results[place] for place in range(len(configs))]
+
+
+def num_indexes(configs: Sequence[IndexConfig]) -> int:
+    """Return how many indexes some configs need.
+
+    Parameters
+    ----------
+    configs : sequence of IndexConfig
+        As for :func:`evaluate_each`.
+
+    Returns
+    -------
+    int
+        At most one for each.
+
+    Examples
+    --------
+    >>> from rag_bm25 import IndexConfig
+    >>> num_indexes([IndexConfig(500), IndexConfig(500, idf="lucene"), IndexConfig(500, k1=0.9)])
+    2
+    """
+    return len(_sharing(configs))
+
+
+def _sharing(configs: Sequence[IndexConfig]) -> list[list[int]]:
+    """Return the places of the configs that can share an index, for each index."""
+    places: dict[IndexConfig, list[int]] = {}
+    for place, config in enumerate(configs):
+        places.setdefault(document_side(config), []).append(place)
+    return list(places.values())
+
+
+def _from(progress: Callable[[str, int], object], what: str, before: int) -> Callable[[int], object]:
+    """Return what reports a number on top of what was done before."""
+    return lambda done: progress(what, before + done)
+
+
+def _asked(
+    index: BM25Index,
+    config: IndexConfig,
+    dataset: BeirDataset,
+    progress: Callable[[int], object],
+    chunks_per_second: float,
+) -> EvaluationResult:
     start = time.perf_counter()
-    run = search_queries(index, dataset.queries, lambda done: progress("queries", done))
+    run = search_queries(index, dataset.queries, progress, **query_options(config))  # type: ignore[arg-type]
     speed = len(run) / (time.perf_counter() - start)
     return EvaluationResult(measure_queries(dataset.qrels, run), run, len(dataset.corpus), speed, chunks_per_second)
 

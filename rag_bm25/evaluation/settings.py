@@ -8,21 +8,35 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import ParameterError
+from rag_bm25.similarity import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SETTING_NAMES", "Value", "config_line", "differing", "parse_setting", "parse_value", "with_settings"]
+__all__ = [
+    "SETTING_NAMES",
+    "Value",
+    "config_line",
+    "differing",
+    "document_side",
+    "parse_setting",
+    "parse_value",
+    "query_options",
+    "with_settings",
+]
 
 Value: TypeAlias = float | bool | str | None
 """What one parameter is set to."""
 
 _WORDS: dict[str, Value] = {"none": None, "true": True, "false": False}
 _ANALYZER_NAMES = tuple(one.name for one in fields(AnalyzerConfig) if not isinstance(one.default, tuple))
-_INDEX_NAMES = tuple(one.name for one in fields(IndexConfig) if one.name != "analyzer")
+_INDEX_NAMES = tuple(
+    one.name for one in fields(IndexConfig) if one.default_factory is MISSING and not one.name.startswith("dense_")
+)
+_QUERY_NAMES = tuple(one.name for one in fields(QueryWeighting))
 
 SETTING_NAMES = (*_INDEX_NAMES, *_ANALYZER_NAMES)
-"""Parameters of :class:`IndexConfig`, and of its analyzer, that have a single value."""
+"""What a lexical score depends on: the parameters of :class:`IndexConfig` and its analyzer that have a single value."""
 
 
 def parse_setting(text: str) -> tuple[str, str]:
@@ -150,6 +164,48 @@ def differing(base: IndexConfig, other: IndexConfig) -> dict[str, Value]:
         for name, (before, after) in names.items()
         if getattr(before, name) != getattr(after, name)
     }
+
+
+def query_options(config: IndexConfig) -> dict[str, Value]:
+    """Return what may differ each time that an index is searched.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        Any.
+
+    Returns
+    -------
+    dict of str to value
+        Every parameter of the query's side, as :meth:`BM25Index.search` takes them.
+
+    Examples
+    --------
+    >>> query_options(IndexConfig(500, idf="lucene"))["idf"]
+    'lucene'
+    """
+    return {name: getattr(config, name) for name in _QUERY_NAMES}
+
+
+def document_side(config: IndexConfig) -> IndexConfig:
+    """Return a config with the defaults on the query's side: equal ones can share an index.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        Any.
+
+    Returns
+    -------
+    IndexConfig
+        With the same chunk size, k1, b, analyzer and so on.
+
+    Examples
+    --------
+    >>> document_side(IndexConfig(500, idf="lucene")) == document_side(IndexConfig(500, k3=8.0))
+    True
+    """
+    return with_settings(config, {name: getattr(QueryWeighting(), name) for name in _QUERY_NAMES})
 
 
 def config_line(config: IndexConfig) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.evaluation.measures import MeasureName
 
-__all__ = ["Axis", "Fold", "HeatMap", "Tuning", "axes_for", "coordinate_descent", "query_folds", "tune"]
+__all__ = ["GRIDS", "Axis", "Fold", "HeatMap", "Tuning", "axes_for", "coordinate_descent", "query_folds", "tune"]
 
 CHUNK_SIZES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 """Multiples of the base's chunk size that are tried."""
