@@ -2,7 +2,6 @@
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import calibrating, evaluating, ingesting, maintaining, searching
+from rag_bm25.cli import calibrating, evaluating, ingesting, maintaining, searching, tuning
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.errors import RagBM25Error
 
@@ -23,8 +22,6 @@ class ReportingCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what it raises becomes a line and an exit code."""
-        # Its value has arrived as --uri. Left to pymilvus, it stops the import where it names a file.
-        os.environ.pop("MILVUS_URI", None)
         try:
             return super().invoke(ctx)
         except RagBM25Error as error:
@@ -95,7 +92,7 @@ _add(
 )
 _add(
     "tune",
-    evaluating.tune,
+    tuning.tune,
     "scifact --plot scifact.png",
     "scifact --search k1 --search b=0.3,0.5,0.75 --search idf --base stem=false",
     "mine --tune-split train --measure recall@100 --json",

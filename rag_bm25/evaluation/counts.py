@@ -19,7 +19,7 @@ from rag_bm25.evaluation.running import DEPTH
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.sparse import SparseBatch
 from rag_bm25.statistics import Contribution, CorpusStatistics
-from rag_bm25.terms import NO_TERMS_ID
+from rag_bm25.terms import NO_TERMS_ID, num_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,7 +64,7 @@ class CorpusCounts:
     tf : SparseBatch
         A row per document: term number -> tf.
     lengths : dict of str to ndarray of int64, shape (n_documents,)
-        Lengths in each unit, ``characters`` and ``terms``.
+        Lengths in each unit, ``characters`` and ``terms``, of which bigrams do not count.
     numbers : mapping of str to int
         Term -> its number, from 1; 0 for terms that no document has.
 
@@ -107,7 +107,7 @@ class CorpusCounts:
         for batch in _batches(documents):
             tokens = [analyzer(corpus[id_]) for id_ in batch]
             parts.append(term_frequencies(tokens, numbers))
-            terms += map(len, tokens)
+            terms += map(num_words, tokens)
             progress(len(terms))
         characters = [len(corpus[id_]) for id_ in documents]
         lengths: dict[LengthUnit, NDArray[np.int64]] = {

@@ -13,6 +13,7 @@ import numpy as np
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation.measures import Measures, QueryMeasures, measure_queries, require_ir_measures
 from rag_bm25.evaluation.settings import document_side, query_options
+from rag_bm25.terms import num_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -112,7 +113,7 @@ def mean_length(texts: Iterable[str], unit: LengthUnit, analyzer: TextAnalyzer) 
     unit : {"characters", "terms"}
         What to count.
     analyzer : callable of str to list of str
-        Text -> tokens; used for terms only.
+        Text -> tokens; used for terms only, of which bigrams do not count.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def mean_length(texts: Iterable[str], unit: LengthUnit, analyzer: TextAnalyzer) 
     >>> mean_length(["to be or", "not to be, that is"], "terms", str.split)
     4.0
     """
-    lengths = [len(text) if unit == "characters" else len(analyzer(text)) for text in texts]
+    lengths = [len(text) if unit == "characters" else num_words(analyzer(text)) for text in texts]
     return max(1.0, sum(lengths) / max(1, len(lengths)))
 
 

@@ -39,8 +39,12 @@ GRIDS: dict[str, tuple[Value, ...]] = {
     "query_segmentation": ("search", "exact"),
     "simplify": (True, False),
     "stem": (True, False),
+    "bigrams": (True, False),
+    "bigram_weight": (0.0, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
 }
 """What is tried where the caller names no values, in the order of the search."""
+
+_DEFAULT = tuple(name for name in GRIDS if name != "chunk_size")
 
 MIN_GAIN = 1e-4
 """A change that gains less is not worth leaving the base for."""
@@ -178,7 +182,7 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
         Where the search begins; its chunk size is what the multiples of :data:`CHUNK_SIZES` are of.
     wanted : mapping of str to sequence of values, optional
         Parameters to be searched, each with its values; with none, those of :data:`GRIDS`. By default all of
-        :data:`GRIDS`.
+        :data:`GRIDS` but the chunk size, since another one is exactly another k1 and b.
 
     Returns
     -------
@@ -199,7 +203,7 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
      Axis(grids={'chunk_size': (50, 70, 100, 140, 200, 280, 400)}),
      Axis(grids={'idf': ('lucene',)})]
     """
-    names: Mapping[str, Sequence[Value]] = dict.fromkeys(GRIDS, ()) if wanted is None else wanted
+    names: Mapping[str, Sequence[Value]] = dict.fromkeys(_DEFAULT, ()) if wanted is None else wanted
     grids = {name: tuple(values) or _default_grid(base, name) for name, values in names.items()}
     for name, values in grids.items():
         for value in values:
