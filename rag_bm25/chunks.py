@@ -111,10 +111,12 @@ class HybridHit(Hit):
 
     Parameters
     ----------
-    id, text, metadata, namespace
-        As for :class:`Hit`.
+    id : str
+        The user's id.
     score : float
         Fused score; its scale is that of the fusion.
+    text, metadata, namespace
+        As for :class:`Hit`.
     sparse_score, dense_score : float or None
         Score in each arm; None where the chunk is not among the arm's candidates, or scores of the arms were not asked
         for.

@@ -44,7 +44,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     Parameters
     ----------
-    index, k, filter, namespace, statistics, idf, epsilon, k3, score_key, id_key
+    index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, score_key, id_key
         As for :class:`MilvusBM25Retriever`.
     embedding : Embeddings
         The model; may be left out in mode "sparse".

@@ -58,7 +58,8 @@ class MilvusBM25VectorStore(VectorStore):
 
     - `mode`: "sparse", "dense" or "hybrid", for this search;
     - `query_embedding`: the query's dense vector, where it is known already;
-    - `filter`, `namespace`, `statistics`, `idf`, `epsilon` and `k3`, as :meth:`rag_bm25.BM25Index.search` does;
+    - `filter`, `namespace`, `statistics`, `idf`, `epsilon`, `k3` and `bigram_weight`, as
+      :meth:`rag_bm25.BM25Index.search` does;
     - `fusion`, `sparse_k`, `dense_k`, `sparse_filter` and `dense_filter`, as
       :meth:`rag_bm25.BM25Index.search_hybrid` does; `fusion` also by name, "rrf" or "weighted".
 
