@@ -271,7 +271,7 @@ def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequenc
     if not learn:
         return encoder.encode_documents
     if not isinstance(encoder, BM25Encoder):
-        msg = f"learn needs a BM25Encoder, got {type(encoder).__name__}; an index counts its own chunks"
+        msg = f"learn needs a BM25Encoder, got {type(encoder).__name__}, which counts what Milvus holds"
         raise ParameterError(msg)
     return encoder.learn_and_encode
 
