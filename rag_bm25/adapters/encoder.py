@@ -27,7 +27,7 @@ __all__ = ["BM25Encoder", "TextEncoder", "document_encoding"]
 
 
 class TextEncoder(Protocol):
-    """What the adapters need: a :class:`BM25Encoder`, or a :class:`rag_bm25.BM25Index`."""
+    """What the adapters need: a :class:`BM25Encoder`, an adopted one, or a :class:`rag_bm25.BM25Index`."""
 
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
         """Return the vector of each chunk."""

@@ -113,10 +113,10 @@ class Others:
         schema = client.create_schema(auto_id=auto_id, enable_dynamic_field=True)
         schema.add_field("key", DataType[key], is_primary=True, **({"max_length": 512} if key == "VARCHAR" else {}))
         schema.add_field("text", DataType.VARCHAR, max_length=65535, **({"nullable": True} if nullable else {}))
-        schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
+        schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
         schema.add_field("dense", DataType.FLOAT_VECTOR, dim=2)
         indexes = client.prepare_index_params()
-        indexes.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+        indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
         indexes.add_index("dense", index_type="FLAT", metric_type="L2")
         client.create_collection(self.name, schema=schema, index_params=indexes)
 
@@ -131,7 +131,7 @@ class Others:
                 {
                     **({} if auto_id else {"key": key}),
                     "text": text,
-                    "sparse": vector.to_dict(),
+                    "weights": vector.to_dict(),
                     "dense": [0.0, 1.0],
                     "n": at,
                 }
@@ -146,7 +146,7 @@ class Others:
             described = client.describe_collection(self.name)
             described.pop("schema_version", None)
             client.load_collection(self.name)
-            output = ["key", "text", "sparse", "dense", "n"]
+            output = ["key", "text", "weights", "dense", "n"]
             rows = client.query(self.name, filter="n >= 0", output_fields=output, consistency_level="Strong")
             rows = sorted(rows, key=lambda row: str(row["key"]))
             return repr(described), repr(rows), client.list_indexes(self.name), sorted(client.list_collections())
@@ -219,7 +219,7 @@ class TestReading:
         monkeypatch.setattr("rag_bm25.milvus_store.foreign.FIRST_PAGE", 1_250)  # 75 MB
         with others.client() as client:
             others.create(client)
-            row = {"sparse": {1: 1.0}, "dense": [0.0, 1.0]}
+            row = {"weights": {1: 1.0}, "dense": [0.0, 1.0]}
             for start in range(0, 1_300, 260):
                 client.insert(
                     others.name, [{**row, "key": key, "text": f"{key:<60000}"} for key in range(start, start + 260)]
@@ -251,7 +251,7 @@ class TestReading:
             pytest.skip("milvus-lite 2.5 has no null")
         others.fill(["apple", None, "fig"])
         assert others.read() == ["apple", "", "fig"]
-        assert others.adopt(vector_field="sparse").num_chunks == 3
+        assert others.adopt(vector_field="weights").num_chunks == 3
 
     def test_a_key_of_several_rows_counts_once(self, others: Others) -> None:
         others.fill(["apple"] * 3, [1, 1, 2])
@@ -261,7 +261,7 @@ class TestReading:
         with others.client() as client:
             others.create(client)
         assert others.read() == []
-        assert others.adopt(vector_field="sparse").num_chunks == others.encoder().num_chunks == 0
+        assert others.adopt(vector_field="weights").num_chunks == others.encoder().num_chunks == 0
         assert others.encoder().encode_queries(["milvus"]) == [SparseVector.from_dict({})]
 
     def test_a_closed_one(self, others: Others) -> None:
@@ -284,11 +284,11 @@ class TestRefusals:
 
     def test_fields(self, others: Others) -> None:
         others.fill(sentences(3))
-        for field in ("body", "key", "sparse"):
+        for field in ("body", "key", "weights"):
             with pytest.raises(ParameterError, match=rf"text_field must be a VARCHAR field .*\(text\), got '{field}'"):
                 others.adopt(text_field=field)
         with pytest.raises(
-            ParameterError, match=r"vector_field must be a SPARSE_FLOAT_VECTOR .*\(sparse\), got 'dense'"
+            ParameterError, match=r"vector_field must be a SPARSE_FLOAT_VECTOR .*\(weights\), got 'dense'"
         ):
             others.adopt(vector_field="dense")
         with others.client() as client:
@@ -323,8 +323,8 @@ class TestRefusals:
     def test_vectors_of_other_parameters(self, others: Others) -> None:
         others.fill(sentences(9))
         with pytest.raises(ConfigMismatchError, match="row 0 was not made with"):
-            others.adopt(config=IndexConfig(chunk_size=31), vector_field="sparse")
-        assert others.adopt(vector_field="sparse").num_chunks == 9
+            others.adopt(config=IndexConfig(chunk_size=31), vector_field="weights")
+        assert others.adopt(vector_field="weights").num_chunks == 9
 
 
 class TestStoring:
@@ -342,7 +342,7 @@ class TestStoring:
         others.fill(sentences(40))
         others.adopt()
         reader = others.encoder()
-        vector = {"sparse": {1: 1.0}, "dense": [0.0, 1.0]}
+        vector = {"weights": {1: 1.0}, "dense": [0.0, 1.0]}
         with others.client() as client:
             client.load_collection(others.name)
             client.delete(others.name, ids=[0, 1, 2, 7])
@@ -389,7 +389,7 @@ class TestRanking:
     def test_searching_with_pymilvus_ranks_and_scores_as_an_index_does(self, others: Others) -> None:
         texts = sentences(300)
         others.fill(texts)
-        others.adopt(vector_field="sparse")
+        others.adopt(vector_field="weights")
         encoder = others.encoder()
         queries = [
             "milvus 检索",
@@ -419,7 +419,7 @@ def searched(client: Any, name: str, vector: SparseVector) -> list[tuple[str, fl
     found = client.search(
         name,
         data=[vector.to_dict()],
-        anns_field="sparse",
+        anns_field="weights",
         search_params={"metric_type": "IP"},
         limit=20,
         output_fields=["n"],
@@ -495,7 +495,7 @@ def test_the_command_line_adopts(tmp_path: Path) -> None:
             command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}, capture_output=True, text=True
         )
 
-    first = run("theirs", "--uri", "test.db", "--chunk-size", "30", "--vector-field", "sparse", "--json")
+    first = run("theirs", "--uri", "test.db", "--chunk-size", "30", "--vector-field", "weights", "--json")
     assert (first.returncode, first.stderr) == (0, "")
     assert json.loads(first.stdout)["num_chunks"] == others.encoder().num_chunks == 30
     missing = run("absent", "--uri", "test.db", "--chunk-size", "30")
