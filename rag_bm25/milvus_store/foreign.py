@@ -323,7 +323,7 @@ class BesideStore(MilvusStore):
         self._check_writable()
         if not self.exists():
             self._open.check_collection(self._log)
-            self._create(self._log, LOG_FIELDS)
+            self._create(self._log, LOG_FIELDS, None)
 
     def drop(self) -> None:
         """Drop the log with everything in it; a missing one is ignored."""

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
+from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.explanation import Explanation
-
-if TYPE_CHECKING:
-    from memory_store import MemoryStore
+from rag_bm25.query_encoder import Origin, QueryEncoder, QueryTerm
 
 TREE = Explanation(
     0.5, "score, sum of:", (Explanation(0.5, "'<b>'", (Explanation(1234567, "N"),)), Explanation(0.0, "none"))
@@ -73,10 +71,45 @@ def test_repeated_query_term_shows_its_occurrences(filled: BM25Index) -> None:
     assert "2 = qtf, occurrences in the query" in str(filled.explain("banana banana", "1"))
 
 
+def test_bigrams_show_their_channel_and_its_weight() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=4))
+    index.add(["劳动合同", "法律", "诉讼", "合同法"], ids=["1", "2", "3", "4"])
+    tree = index.explain("动合同约", "1", idf="lucene", bigram_weight=0.25)
+    names = [detail.description.partition(",")[0] for detail in tree.details]
+    assert names[:2] == ["'动' is unknown: no chunk has it", "'合同'"]
+    assert names[-3:] == ["bigram '动合'", "bigram '合同'", "bigram '同约' is unknown: no chunk has it"]
+    weight, *factors = str(tree.details[-3].details[0]).splitlines()
+    assert weight == f"{0.25 * 1.2039728:.6g} = query weight, product of:"
+    assert factors[0] == "  0.25 = bigram_weight, of the channel of bigrams"
+    elsewhere = str(index.explain("动合同约", "4"))
+    assert "0 = bigram '动合' is not in the chunk; df = 1 of N = 4 chunks have it" in elsewhere
+    assert "bigram" not in str(index.explain("动合同约", "1", bigram_weight=0))
+
+
 def test_saturation_shows_k3(filled: BM25Index) -> None:
     text = str(filled.explain("banana banana", "1", k3=1))
     assert "1.33333 = saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:" in text
     assert "1 = k3" in text
+
+
+def test_factors_and_reason_of_a_term_that_was_added_are_shown(filled: BM25Index) -> None:
+    origin = Origin("synonym of 'fruit'", (("weight of the synonym", 0.5),))
+    wanted = [QueryTerm("banana", 1, origin), QueryTerm("fig", 1, origin), QueryTerm("unknown", 1, origin)]
+    with_origin = lambda encoder, query, corpus: encoder.weigh(wanted, corpus)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueryEncoder, "terms", with_origin)
+        lines = str(filled.explain("fruit", "1", idf="lucene")).splitlines()
+    assert lines[1:6] == [
+        "  0.271318 = 'banana' (synonym of 'fruit'), product of:",
+        "    0.601986 = query weight, product of:",
+        "      0.5 = weight of the synonym",
+        "      1 = qtf, occurrences in the query",
+        "      1.20397 = idf 'lucene', ln(1 + (N - df + 0.5) / (df + 0.5)) from:",
+    ]
+    assert lines[-2:] == [
+        "  0 = 'fig' (synonym of 'fruit') is not in the chunk; df = 1 of N = 4 chunks have it",
+        "  0 = 'unknown' (synonym of 'fruit') is unknown: no chunk has it",
+    ]
 
 
 def test_each_branch_of_the_epsilon_idf_is_named(index: BM25Index) -> None:

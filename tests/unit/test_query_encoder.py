@@ -7,7 +7,7 @@ from hypothesis import given
 from strategies import corpora, query_weightings, texts
 
 from rag_bm25.document_encoder import DocumentEncoder
-from rag_bm25.query_encoder import QueryEncoder
+from rag_bm25.query_encoder import Origin, QueryEncoder, QueryTerm
 from rag_bm25.similarity import DocumentWeighting, QueryWeighting
 from rag_bm25.sparse import EMPTY
 from rag_bm25.statistics import Contribution, CorpusStatistics
@@ -76,6 +76,31 @@ def test_query_method_of_the_analyzer_is_used() -> None:
     assert made.terms("whatever", CORPUS).terms == ["fig"]
 
 
+def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
+    tokens = ["合同", "\0合同", "\0同法", "\0合同"]
+    made = QueryEncoder(lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25), TermIds())
+    corpus = CorpusStatistics()
+    ids = sorted(map(term_id, tokens[:2]))
+    corpus.add(Contribution(4, 9, np.array(ids, np.uint32), np.array([1, 1])))
+    terms = made.terms("合同法", corpus)
+    assert (terms.terms, terms.qtf.tolist()) == (tokens[:3], [1, 2, 1])
+    assert terms.weights.tolist() == pytest.approx([terms.weights[0], 2 * 0.25 * terms.weights[0], 0])
+    assert [origin.boost for origin in terms.origins] == [1, 0.25, 0.25]
+
+
+def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
+    made = encoder(QueryWeighting(bigram_weight=0.25))
+    asked = QueryTerm("\0合同", 1, Origin("synonym", (("weight of the synonym", 2.0),)))
+    terms = made.weigh([asked], CORPUS)
+    assert terms.boost.tolist() == [0.5]
+    assert terms.origins[0].reason == "synonym"
+
+
+def test_bigrams_without_weight_are_left_out() -> None:
+    made = QueryEncoder(lambda _: ["合同", "\0合同"], QueryWeighting(bigram_weight=0), TermIds())
+    assert made.terms("合同", CORPUS).terms == ["合同"]
+
+
 def test_terms_that_share_an_id_add_up() -> None:
     made = QueryEncoder(str.split, QueryWeighting(idf="lucene"), {"fig": term_id("fig"), "figs": term_id("fig")})
     both, alone = made.encode("fig figs", CORPUS), made.encode("fig", CORPUS)
@@ -87,3 +112,17 @@ def test_encoding_leaves_the_statistics_alone() -> None:
     encoder().encode("apple fig unknown", CORPUS)
     after = CORPUS.contribution()
     assert (before.ids.tolist(), before.df.tolist()) == (after.ids.tolist(), after.df.tolist())
+
+
+def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
+    origin = Origin("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
+    plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
+    boosted = encoder().weigh([QueryTerm("fig", 2, origin), QueryTerm("apple")], CORPUS)
+    assert boosted.boost.tolist() == [1.5, 1.0]
+    assert boosted.weights.tolist() == pytest.approx([1.5 * plain.weights[0], plain.weights[1]])
+    assert boosted.origins == [origin, Origin()]
+
+
+def test_boost_of_an_unknown_term_leaves_its_weight_at_zero() -> None:
+    terms = encoder().weigh([QueryTerm("unknown", 1, Origin(factors=(("boost", 3.0),)))], CORPUS)
+    assert (terms.boost.tolist(), terms.weights.tolist()) == ([3.0], [0.0])
