@@ -106,6 +106,45 @@ class IndexStats:
     effective_k1: float
     effective_b: float
 
+    @classmethod
+    def of(cls, name: str, config: IndexConfig, statistics: CorpusStatistics, namespaces: Sequence[str]) -> IndexStats:
+        """Work the figures out.
+
+        Parameters
+        ----------
+        name : str
+            Of what.
+        config : IndexConfig
+            Its parameters.
+        statistics : CorpusStatistics
+            Its N, df and lengths.
+        namespaces : sequence of str
+            All namespaces that there are.
+
+        Returns
+        -------
+        IndexStats
+            As of now.
+        """
+        ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
+        effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
+        return cls(
+            name=name,
+            num_chunks=statistics.num_chunks,
+            num_terms=statistics.num_terms,
+            total_length=statistics.total_length,
+            mean_length=statistics.mean_length,
+            average_idf=statistics.figures.average_idf,
+            namespaces=list(namespaces),
+            chunk_size=config.chunk_size,
+            length_unit=config.length_unit,
+            k1=config.k1,
+            b=config.b,
+            chunk_size_ratio=ratio,
+            effective_k1=effective_k1,
+            effective_b=effective_b,
+        )
+
 
 class BM25Index:
     """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
@@ -793,26 +832,8 @@ class BM25Index:
         names = _names(namespace)
         with self._lock:
             self._refresh_if_due()
-            statistics = self._log.statistics.of(names)
-            config = self.config
-            ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
-            effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
-            return IndexStats(
-                name=self._store.name,
-                num_chunks=statistics.num_chunks,
-                num_terms=statistics.num_terms,
-                total_length=statistics.total_length,
-                mean_length=statistics.mean_length,
-                average_idf=statistics.figures.average_idf,
-                namespaces=self._log.statistics.namespaces,
-                chunk_size=config.chunk_size,
-                length_unit=config.length_unit,
-                k1=config.k1,
-                b=config.b,
-                chunk_size_ratio=ratio,
-                effective_k1=effective_k1,
-                effective_b=effective_b,
-            )
+            statistics = self._log.statistics
+            return IndexStats.of(self._store.name, self.config, statistics.of(names), statistics.namespaces)
 
     def verify(self, *, progress: Callable[[int, int], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result.

@@ -43,7 +43,7 @@ ALLOWED = {
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
-EDGES |= {"cli": "evaluation ingestion", "__main__": "cli"}
+EDGES |= {"cli": "adapters evaluation ingestion", "__main__": "cli"}
 HOMES = {
     "milvus_store": "pymilvus milvus_lite grpc filelock",
     "analysis": "jieba rjieba Stemmer",

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import sys
 import threading
 import time
 import warnings
@@ -15,7 +16,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import MissingExtraError, ParameterError, StoreError
+from rag_bm25.errors import MissingExtraError, ParameterError, StoreError, StoreLockedError
 from rag_bm25.milvus_store.engines import UNREACHABLE, EmbeddedEngine, connect_client, quiet
 from rag_bm25.milvus_store.expressions import Lite2Dialect
 from rag_bm25.milvus_store.schema import DENSE, LOG_FIELDS, SPARSE, vector_fields
@@ -141,6 +142,7 @@ class Engine(EmbeddedEngine):
 
     def _start(self) -> Any:
         """Start the engine process and connect to it."""
+        _refuse_a_second_engine(self.path)
         server = _server_class()(str(self.path))
         _check_environment(server)
         with _interrupts_blocked(), quiet():
@@ -225,19 +227,44 @@ def _server_class() -> Any:
 
         def last_words(self) -> str:
             """Return the end of what the engine has printed."""
-            try:
-                printed = (self._home / "output").read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                return "it did not start"
-            return " ".join(printed.split())[-300:] or "it printed nothing"
+            return _printed(self._home / "output")
 
         def stop(self) -> None:
-            """Stop the engine, in the process that started it."""
+            """Stop the engine, in the process that started it.
+
+            Where there is none, because it was refused or has been stopped, the lock is another program's, and stays.
+            """
             if self._owner == os.getpid():
+                if self._p is None:
+                    self._lock_path = self._uds_path
                 super().stop()
                 shutil.rmtree(self._home, ignore_errors=True)
 
     return OwnedServer
+
+
+def _printed(output: Path) -> str:
+    """Return the end of a file that an engine has printed to."""
+    try:
+        printed = output.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "it did not start"
+    return " ".join(printed.split())[-300:] or "it printed nothing"
+
+
+def _refuse_a_second_engine(path: Path) -> None:
+    """Refuse a file that a client of pymilvus has open in this process.
+
+    The engine's lock holds between processes only: a second engine on the file would start, and when it stops, the
+    first one would end, too.
+    """
+    manager = sys.modules.get("milvus_lite.server_manager")
+    if manager is not None and str(path) in vars(manager.server_manager_instance)["_servers"]:
+        msg = (
+            f"{path} is open in this process through pymilvus; close that client and its engine first: "
+            "milvus_lite.server_manager.server_manager_instance.release_server(path)"
+        )
+        raise StoreLockedError(msg)
 
 
 def _fresh_home(path: Path) -> Path:
