@@ -498,7 +498,8 @@ class MilvusStore:
             )
         if not engine.read("has_collection", collection):
             engine.write("create_collection", collection, schema=schema, num_shards=1)
-        for name in vector_fields(fields):
+        indexed = engine.read("list_indexes", collection)  # milvus-lite 3 refuses to make one twice
+        for name in set(vector_fields(fields)).difference(indexed):
             index = client.prepare_index_params()
             index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
             engine.write("create_index", collection, index, sync=False)
