@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis import (
@@ -13,6 +13,7 @@ from rag_bm25.analysis import (
     contract_of,
     differences,
 )
+from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, ParameterError
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
@@ -185,7 +186,8 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     Returns
     -------
     IndexConfig
-        `given` where there is one, else the stored config.
+        `given` where there is one, else the stored config. An index that was made before there was a setting of the
+        analyzer is used as it was made, whatever `given` has for it.
 
     Raises
     ------
@@ -197,8 +199,17 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
         rebuilt = IndexConfig(**stored["document"], **stored["query"], analyzer=analyzer_from_settings(settings).config)
         require_same(stored, rebuilt)
         return rebuilt
+    given = _as_made(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
+
+
+def _as_made(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:
+    """Return the config with what settings of the analyzer were before there were these."""
+    missing = {name: value for name, value in BEFORE_SETTINGS.items() if name not in settings}
+    if not (missing and isinstance(given.analyzer, AnalyzerConfig)):
+        return given
+    return replace(given, analyzer=replace(given.analyzer, **missing))
 
 
 def require_same(stored: dict[str, Any], given: IndexConfig) -> None:

@@ -164,7 +164,7 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            Also the unknown ones.
+            Also the unknown ones; no bigrams where their weight is 0.
         """
         counts = Counter(query_tokens(self.analyzer, query))
         return self.weigh((QueryTerm(term, qtf) for term, qtf in counts.items()), statistics)

@@ -19,7 +19,7 @@ Segmentation = Literal["search", "exact"]
 SEGMENTATIONS = ("search", "exact")
 MAX_FREQUENCY = 2**31 - 1
 
-BEFORE_SETTINGS = {"bigrams": False}
+BEFORE_SETTINGS: dict[str, Any] = {"bigrams": False}
 """What indexes were made with before there were these settings: they do not have them stored."""
 
 

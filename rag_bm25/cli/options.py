@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -15,13 +16,17 @@ from rag_bm25.similarity import IdfName
 __all__ = [
     "DEFAULT_URI",
     "AsJson",
+    "BigramWeight",
     "Collection",
     "Epsilon",
     "Filter",
     "Idf",
+    "JudgedSet",
     "K",
     "Namespace",
     "ShowProgress",
+    "Split",
+    "TemporaryUri",
     "Token",
     "Unit",
     "Uri",
@@ -61,9 +66,25 @@ Idf: TypeAlias = Annotated[
 Epsilon: TypeAlias = Annotated[
     float | None, typer.Option(show_default=False, help="Factor of the floor of the epsilon IDF.")
 ]
+BigramWeight: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        min=0, show_default=False, help="Weight of Chinese bigrams beside words; by default the index's own, 0: none."
+    ),
+]
 Unit: TypeAlias = Annotated[
     LengthUnit | None,
     typer.Option(show_default=False, help="What lengths are counted in; by default characters."),
+]
+
+
+JudgedSet: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="A set in BEIR form: corpus, queries, qrels.")
+]
+Split: TypeAlias = Annotated[str, typer.Option(help="Which judgements: qrels/SPLIT.tsv.")]
+TemporaryUri: TypeAlias = Annotated[
+    str | None,
+    typer.Option(show_default=False, help="Where to put the temporary index; by default a temporary folder."),
 ]
 
 

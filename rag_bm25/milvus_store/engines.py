@@ -13,7 +13,6 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import grpc
-import pymilvus
 
 from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
 from rag_bm25.milvus_store.address import database_path, is_address
@@ -35,6 +34,19 @@ __all__ = [
     "quiet",
     "release_engine",
 ]
+
+
+def _imported_pymilvus() -> Any:
+    """Import the client without MILVUS_URI, which it reads only then, and which stops it where a file is named."""
+    hidden = os.environ.pop("MILVUS_URI", None)
+    try:
+        return importlib.import_module("pymilvus")
+    finally:
+        if hidden is not None:
+            os.environ["MILVUS_URI"] = hidden
+
+
+pymilvus = _imported_pymilvus()
 
 MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
