@@ -398,14 +398,6 @@ class TestNoise:
         assert store.get_log(["k"]) == []
         assert capfd.readouterr() == ("", "")
 
-    def test_reading_dense_vectors_of_an_empty_collection_is_silent(
-        self, opened: Callable[..., MilvusStore], capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        store = opened("dense")
-        store.create(DenseField(2, "IP"))
-        assert store.get_chunks(["ab"], dense=True) == []
-        assert capfd.readouterr() == ("", "")
-
 
 class TestDenseVectors:
     def test_a_message_has_no_more_of_them_than_the_engine_takes_fast(
