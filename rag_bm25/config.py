@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis import (
@@ -13,6 +13,7 @@ from rag_bm25.analysis import (
     contract_of,
     differences,
 )
+from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, ParameterError
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
@@ -30,8 +31,8 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched. Everything else
-    is baked into the stored vectors and fixed when the index is created.
+    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
+    searched. Everything else is baked into the stored vectors and fixed when the index is created.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class IndexConfig:
         Constant in place of the mean chunk length, > 0: the number that was given to the text splitter.
     length_unit : {"characters", "terms"}
         What `chunk_size` and the lengths of the chunks are counted in. LangChain's splitters count characters;
-        ``"terms"`` counts tokens after analysis. Mixing the two changes k1 and b.
+        ``"terms"`` counts tokens after analysis, bigrams aside. Mixing the two changes k1 and b.
     k1 : float
         How slowly further occurrences of a term saturate; >= 0.
     b : float
@@ -56,6 +57,9 @@ class IndexConfig:
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}
         How dense vectors are compared, greater being better. Of normalised vectors, L2 gives the ranking of both.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
+        where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
 
     Raises
     ------
@@ -82,6 +86,7 @@ class IndexConfig:
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
     dense_dim: int | None = None
     dense_metric: DenseMetric = "COSINE"
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
@@ -111,9 +116,9 @@ class IndexConfig:
         Returns
         -------
         QueryWeighting
-            idf, epsilon and k3.
+            idf, epsilon, k3 and bigram_weight.
         """
-        return QueryWeighting(self.idf, self.epsilon, self.k3)
+        return QueryWeighting(self.idf, self.epsilon, self.k3, self.bigram_weight)
 
     def dense_field(self) -> DenseField | None:
         """Return what the store is to keep beside the lexical vectors.
@@ -143,7 +148,7 @@ class IndexConfig:
 
 
 _DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric")
-_QUERY_SIDE = ("epsilon", "idf", "k3")
+_QUERY_SIDE = ("epsilon", "idf", "k3", "bigram_weight")
 
 
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
@@ -181,7 +186,8 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     Returns
     -------
     IndexConfig
-        `given` where there is one, else the stored config.
+        `given` where there is one, else the stored config. An index that was made before there was a setting of the
+        analyzer is used as it was made, whatever `given` has for it.
 
     Raises
     ------
@@ -193,8 +199,17 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
         rebuilt = IndexConfig(**stored["document"], **stored["query"], analyzer=analyzer_from_settings(settings).config)
         require_same(stored, rebuilt)
         return rebuilt
+    given = _as_made(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
+
+
+def _as_made(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:
+    """Return the config with what settings of the analyzer were before there were these."""
+    missing = {name: value for name, value in BEFORE_SETTINGS.items() if name not in settings}
+    if not (missing and isinstance(given.analyzer, AnalyzerConfig)):
+        return given
+    return replace(given, analyzer=replace(given.analyzer, **missing))
 
 
 def require_same(stored: dict[str, Any], given: IndexConfig) -> None:

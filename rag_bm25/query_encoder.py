@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_bm25.analysis import query_tokens
 from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.terms import is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -109,7 +110,7 @@ class QueryEncoder:
     analyzer : callable of str to list of str
         Text -> tokens; its ``query`` method is used where it has one.
     weighting : QueryWeighting
-        IDF and saturation of repeated terms.
+        IDF, saturation of repeated terms, and the weight of bigrams.
     ids : mapping of str to int
         Term -> id for every term.
 
@@ -163,13 +164,13 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            Also the unknown ones.
+            Also the unknown ones; no bigrams where their weight is 0.
         """
         counts = Counter(query_tokens(self.analyzer, query))
         return self.weigh((QueryTerm(term, qtf) for term, qtf in counts.items()), statistics)
 
     def weigh(self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics) -> QueryTerms:
-        """Weigh terms, from whatever origin: boost times repetition times IDF.
+        """Weigh terms, from whatever origin: boost times repetition times IDF; of bigrams, their weight is a boost.
 
         Parameters
         ----------
@@ -181,9 +182,9 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            In the order of `wanted`.
+            In the order of `wanted`, without bigrams where their weight is 0.
         """
-        wanted = list(wanted)
+        wanted = list(self._in_channels(wanted))
         terms = [asked.term for asked in wanted]
         ids = np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
@@ -193,3 +194,13 @@ class QueryEncoder:
         known = df > 0
         weights[known] = boost[known] * self.weighting.weights(qtf[known], df[known], statistics.figures)
         return QueryTerms(terms, ids, qtf, df, boost, weights, [asked.origin for asked in wanted])
+
+    def _in_channels(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
+        """Boost bigrams by the weight of their channel, or leave them out."""
+        weight = self.weighting.bigram_weight
+        for asked in wanted:
+            if not is_bigram(asked.term):
+                yield asked
+            elif weight > 0:
+                factors = (*asked.origin.factors, ("bigram_weight, of the channel of bigrams", weight))
+                yield replace(asked, origin=replace(asked.origin, factors=factors))

@@ -15,11 +15,12 @@ ROOT = Path(__file__).resolve().parents[1]
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
     **dict.fromkeys(("errors", "terms", "_version"), ""),
-    **dict.fromkeys(("sparse", "similarity", "filters", "jsonl", "analysis"), "errors"),
+    **dict.fromkeys(("sparse", "similarity", "filters", "jsonl"), "errors"),
+    "analysis": "errors terms",
     "document_encoder": "analysis similarity sparse terms",
     "statistics": "similarity sparse terms",
-    "query_encoder": "analysis similarity sparse statistics",
-    "explanation": "query_encoder similarity sparse",
+    "query_encoder": "analysis similarity sparse statistics terms",
+    "explanation": "query_encoder similarity sparse terms",
     "query_options": "errors similarity",
     "config": "analysis document_encoder errors similarity store",
     "store": "errors filters sparse",

@@ -60,8 +60,8 @@ class MilvusBM25Retriever(BaseRetriever):
     statistics : {"namespace", "all"}
         Whether N and df are those of `namespace`, or of the whole index.
     idf : str, optional
-        Which IDF; by default the index's own. `epsilon` and `k3` likewise, see :class:`rag_bm25.IndexConfig`.
-    epsilon, k3 : float, optional
+        Which IDF; by default the index's own. The next three likewise, see :class:`rag_bm25.IndexConfig`.
+    epsilon, k3, bigram_weight : float, optional
         See `idf`.
     score_threshold : float, optional
         Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
@@ -90,6 +90,7 @@ class MilvusBM25Retriever(BaseRetriever):
     idf: IdfName | None = None
     epsilon: float | None = None
     k3: float | None = None
+    bigram_weight: float | None = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None
