@@ -141,6 +141,11 @@ class Query:
             text = text[match.end() :]
         return cls((*parts, *_plain(text)))
 
+    @property
+    def has_prefix(self) -> bool:
+        """Whether a part of it is to be completed from the vocabulary."""
+        return any(part.prefix for part in self.parts)
+
     def __str__(self) -> str:
         """Return the text of all parts."""
         return " ".join(part.text for part in self.parts)

@@ -6,12 +6,13 @@ import codecs
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.analysis import query_tokens
 from rag_bm25.errors import InputError
+from rag_bm25.terms import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -162,7 +163,7 @@ class Substitute:
     text : str
         As the rule has it.
     tokens : tuple of str
-        Its tokens.
+        Its tokens, bigrams included.
     weight : float
         Of the alternative as a whole, in 0.001..1.
     """
@@ -182,13 +183,16 @@ class SynonymMatch:
         Which of the tokens, `end` not included.
     substitutes : tuple of Substitute
         What to add.
+    source : tuple of str
+        The tokens of the piece, bigrams included.
     replaced : bool
-        Whether the tokens themselves are not to be searched for.
+        Whether these are not to be searched for.
     """
 
     start: int
     end: int
     substitutes: tuple[Substitute, ...]
+    source: tuple[str, ...]
     replaced: bool
 
 
@@ -215,22 +219,21 @@ class SynonymTable:
     """
 
     def __init__(self, synonyms: Synonyms, analyzer: TextAnalyzer) -> None:
-        self._substitutes: dict[tuple[str, ...], dict[tuple[str, ...], Substitute]] = defaultdict(dict)
-        self._kept: set[tuple[str, ...]] = set()
+        self._entries: dict[tuple[str, ...], _Entry] = {}
         for rule in synonyms.rules:
             self._add(rule, analyzer)
         lengths: dict[str, set[int]] = defaultdict(set)
-        for source in self._substitutes:
-            lengths[source[0]].add(len(source))
+        for words in self._entries:
+            lengths[words[0]].add(len(words))
         self._lengths = {first: sorted(of_first, reverse=True) for first, of_first in lengths.items()}
 
-    def matches(self, tokens: Sequence[str]) -> Iterator[SynonymMatch]:
+    def matches(self, words: Sequence[str]) -> Iterator[SynonymMatch]:
         """Find the pieces that have synonyms, from left to right, the longest first.
 
         Parameters
         ----------
-        tokens : sequence of str
-            Of a query.
+        words : sequence of str
+            Tokens of a query, without bigrams.
 
         Yields
         ------
@@ -238,36 +241,45 @@ class SynonymTable:
             No two of them share a token.
         """
         start = 0
-        while start < len(tokens):
-            found = self._longest_at(tokens, start)
-            if found is not None:
-                yield found
-            start = start + 1 if found is None else found.end
+        while start < len(words):
+            end = self._end_of_longest(words, start)
+            if end > start:
+                entry = self._entries[tuple(words[start:end])]
+                yield SynonymMatch(start, end, tuple(entry.substitutes.values()), entry.source, not entry.kept)
+            start = max(end, start + 1)
 
     def _add(self, rule: SynonymRule, analyzer: TextAnalyzer) -> None:
         """Enter a rule under each of its sources."""
         targets = [Substitute(text, _tokens(text, analyzer, rule), weight) for text, weight in rule.targets]
         for source in (_tokens(text, analyzer, rule) for text in rule.sources):
-            of_source = self._substitutes[source]
+            entry = self._entries.setdefault(tuple(words_in(source)), _Entry(source))
             for target in targets:
-                if target.tokens == source:
-                    self._kept.add(source)
-                elif target.tokens not in of_source or of_source[target.tokens].weight < target.weight:
-                    of_source[target.tokens] = target
+                entry.add(target)
 
-    def _longest_at(self, tokens: Sequence[str], start: int) -> SynonymMatch | None:
-        """Return the longest source that begins at a token."""
-        for length in self._lengths.get(tokens[start], ()):
-            source = tuple(tokens[start : start + length])
-            if source in self._substitutes:
-                substitutes = tuple(self._substitutes[source].values())
-                return SynonymMatch(start, start + length, substitutes, source not in self._kept)
-        return None
+    def _end_of_longest(self, words: Sequence[str], start: int) -> int:
+        """Return where the longest piece that begins at a word ends, `start` where there is none."""
+        ends = (start + length for length in self._lengths.get(words[start], ()))
+        return next((end for end in ends if tuple(words[start:end]) in self._entries), start)
+
+
+@dataclass
+class _Entry:
+    """What the rules say of one source."""
+
+    source: tuple[str, ...]
+    kept: bool = False
+    substitutes: dict[tuple[str, ...], Substitute] = field(default_factory=dict)
+
+    def add(self, target: Substitute) -> None:
+        if target.tokens == self.source:
+            self.kept = True
+        elif target.tokens not in self.substitutes or self.substitutes[target.tokens].weight < target.weight:
+            self.substitutes[target.tokens] = target
 
 
 def _tokens(text: str, analyzer: TextAnalyzer, rule: SynonymRule) -> tuple[str, ...]:
     tokens = tuple(query_tokens(analyzer, text))
-    if not tokens:
+    if not words_in(tokens):
         msg = f"{rule.where}: the analyzer leaves nothing of {text!r}"
         raise InputError(msg)
     return tokens

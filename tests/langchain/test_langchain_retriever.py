@@ -182,7 +182,7 @@ class TestBatch:
         assert (ids(found), type(error)) == (["a"], InputError)
 
     def test_with_a_bad_query_raises(self, retriever: MilvusBM25Retriever) -> None:
-        with pytest.raises(InputError, match="a query must be a str, got int"):
+        with pytest.raises(InputError, match="a query must be a str, a mapping of str to float or a Query, got int"):
             retriever.batch(["banana", 7])
 
     def test_takes_a_config_for_each(self, retriever: MilvusBM25Retriever) -> None:
