@@ -229,7 +229,7 @@ class Expander:
 def _synonyms(match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
     """Yield what a match adds."""
     stands_for = words[match.start : match.end]
-    reason = f"synonym of {' '.join(stands_for)!r}"
+    reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
     for substitute in match.substitutes:
         factors = (("weight of the synonym", substitute.weight), *_boosted(boost))
         yield Addition(substitute.tokens, frozenset(stands_for), reason, match.source, factors)

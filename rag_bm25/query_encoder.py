@@ -289,13 +289,12 @@ class QueryEncoder:
             yield f"share, so that {' '.join(map(term_name, words_in(addition.terms)))} weighs as {named}", most / own
 
     def _mass(self, terms: Iterable[str], statistics: CorpusStatistics) -> float:
-        """Return what terms weigh together, each asked for once; unknown ones count as if one chunk had them."""
+        """Return what words weigh together, each asked for once; unknown ones count as if one chunk had them."""
         if not statistics.num_chunks:
             return 0.0
-        distinct = list(dict.fromkeys(terms))
-        df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
-        weights = self.weighting.weights(np.ones(len(distinct), np.int64), df, statistics.figures)
-        return math.fsum(weights * [self.weighting.bigram_weight if is_bigram(term) else 1.0 for term in distinct])
+        words = list(dict.fromkeys(words_in(terms)))
+        df = np.maximum(statistics.df(self._ids_of(words)), 1)
+        return math.fsum(self.weighting.weights(np.ones(len(words), np.int64), df, statistics.figures).tolist())
 
     def _alternatives(self, expanded: ExpandedQuery) -> Iterator[Alternative]:
         """Yield the words of the query, and what was added for them."""

@@ -260,12 +260,10 @@ class Speller:
         return _in_case_of(word, self._unstemmed(word, tokens[0], terms[0][0])) if terms else word
 
     def _unstemmed(self, word: str, token: str, term: str) -> str:
-        """Put the ending that was cut off back on, where the result is the term again."""
-        ending = word.casefold().removeprefix(token) if word.casefold().startswith(token) else ""
-        for spelt in (term + ending, re.sub("i$", "y", term)):
-            if term in query_tokens(self.analyzer, spelt):
-                return spelt
-        return term
+        """Undo what stemming has done to the word, where the result is the term again."""
+        folded = word.casefold()
+        spelt = term + folded.removeprefix(token) if folded.startswith(token) else re.sub("i$", "y", term)
+        return spelt if term in query_tokens(self.analyzer, spelt) else term
 
 
 def _pieces(words: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -258,8 +258,8 @@ class SynonymTable:
 
     def _end_of_longest(self, words: Sequence[str], start: int) -> int:
         """Return where the longest piece that begins at a word ends, `start` where there is none."""
-        ends = (start + length for length in self._lengths.get(words[start], ()))
-        return next((end for end in ends if tuple(words[start:end]) in self._entries), start)
+        lengths = (length for length in self._lengths.get(words[start], ()) if start + length <= len(words))
+        return next((start + n for n in lengths if tuple(words[start : start + n]) in self._entries), start)
 
 
 @dataclass

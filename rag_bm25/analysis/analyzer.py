@@ -80,7 +80,7 @@ class Analyzer:
 
     Examples
     --------
-    >>> analyzer = Analyzer()
+    >>> analyzer = Analyzer(AnalyzerConfig(bigrams=False))
     >>> analyzer("Milvus v2.5.1支持BM25全文檢索")
     ['milvus', '2.5.1', '2.5', '支持', 'bm25', 'bm', '25', '全文', '检索', '全文检索']
     >>> analyzer.stop_words_in("What is the IT department?")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, InstanceOf
 
 from rag_bm25.errors import RagBM25Error
+from rag_bm25.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.filters import parse_filter
 from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
@@ -63,6 +64,12 @@ class MilvusBM25Retriever(BaseRetriever):
         Which IDF; by default the index's own. The next three likewise, see :class:`rag_bm25.IndexConfig`.
     epsilon, k3, bigram_weight : float, optional
         See `idf`.
+    syntax : bool
+        Whether ``word^2``, ``"several words"^0.5`` and ``prefix*`` have a meaning in queries.
+    expansion : QueryExpansion, optional
+        Synonyms and near spellings to look for too, see :class:`rag_bm25.QueryExpansion`.
+    min_should_match : int or str, optional
+        How many words of a query a document has to have: 3, -1, ``"75%"``, ``"3<90%"``.
     score_threshold : float, optional
         Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
         threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
@@ -91,6 +98,9 @@ class MilvusBM25Retriever(BaseRetriever):
     epsilon: float | None = None
     k3: float | None = None
     bigram_weight: float | None = None
+    syntax: bool = False
+    expansion: InstanceOf[QueryExpansion] | None = None
+    min_should_match: int | str | None = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None
@@ -132,7 +142,7 @@ class MilvusBM25Retriever(BaseRetriever):
             A retriever.
         """
         retriever = cls(index=index, **options)
-        add_documents(index, documents, namespace=retriever.namespace)
+        add_documents(index, documents, **retriever._adding())
         return retriever
 
     @classmethod
@@ -166,7 +176,7 @@ class MilvusBM25Retriever(BaseRetriever):
             A retriever.
         """
         retriever = cls(index=index, **options)
-        add_texts(index, texts, metadatas, ids, namespace=retriever.namespace)
+        add_texts(index, texts, metadatas, ids, **retriever._adding())
         return retriever
 
     def batch(
@@ -195,9 +205,8 @@ class MilvusBM25Retriever(BaseRetriever):
         list of list of Document
             In the order of `inputs`.
         """
-        try:
-            answers = self._answers(inputs, kwargs)
-        except (RagBM25Error, ValueError):  # one by one, so that each query has its own error in its own trace
+        answers = self._together(inputs, kwargs)
+        if answers is None:
             return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
         configs = get_config_list(config, len(inputs))
         return [
@@ -225,9 +234,8 @@ class MilvusBM25Retriever(BaseRetriever):
         list of list of Document
             In the order of `inputs`.
         """
-        try:
-            answers = await run_in_executor(None, self._answers, inputs, kwargs)
-        except (RagBM25Error, ValueError):
+        answers = await run_in_executor(None, self._together, inputs, kwargs)
+        if answers is None:
             return await super().abatch(inputs, config, return_exceptions=return_exceptions, **kwargs)
         configs = get_config_list(config, len(inputs))
         return [
@@ -250,28 +258,43 @@ class MilvusBM25Retriever(BaseRetriever):
         self,
         query: str,
         *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
+        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002
         answer: list[Document] | None = None,
         **options: Any,
     ) -> list[Document]:
-        """Answer a query in a thread."""
-        return await run_in_executor(
-            None,
-            self._get_relevant_documents,
-            query,
-            run_manager=run_manager.get_sync(),
-            answer=answer,
-            **options,
-        )
+        """Answer a query without blocking the event loop, unless a batch has done so."""
+        if answer is not None:
+            return answer
+        (documents,) = await self._asked(options)._afind([query])  # noqa: SLF001 - one of its kind
+        return documents
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """Describe the retriever to tracers."""
         return {**super()._get_ls_params(**kwargs), "ls_vector_store_provider": "Milvus"}
 
+    def _adding(self) -> dict[str, Any]:
+        """Return how documents are added; the namespace must be a single one."""
+        return {"namespace": self.namespace}
+
+    def _asked(self, options: Mapping[str, Any]) -> Self:
+        """Return this retriever as it would be if it had been made with `options` too."""
+        return type(self)(**{**self._given(), **options}) if options else self
+
     def _answers(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]]:
-        """Search as this retriever would if it had been made with `options` too."""
-        asked = type(self)(**{**self._given(), **options}) if options else self
-        return [asked._documents(hits) for hits in asked._search(queries)]  # noqa: SLF001
+        return self._asked(options)._find(queries)  # noqa: SLF001 - one of its kind
+
+    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | None:
+        """Answer a batch in one call; None where that fails, so that each query has its own error in its own trace."""
+        try:
+            return self._answers(queries, options)
+        except (RagBM25Error, ValueError):
+            return None
+
+    def _find(self, queries: Sequence[str]) -> list[list[Document]]:
+        return [self._documents(hits) for hits in self._search(queries)]
+
+    async def _afind(self, queries: Sequence[str]) -> list[list[Document]]:
+        return [self._documents(hits) for hits in await self._asearch(queries)]
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
         return self.index.search_batch(
@@ -281,6 +304,9 @@ class MilvusBM25Retriever(BaseRetriever):
             namespace=self.namespace,
             **{name: value for name, value in self._given().items() if name in QUERY_OPTIONS},
         )
+
+    async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
+        return await run_in_executor(None, self._search, queries)
 
     def _given(self) -> dict[str, Any]:
         """Return the options that were given; the others are as the index's config says."""

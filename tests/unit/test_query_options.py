@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from memory_store import MemoryStore
 
@@ -22,12 +24,12 @@ def test_none_switches_off_the_saturation_of_the_index() -> None:
 
 
 def test_given_options_win() -> None:
-    asked = weighting_of(QueryWeighting(), {"idf": "plus", "epsilon": 0.5, "k3": 2.0})
-    assert asked == QueryWeighting("plus", 0.5, 2.0)
+    asked = weighting_of(QueryWeighting(), {"idf": "plus", "epsilon": 0.5, "k3": 2.0, "bigram_weight": 0})
+    assert asked == QueryWeighting("plus", 0.5, 2.0, 0)
 
 
 def test_unknown_option_is_refused_like_an_unknown_keyword() -> None:
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'idff'.*epsilon, idf, k3"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'idff'.*epsilon, .*idf, k3"):
         check_options({"idff": "lucene"})
 
 
@@ -45,6 +47,20 @@ def test_every_method_checks_its_options(method: str) -> None:
             ask(*arguments, statistics="corpus")
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"syntax": "yes"}, "syntax must be True or False, got 'yes'"),
+        ({"expansion": {"a": ["b"]}}, "expansion must be a QueryExpansion or None, got {'a': ['b']}"),
+        ({"min_should_match": "most"}, "min_should_match must be an int or a str such as '75%', '-1' or '3<90%'"),
+    ],
+)
+def test_options_of_other_types_are_refused(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        check_options(option)
+    assert str(caught.value).startswith(message)
+
+
 def test_saturation_can_be_switched_off_per_search() -> None:
     config = IndexConfig(chunk_size=5, k3=0.0)
     with BM25Index.from_store(MemoryStore(), config=config) as index:
@@ -55,4 +71,4 @@ def test_saturation_can_be_switched_off_per_search() -> None:
 
 
 def test_names_are_those_of_the_type() -> None:
-    assert {"statistics", "idf", "epsilon", "k3"} <= QUERY_OPTIONS
+    assert {"statistics", "idf", "epsilon", "k3", "bigram_weight"} <= QUERY_OPTIONS
