@@ -11,7 +11,7 @@ import numpy as np
 from rag_bm25.expansion import Expander
 from rag_bm25.query import Query
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.terms import is_bigram, term_name, words_in
+from rag_bm25.terms import is_bigram, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -285,8 +285,8 @@ class QueryEncoder:
         """Yield the factor that keeps an addition from weighing more than what it is like."""
         most, own = self._mass(addition.like, statistics), self._mass(addition.terms, statistics)
         if own > most:
-            named = " ".join(map(term_name, words_in(addition.like)))
-            yield f"share, so that {' '.join(map(term_name, words_in(addition.terms)))} weighs as {named}", most / own
+            added, like = (" ".join(map(repr, words_in(terms))) for terms in (addition.terms, addition.like))
+            yield f"share, so that {added} weighs as {like}: {most:.6g} / {own:.6g}", most / own
 
     def _mass(self, terms: Iterable[str], statistics: CorpusStatistics) -> float:
         """Return what words weigh together, each asked for once; unknown ones count as if one chunk had them."""

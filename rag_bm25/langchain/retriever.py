@@ -14,6 +14,7 @@ from rag_bm25.expansion import QueryExpansion  # noqa: TC001 - pydantic reads th
 from rag_bm25.filters import parse_filter
 from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
+from rag_bm25.min_should_match import check_min_should_match
 from rag_bm25.query_options import QUERY_OPTIONS, StatisticsScope
 from rag_bm25.ranking import MAX_K
 from rag_bm25.similarity import IdfName  # noqa: TC001 - pydantic reads the annotations
@@ -36,6 +37,13 @@ def _readable(filter: Mapping[Any, Any] | str | None) -> Mapping[Any, Any] | str
     """Refuse a filter that cannot be read."""
     parse_filter(filter)
     return filter
+
+
+def _countable(value: int | str | None) -> int | str | None:
+    """Refuse a number of words that cannot be read."""
+    if value is not None:
+        check_min_should_match(value)
+    return value
 
 
 MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, AfterValidator(_readable)]
@@ -100,7 +108,7 @@ class MilvusBM25Retriever(BaseRetriever):
     bigram_weight: float | None = None
     syntax: bool = False
     expansion: InstanceOf[QueryExpansion] | None = None
-    min_should_match: int | str | None = None
+    min_should_match: Annotated[int | str | None, AfterValidator(_countable)] = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None
