@@ -30,7 +30,7 @@ WORDS = {
     "劳动合同": 20,
     "合同": 30,
 }
-WORDS |= {"二手车": 8, "劳动": 25, "四十二": 5, "监事会": 6, "保险": 9, "解除": 9, "协议书": 5}
+WORDS |= {"二手车": 8, "第三人": 4, "劳动": 25, "四十二": 5, "监事会": 6, "保险": 9, "解除": 9, "协议书": 5}
 ANALYZER = Analyzer(AnalyzerConfig(bigrams=False))
 
 
@@ -85,6 +85,7 @@ def test_misspelt_chinese_is_what_the_dictionary_does_not_know() -> None:
     [
         "二手房",  # a word of the dictionary is no misspelling of another one
         "四十三天",  # nor is a number
+        "第吗人",  # and no letter stands for one
         "订协议吗",  # 协议吗 has a single character alone, which is a word of its own
         "保合同",  # 合同 in it is all that there is
     ],
