@@ -150,4 +150,5 @@ class TermLookup:
 
 def _characters(words: list[str], length: int) -> NDArray[np.uint32]:
     """Return words of one length as a matrix with a row for each place, which is what comparing is fast with."""
-    return np.array(words, dtype=f"<U{length}").view(np.uint32).reshape(len(words), length).T.copy()
+    by_word: NDArray[np.uint32] = np.array(words, dtype=f"<U{length}").view(np.uint32).reshape(len(words), length)
+    return np.ascontiguousarray(by_word.T)

@@ -53,6 +53,9 @@ class Origin:
         return math.prod(value for _, value in self.factors)
 
 
+_AS_IT_IS = Origin()
+
+
 @dataclass(frozen=True)
 class QueryTerm:
     """A term that a query asks for.
@@ -69,7 +72,7 @@ class QueryTerm:
 
     term: str
     qtf: int = 1
-    origin: Origin = Origin()
+    origin: Origin = _AS_IT_IS
 
 
 @dataclass(frozen=True)
@@ -306,16 +309,24 @@ class QueryEncoder:
     def _in_channels(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
         """Boost bigrams by the weight of their channel, or leave them out."""
         weight = self.weighting.bigram_weight
+        before, after = _AS_IT_IS, self._in_channel_of_bigrams(_AS_IT_IS)
         for asked in wanted:
             if not is_bigram(asked.term):
                 yield asked
             elif weight > 0:
-                factors = (*asked.origin.factors, ("bigram_weight, of the channel of bigrams", weight))
-                yield replace(asked, origin=replace(asked.origin, factors=factors))
+                if asked.origin is not before:  # neighbours share an origin, mostly
+                    before, after = asked.origin, self._in_channel_of_bigrams(asked.origin)
+                yield QueryTerm(asked.term, asked.qtf, after)
+
+    def _in_channel_of_bigrams(self, origin: Origin) -> Origin:
+        factor = ("bigram_weight, of the channel of bigrams", self.weighting.bigram_weight)
+        return replace(origin, factors=(*origin.factors, factor))
 
 
 def _own_origin(boosts: list[float]) -> Origin:
     """Return the origin of a term of the query, from the boost of each of its occurrences."""
-    mean = math.fsum(boosts) / len(boosts)
-    name = "boost in the query" if min(boosts) == max(boosts) else "boost in the query, mean of its occurrences"
-    return Origin() if mean == 1 else Origin(factors=((name, mean),))
+    if set(boosts) == {1.0}:
+        return _AS_IT_IS
+    same = min(boosts) == max(boosts)
+    name = "boost in the query" if same else "boost in the query, mean of its occurrences"
+    return Origin(factors=((name, math.fsum(boosts) / len(boosts)),))
