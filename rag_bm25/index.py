@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, contract_of
@@ -22,17 +23,23 @@ from rag_bm25.errors import (
     InputError,
     ReadOnlyError,
 )
+from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
+from rag_bm25.lookup import TermLookup
+from rag_bm25.min_should_match import required_words
 from rag_bm25.portable import read_statistics, write_statistics
+from rag_bm25.query import Query
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.query_options import QueryOptions, check_options, weighting_of
 from rag_bm25.ranking import MAX_K, best
 from rag_bm25.similarity import effective_parameters
+from rag_bm25.spelling import Fuzzy, Speller
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.store import SearchArm
+from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
 
@@ -48,14 +55,21 @@ if TYPE_CHECKING:
     from rag_bm25.embeddings import Embeddings
     from rag_bm25.filters import Filter
     from rag_bm25.fusion import Fusion
+    from rag_bm25.query import QueryLike
+    from rag_bm25.query_encoder import QueryTerms
+    from rag_bm25.query_options import StatisticsScope
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
     from rag_bm25.store import ChunkRow, DenseField, Match, Store
+    from rag_bm25.synonyms import Synonyms
 
 __all__ = ["BM25Index", "IndexStats"]
 
 CANDIDATES = 100
 """How many chunks each arm of a hybrid search brings by default."""
+
+OVERFETCH = 4
+"""How many times k chunks are asked for at first, where some of them may have too few words of the query."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +160,14 @@ class IndexStats:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A query on its way to the store."""
+
+    terms: QueryTerms
+    vector: SparseVector
+
+
 class BM25Index:
     """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
 
@@ -201,6 +223,8 @@ class BM25Index:
         self._analyzer = config.build_analyzer()
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
         self._writer = ChunkWriter(store, log, self._encoder)
+        self._lookup = TermLookup()
+        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
 
     # Life
 
@@ -564,7 +588,7 @@ class BM25Index:
 
     def search(
         self,
-        query: str,
+        query: QueryLike,
         k: int = 10,
         *,
         filter: Mapping[str, Any] | str | None = None,
@@ -575,8 +599,8 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str
-            Any text.
+        query : str, mapping of str to float, or Query
+            Any text; or texts with a boost for each, as in ``{"合同": 2.0, "解除": 1.0}``.
         k : int
             How many at most, in 1..16384.
         filter : mapping or str, optional
@@ -594,7 +618,7 @@ class BM25Index:
         Raises
         ------
         InputError
-            `k` is out of its range or `query` not a str.
+            `k` or a boost is out of its range, or `query` is something else.
         FilterError
             The filter cannot be read, or Milvus refuses it.
         ParameterError
@@ -604,7 +628,7 @@ class BM25Index:
 
     def search_batch(
         self,
-        queries: Sequence[str],
+        queries: Sequence[QueryLike],
         k: int = 10,
         *,
         filter: Mapping[str, Any] | str | None = None,
@@ -615,8 +639,8 @@ class BM25Index:
 
         Parameters
         ----------
-        queries : sequence of str
-            Any number of texts.
+        queries : sequence of str, mapping or Query
+            Any number, as for :meth:`search`.
         k, filter, namespace, **options
             As for :meth:`search`, the same for all queries.
 
@@ -627,12 +651,13 @@ class BM25Index:
         """
         _check_k(k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        vectors = self.encode_queries(queries, namespace=namespaces, **options)
+        terms = self._terms(queries, namespaces, options)
         hits: list[list[Hit]] = [[] for _ in queries]
-        asked = [position for position, vector in enumerate(vectors) if len(vector)]
-        if asked:
-            found = self._search([vectors[position] for position in asked], k, where, namespaces)
-            for position, matches in zip(asked, found, strict=True):
+        asked = [_Asked(of_one, of_one.vector()) for of_one in terms]
+        found = [position for position, question in enumerate(asked) if len(question.vector)]
+        if found:
+            answers = self._search([asked[position] for position in found], k, where, namespaces, options)
+            for position, matches in zip(found, answers, strict=True):
                 hits[position] = [_hit(match) for match in matches]
         return hits
 
@@ -670,7 +695,7 @@ class BM25Index:
 
     def search_hybrid(
         self,
-        query: str,
+        query: QueryLike,
         embedding: Sequence[float],
         k: int = 10,
         *,
@@ -688,8 +713,8 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str
-            Any text; without known terms, the dense search decides alone.
+        query : str, mapping of str to float, or Query
+            As for :meth:`search`; without known terms, the dense search decides alone.
         embedding : sequence of float, shape (dense_dim,)
             The query's dense vector.
         k : int
@@ -746,7 +771,7 @@ class BM25Index:
 
     def encode_queries(
         self,
-        queries: Sequence[str],
+        queries: Sequence[QueryLike],
         *,
         namespace: str | Sequence[str] | None = "",
         **options: Unpack[QueryOptions],
@@ -755,8 +780,8 @@ class BM25Index:
 
         Parameters
         ----------
-        queries : sequence of str
-            Any number of texts.
+        queries : sequence of str, mapping or Query
+            Any number, as for :meth:`search`.
         namespace, **options
             As for :meth:`search`.
 
@@ -765,16 +790,58 @@ class BM25Index:
         list of SparseVector
             Query weights, all > 0; empty where no term is known. The sum of the weights is above every score that the
             query can have.
+
+        Raises
+        ------
+        InputError
+            `min_should_match` is given: no vector can hold it.
         """
-        _check_queries(queries)
-        names = _names(namespace)
-        with self._lock:  # a write in another thread must not change the statistics halfway through
-            encoder, corpus = self._query_side(names, options)
-            return [encoder.encode(query, corpus) for query in queries]
+        if options.get("min_should_match") is not None:
+            msg = "min_should_match is for search, search_batch and explain: no vector can hold it"
+            raise InputError(msg)
+        return [terms.vector() for terms in self._terms(queries, _names(namespace), options)]
+
+    def suggest(
+        self,
+        query: str,
+        *,
+        fuzzy: Fuzzy | None = None,
+        namespace: str | Sequence[str] | None = "",
+        statistics: StatisticsScope = "namespace",
+    ) -> str | None:
+        """Return a query as it may have been meant: "did you mean ...?".
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+        fuzzy : Fuzzy, optional
+            How near spellings are found. Only words that no chunk has are corrected.
+        namespace, statistics
+            As for :meth:`search`.
+
+        Returns
+        -------
+        str or None
+            The query with the likeliest term in the place of each misspelt word; None where there is nothing to
+            correct.
+
+        Raises
+        ------
+        MissingExtraError
+            rapidfuzz is not installed.
+        """
+        if not isinstance(query, str):
+            msg = f"a query must be a str, got {type(query).__name__}"
+            raise InputError(msg)
+        with self._lock:
+            encoder, corpus = self._query_side(_names(namespace), {"statistics": statistics})
+            speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._terms_of_vocabulary(), encoder.dfs_in(corpus))
+            return speller.corrected(query)
 
     def explain(
         self,
-        query: str,
+        query: QueryLike,
         id: str,
         *,
         namespace: str = "",
@@ -784,7 +851,7 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str
+        query : str, mapping of str to float, or Query
             The query.
         id : str
             The chunk's id.
@@ -803,17 +870,19 @@ class BM25Index:
         ChunkNotFoundError
             There is no such chunk.
         """
-        _check_queries([query])
+        check_options(options)
+        asked = Query.of(query, syntax=options.get("syntax", False))
         names = [check_namespace(namespace)]
         row = self._rows(check_ids([id]), namespace, vectors=True).get(id)
         if row is None:
             msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
             raise ChunkNotFoundError(msg)
-        stop_words = self._analyzer.stop_words_in(query) if isinstance(self._analyzer, Analyzer) else []
+        stop_words = self._analyzer.stop_words_in(str(asked)) if isinstance(self._analyzer, Analyzer) else []
         with self._lock:
-            encoder, corpus = self._query_side(names, options)
-            terms = encoder.terms(query, corpus)
-            facts = QueryFacts(query, terms, stop_words, encoder.weighting, corpus.figures)
+            encoder, corpus = self._query_side(names, options, completing=asked.has_prefix)
+            terms = encoder.terms(asked, corpus)
+            wanted = options.get("min_should_match")
+            facts = QueryFacts(str(asked), terms, stop_words, encoder.weighting, corpus.figures, wanted)
         return explain(facts, self._chunk_facts(row))
 
     def stats(self, *, namespace: str | Sequence[str] | None = None) -> IndexStats:
@@ -865,6 +934,7 @@ class BM25Index:
         """Forget the statistics and read them from the store."""
         self._log = StatisticsLog(self._store)
         self._writer = ChunkWriter(self._store, self._log, self._encoder)
+        self._lookup = TermLookup()
         self.refresh()
 
     def _stored_config(self) -> dict[str, Any]:
@@ -880,24 +950,72 @@ class BM25Index:
         if not self._store.exclusive and time.monotonic() >= self._next_refresh:
             self.refresh()
 
-    def _query_side(self, namespaces: list[str] | None, options: QueryOptions) -> tuple[QueryEncoder, CorpusStatistics]:
+    def _terms(
+        self, queries: Sequence[QueryLike], namespaces: list[str] | None, options: QueryOptions
+    ) -> list[QueryTerms]:
+        """Weigh the terms of each query."""
+        check_options(options)
+        _check_sequence(queries)
+        asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
+        with self._lock:  # a write in another thread must not change the statistics halfway through
+            completing = any(query.has_prefix for query in asked)
+            encoder, corpus = self._query_side(namespaces, options, completing=completing)
+            return [encoder.terms(query, corpus) for query in asked]
+
+    def _query_side(
+        self, namespaces: list[str] | None, options: QueryOptions, *, completing: bool = False
+    ) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
         check_options(options)
         weighting = weighting_of(self.config.query_weighting(), options)
         self._refresh_if_due()
-        encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced))
+        expander = self._expander(options.get("expansion") or QueryExpansion(), completing=completing)
+        encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced), expander)
         return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)
 
+    def _expander(self, expansion: QueryExpansion, *, completing: bool) -> Expander:
+        """Return what adds terms; the vocabulary is read only where near spellings or prefixes need it."""
+        lookup = self._terms_of_vocabulary() if completing or expansion.fuzzy is not None else None
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
+
+    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
+        """Return synonyms as tokens; those of the last search are kept."""
+        if synonyms is None:
+            return None
+        if self._synonyms is None or self._synonyms[0] is not synonyms:
+            self._synonyms = synonyms, SynonymTable(synonyms, self._analyzer)
+        return self._synonyms[1]
+
+    def _terms_of_vocabulary(self) -> TermLookup:
+        self._lookup.update(self._log.vocabulary())
+        return self._lookup
+
     def _search(
-        self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None
+        self,
+        asked: list[_Asked],
+        k: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        options: QueryOptions,
     ) -> list[list[Match]]:
-        needed = self._needed(namespaces)
+        needed, wanted = self._needed(namespaces), options.get("min_should_match")
         return best(
-            lambda asked, limit: self._store.search(asked, limit=limit, where=where, namespaces=needed),
-            vectors,
+            lambda asked, limit: self._store.search(
+                [question.vector for question in asked], limit=limit, where=where, namespaces=needed
+            ),
+            asked,
             k,
             namespaces,
+            limit=k if wanted is None else min(OVERFETCH * k, MAX_K),
+            keep=None if wanted is None else partial(self._with_enough_words, wanted),
         )
+
+    def _with_enough_words(self, wanted: int | str, asked: _Asked, matches: list[Match]) -> list[Match]:
+        """Leave out the chunks with too few words of the query, by their stored vectors."""
+        least = required_words(wanted, len(asked.terms.words))
+        rows = self._store.get_chunks([match.row.pk for match in matches], contents=False, vectors=True)
+        enough = {row.pk for row in rows if len(asked.terms.words_had_by(row.vector)) >= least}
+        return [match for match in matches if match.row.pk in enough]
 
     def _dense_field(self, name: str) -> DenseField:
         dense = self.config.dense_field()
@@ -997,14 +1115,10 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     return [check_namespace(name) for name in names]
 
 
-def _check_queries(queries: Sequence[str]) -> None:
+def _check_sequence(queries: Sequence[QueryLike]) -> None:
     if isinstance(queries, str) or not isinstance(queries, Sequence):
         msg = f"queries must be a sequence of str, got {type(queries).__name__}"
         raise InputError(msg)
-    for query in queries:
-        if not isinstance(query, str):
-            msg = f"a query must be a str, got {type(query).__name__}"
-            raise InputError(msg)
 
 
 def _check_k(k: int) -> None:

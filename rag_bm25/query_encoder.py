@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.analysis import query_tokens
+from rag_bm25.expansion import Expander
+from rag_bm25.query import Query
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.terms import is_bigram
+from rag_bm25.terms import is_bigram, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.expansion import Addition, ExpandedQuery
+    from rag_bm25.query import QueryLike
     from rag_bm25.similarity import QueryWeighting
     from rag_bm25.statistics import CorpusStatistics
 
-__all__ = ["Origin", "QueryEncoder", "QueryTerm", "QueryTerms"]
+__all__ = ["Alternative", "Origin", "QueryEncoder", "QueryTerm", "QueryTerms"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class Origin:
         return math.prod(value for _, value in self.factors)
 
 
+_AS_IT_IS = Origin()
+
+
 @dataclass(frozen=True)
 class QueryTerm:
     """A term that a query asks for.
@@ -67,7 +72,23 @@ class QueryTerm:
 
     term: str
     qtf: int = 1
-    origin: Origin = Origin()
+    origin: Origin = _AS_IT_IS
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way in which a chunk may have some words of a query.
+
+    Parameters
+    ----------
+    ids : frozenset of int
+        The terms that it has to have, all of them.
+    stands_for : frozenset of str
+        The words of the query.
+    """
+
+    ids: frozenset[int]
+    stands_for: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +111,8 @@ class QueryTerms:
         Query weights, boost included; 0 for unknown terms, otherwise > 0.
     origins : list of Origin
         Why each term is there.
+    alternatives : tuple of Alternative
+        The words of the query, bigrams aside, and what stands for them.
     """
 
     terms: list[str]
@@ -99,6 +122,42 @@ class QueryTerms:
     boost: NDArray[np.float64]
     weights: NDArray[np.float64]
     origins: list[Origin]
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The distinct words that were asked for, unknown ones included, bigrams and additions not."""
+        return frozenset().union(*(alternative.stands_for for alternative in self.alternatives))
+
+    def words_had_by(self, chunk: SparseVector) -> frozenset[str]:
+        """Return which of the words a chunk has, itself or by something that was added for them.
+
+        Parameters
+        ----------
+        chunk : SparseVector
+            The stored vector of the chunk.
+
+        Returns
+        -------
+        frozenset of str
+            Some of :attr:`words`.
+        """
+        ids = set(chunk.ids.tolist())
+        return frozenset().union(*(found.stands_for for found in self.alternatives if found.ids <= ids))
+
+    def vector(self) -> SparseVector:
+        """Return the weights as a vector; terms that no chunk has are left out.
+
+        Returns
+        -------
+        SparseVector
+            All weights > 0; empty where no term is known.
+        """
+        weights: dict[int, float] = {}
+        for id_, weight in zip(self.ids.tolist(), self.weights.tolist(), strict=True):
+            if weight > 0:
+                weights[id_] = weights.get(id_, 0.0) + weight
+        return SparseVector.from_dict(weights) if weights else EMPTY
 
 
 @dataclass(frozen=True)
@@ -113,6 +172,8 @@ class QueryEncoder:
         IDF, saturation of repeated terms, and the weight of bigrams.
     ids : mapping of str to int
         Term -> id for every term.
+    expander : Expander, optional
+        What adds terms to the query; by default nothing does.
 
     Examples
     --------
@@ -128,14 +189,15 @@ class QueryEncoder:
     analyzer: TextAnalyzer
     weighting: QueryWeighting
     ids: Mapping[str, int]
+    expander: Expander | None = None
 
-    def encode(self, query: str, statistics: CorpusStatistics) -> SparseVector:
+    def encode(self, query: QueryLike, statistics: CorpusStatistics) -> SparseVector:
         """Encode a query; terms that no chunk has are left out.
 
         Parameters
         ----------
-        query : str
-            Any text.
+        query : str, mapping of str to float, or Query
+            Any text, or texts with their boosts.
         statistics : CorpusStatistics
             The corpus now.
 
@@ -144,20 +206,15 @@ class QueryEncoder:
         SparseVector
             All weights > 0; empty where no term is known.
         """
-        terms = self.terms(query, statistics)
-        weights: dict[int, float] = {}
-        for id_, weight in zip(terms.ids.tolist(), terms.weights.tolist(), strict=True):
-            if weight > 0:
-                weights[id_] = weights.get(id_, 0.0) + weight
-        return SparseVector.from_dict(weights) if weights else EMPTY
+        return self.terms(query, statistics).vector()
 
-    def terms(self, query: str, statistics: CorpusStatistics) -> QueryTerms:
+    def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
         """Weigh the terms of a query one by one, as ``explain`` shows them.
 
         Parameters
         ----------
-        query : str
-            Any text.
+        query : str, mapping of str to float, or Query
+            Any text, or texts with their boosts.
         statistics : CorpusStatistics
             The corpus now.
 
@@ -166,8 +223,11 @@ class QueryEncoder:
         QueryTerms
             Also the unknown ones; no bigrams where their weight is 0.
         """
-        counts = Counter(query_tokens(self.analyzer, query))
-        return self.weigh((QueryTerm(term, qtf) for term, qtf in counts.items()), statistics)
+        expander = self.expander or Expander(self.analyzer)
+        expanded = expander.expand(Query.of(query), self.dfs_in(statistics))
+        own = [QueryTerm(term, len(boosts), _own_origin(boosts)) for term, boosts in expanded.own.items()]
+        added = self._heaviest(expanded, statistics)
+        return replace(self.weigh([*own, *added], statistics), alternatives=tuple(self._alternatives(expanded)))
 
     def weigh(self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics) -> QueryTerms:
         """Weigh terms, from whatever origin: boost times repetition times IDF; of bigrams, their weight is a boost.
@@ -186,7 +246,7 @@ class QueryEncoder:
         """
         wanted = list(self._in_channels(wanted))
         terms = [asked.term for asked in wanted]
-        ids = np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
+        ids = self._ids_of(terms)
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
         boost = np.fromiter((asked.origin.boost for asked in wanted), np.float64, len(terms))
         df = statistics.df(ids)
@@ -195,12 +255,78 @@ class QueryEncoder:
         weights[known] = boost[known] * self.weighting.weights(qtf[known], df[known], statistics.figures)
         return QueryTerms(terms, ids, qtf, df, boost, weights, [asked.origin for asked in wanted])
 
+    def dfs_in(self, statistics: CorpusStatistics) -> Callable[[Sequence[str]], NDArray[np.int64]]:
+        """Return what tells the df of terms.
+
+        Parameters
+        ----------
+        statistics : CorpusStatistics
+            The corpus now.
+
+        Returns
+        -------
+        callable of sequence of str to ndarray of int64
+            df of each term, 0 for unknown ones.
+        """
+        return lambda terms: statistics.df(self._ids_of(terms))
+
+    def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
+        return np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
+
+    def _heaviest(self, expanded: ExpandedQuery, statistics: CorpusStatistics) -> Iterable[QueryTerm]:
+        """Return the added terms that the query does not have itself, each for the reason that weighs most."""
+        heaviest: dict[str, tuple[float, QueryTerm]] = {}
+        for addition, qtf in expanded.additions.items():
+            origin = Origin(addition.reason, (*addition.factors, *self._share(addition, statistics)))
+            boost = origin.boost * float(self.weighting.term_weights(qtf))
+            for term in dict.fromkeys(addition.terms):
+                if term not in expanded.own and boost > heaviest.get(term, (0.0,))[0]:
+                    heaviest[term] = boost, QueryTerm(term, qtf, origin)
+        return [term for _, term in heaviest.values()]
+
+    def _share(self, addition: Addition, statistics: CorpusStatistics) -> Iterator[tuple[str, float]]:
+        """Yield the factor that keeps an addition from weighing more than what it is like."""
+        most, own = self._mass(addition.like, statistics), self._mass(addition.terms, statistics)
+        if own > most:
+            added, like = (" ".join(map(repr, words_in(terms))) for terms in (addition.terms, addition.like))
+            yield f"share, so that {added} weighs as {like}: {most:.6g} / {own:.6g}", most / own
+
+    def _mass(self, terms: Iterable[str], statistics: CorpusStatistics) -> float:
+        """Return what words weigh together, each asked for once; unknown ones count as if one chunk had them."""
+        if not statistics.num_chunks:
+            return 0.0
+        words = list(dict.fromkeys(words_in(terms)))
+        df = np.maximum(statistics.df(self._ids_of(words)), 1)
+        return math.fsum(self.weighting.weights(np.ones(len(words), np.int64), df, statistics.figures).tolist())
+
+    def _alternatives(self, expanded: ExpandedQuery) -> Iterator[Alternative]:
+        """Yield the words of the query, and what was added for them."""
+        for term in words_in(expanded.own):
+            yield Alternative(frozenset([self.ids[term]]), frozenset([term]))
+        for addition in expanded.additions:
+            yield Alternative(frozenset(map(self.ids.__getitem__, words_in(addition.terms))), addition.stands_for)
+
     def _in_channels(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
         """Boost bigrams by the weight of their channel, or leave them out."""
         weight = self.weighting.bigram_weight
+        before, after = _AS_IT_IS, self._in_channel_of_bigrams(_AS_IT_IS)
         for asked in wanted:
             if not is_bigram(asked.term):
                 yield asked
             elif weight > 0:
-                factors = (*asked.origin.factors, ("bigram_weight, of the channel of bigrams", weight))
-                yield replace(asked, origin=replace(asked.origin, factors=factors))
+                if asked.origin is not before:  # neighbours share an origin, mostly
+                    before, after = asked.origin, self._in_channel_of_bigrams(asked.origin)
+                yield QueryTerm(asked.term, asked.qtf, after)
+
+    def _in_channel_of_bigrams(self, origin: Origin) -> Origin:
+        factor = ("bigram_weight, of the channel of bigrams", self.weighting.bigram_weight)
+        return replace(origin, factors=(*origin.factors, factor))
+
+
+def _own_origin(boosts: list[float]) -> Origin:
+    """Return the origin of a term of the query, from the boost of each of its occurrences."""
+    if set(boosts) == {1.0}:
+        return _AS_IT_IS
+    same = min(boosts) == max(boosts)
+    name = "boost in the query" if same else "boost in the query, mean of its occurrences"
+    return Origin(factors=((name, math.fsum(boosts) / len(boosts)),))
