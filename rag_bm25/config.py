@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis import (
@@ -13,9 +13,11 @@ from rag_bm25.analysis import (
     contract_of,
     differences,
 )
+from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, ParameterError
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
+from rag_bm25.store import DenseField, DenseMetric
 
 if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
@@ -29,8 +31,8 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `chunk_size`, `length_unit`, `k1`, `b` and `analyzer` are baked into the stored vectors and fixed when the index is
-    created; `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched.
+    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
+    searched. Everything else is baked into the stored vectors and fixed when the index is created.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ class IndexConfig:
         Constant in place of the mean chunk length, > 0: the number that was given to the text splitter.
     length_unit : {"characters", "terms"}
         What `chunk_size` and the lengths of the chunks are counted in. LangChain's splitters count characters;
-        ``"terms"`` counts tokens after analysis. Mixing the two changes k1 and b.
+        ``"terms"`` counts tokens after analysis, bigrams aside. Mixing the two changes k1 and b.
     k1 : float
         How slowly further occurrences of a term saturate; >= 0.
     b : float
@@ -51,6 +53,13 @@ class IndexConfig:
         Saturation of repeated query terms, >= 0; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or any other text -> tokens.
+    dense_dim : int or None
+        Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
+    dense_metric : {"COSINE", "IP"}
+        How dense vectors are compared, greater being better. Of normalised vectors, L2 gives the ranking of both.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
+        where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
 
     Raises
     ------
@@ -75,11 +84,15 @@ class IndexConfig:
     idf: IdfName = "epsilon"
     k3: float | None = None
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+    dense_dim: int | None = None
+    dense_metric: DenseMetric = "COSINE"
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
         self.query_weighting()
+        self.dense_field()
         if self.length_unit not in LENGTH_UNITS:
             msg = f"length_unit must be one of {', '.join(LENGTH_UNITS)}, got {self.length_unit!r}"
             raise ParameterError(msg)
@@ -103,9 +116,25 @@ class IndexConfig:
         Returns
         -------
         QueryWeighting
-            idf, epsilon and k3.
+            idf, epsilon, k3 and bigram_weight.
         """
-        return QueryWeighting(self.idf, self.epsilon, self.k3)
+        return QueryWeighting(self.idf, self.epsilon, self.k3, self.bigram_weight)
+
+    def dense_field(self) -> DenseField | None:
+        """Return what the store is to keep beside the lexical vectors.
+
+        Returns
+        -------
+        DenseField or None
+            Dimension and metric.
+        """
+        if self.dense_dim is None:
+            return None
+        try:
+            return DenseField(self.dense_dim, self.dense_metric)
+        except ParameterError as error:
+            msg = f"dense_{error}"
+            raise ParameterError(msg) from None
 
     def build_analyzer(self) -> TextAnalyzer:
         """Return the callable that turns text into tokens.
@@ -118,8 +147,8 @@ class IndexConfig:
         return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
 
 
-_DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b")
-_QUERY_SIDE = ("epsilon", "idf", "k3")
+_DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric")
+_QUERY_SIDE = ("epsilon", "idf", "k3", "bigram_weight")
 
 
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
@@ -157,7 +186,8 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     Returns
     -------
     IndexConfig
-        `given` where there is one, else the stored config.
+        `given` where there is one, else the stored config. An index that was made before there was a setting of the
+        analyzer is used as it was made, whatever `given` has for it.
 
     Raises
     ------
@@ -169,8 +199,17 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
         rebuilt = IndexConfig(**stored["document"], **stored["query"], analyzer=analyzer_from_settings(settings).config)
         require_same(stored, rebuilt)
         return rebuilt
+    given = _as_made(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
+
+
+def _as_made(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:
+    """Return the config with what settings of the analyzer were before there were these."""
+    missing = {name: value for name, value in BEFORE_SETTINGS.items() if name not in settings}
+    if not (missing and isinstance(given.analyzer, AnalyzerConfig)):
+        return given
+    return replace(given, analyzer=replace(given.analyzer, **missing))
 
 
 def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
@@ -188,9 +227,11 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     ConfigMismatchError
         Something differs; the message lists every difference, stored against given.
     """
+    # A parameter that came after the index was created has the value that changes nothing, its default.
+    fixed = {name: stored["document"].get(name, getattr(IndexConfig, name, None)) for name in _DOCUMENT_SIDE}
     found = [
         f"{name}: stored {value!r}, given {getattr(given, name)!r}"
-        for name, value in stored["document"].items()
+        for name, value in fixed.items()
         if value != getattr(given, name)
     ]
     contract = AnalyzerContract(**stored["analyzer"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rag_bm25.sparse import SparseBatch
-from rag_bm25.terms import NO_TERMS_ID, TermIds
+from rag_bm25.terms import NO_TERMS_ID, TermIds, num_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class DocumentEncoder:
     weighting : DocumentWeighting
         k1, b and the chunk size.
     length_unit : {"characters", "terms"}
-        What lengths, and the chunk size, are counted in.
+        What lengths, and the chunk size, are counted in; bigrams are not counted as terms.
 
     Examples
     --------
@@ -82,8 +82,8 @@ class DocumentEncoder:
             Vectors and lengths, in the order of `texts`.
         """
         tokens = [self.analyzer(text) for text in texts]
-        counted = tokens if self.length_unit == "terms" else texts
-        lengths = np.fromiter(map(len, counted), np.int64, len(texts))
+        counts = map(num_words, tokens) if self.length_unit == "terms" else map(len, texts)
+        lengths = np.fromiter(counts, np.int64, len(texts))
         tf = term_frequencies(tokens, TermIds() if ids is None else ids)
         return EncodedChunks(_with_placeholders(self._weigh(tf, lengths)), lengths)
 

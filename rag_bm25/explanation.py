@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.similarity import idf_branches
+from rag_bm25.terms import term_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,7 +191,7 @@ def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
 
 
 def _name(term: str, reason: str) -> str:
-    return f"{term!r} ({reason})" if reason else repr(term)
+    return f"{term_name(term)} ({reason})" if reason else term_name(term)
 
 
 def _query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:

@@ -18,7 +18,7 @@ References
 .. [4] S. E. Robertson, "On term selection for query expansion", Journal of Documentation 46, 1990.
 .. [5] V. Lavrenko, W. B. Croft, "Relevance-based language models", SIGIR 2001.
 .. [6] N. Abdul-Jaleel et al., "UMass at TREC 2004: novelty and HARD", TREC 2004.
-.. [7] J. Lin, "The neural hype and comparisons against weak baselines", SIGIR Forum 52, 2018: RM3 over BM25 in Anserini.
+.. [7] J. Lin, "The neural hype and comparisons against weak baselines", SIGIR Forum 52, 2018: BM25+RM3.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy as np
 from rag_bm25.errors import ParameterError
 from rag_bm25.query_encoder import ChunkShare, FeedbackFactor, Origin, QueryTerm
 from rag_bm25.similarity import relevance_weight
+from rag_bm25.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.query_encoder import QueryEncoder, QueryTerms
-    from rag_bm25.similarity import QueryWeighting
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
 
@@ -57,8 +57,9 @@ def _check(name: str, value: object, rule: str, holds: bool) -> None:
 
 
 def _is_number(value: object, low: float, high: float = math.inf) -> bool:
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return plain and low <= value <= high and math.isfinite(value)  # type: ignore[operator]
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
+    )
 
 
 def _is_count(value: object, low: int, high: float = math.inf) -> bool:
@@ -100,18 +101,18 @@ class Evidence:
     ----------
     relevant, irrelevant : sequence of FeedbackChunk
         The chunks.
+    encoder : QueryEncoder
+        What weighs the query.
     statistics : CorpusStatistics
         The corpus now.
-    weighting : QueryWeighting
-        The IDF that the query is weighed by.
     term_of : callable of int to str or None
         The term of an id; terms without a name are left alone.
     """
 
     relevant: Sequence[FeedbackChunk]
     irrelevant: Sequence[FeedbackChunk]
+    encoder: QueryEncoder
     statistics: CorpusStatistics
-    weighting: QueryWeighting
     term_of: Callable[[int], str | None]
 
 
@@ -172,12 +173,12 @@ class RM3:
         weight = self.original_query_weight
         _check("original_query_weight", weight, "in [0, 1]", _is_number(weight, 0, 1))
 
-    def expand(self, asked: QueryTerms, evidence: Evidence) -> list[QueryTerm]:
+    def expand(self, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
         """Return the terms of the query with what feedback makes of them, and then those that it adds.
 
         Parameters
         ----------
-        asked : QueryTerms
+        wanted : sequence of QueryTerm
             The query.
         evidence : Evidence
             The chunks to learn from; the irrelevant ones are left aside.
@@ -185,8 +186,9 @@ class RM3:
         Returns
         -------
         list of QueryTerm
-            To be weighed anew.
+            To be weighed.
         """
+        asked = _Asked.of(wanted, evidence)
         table = _Table.of(evidence.relevant, asked, evidence)
         usable = table.queried | table.may_be_added(self.min_df, self.max_df)
         length = table.per_chunk(usable.astype(np.float64))
@@ -196,8 +198,7 @@ class RM3:
         model = np.where(usable, table.per_term(shares), 0.0)
         kept = table.kept(model, self.fb_terms)
         covered = float(model[kept].sum())
-        own = _own(asked, evidence.weighting)
-        query_length = float(own.sum()) or 1.0
+        query_length = float(asked.own[asked.is_word].sum()) or 1.0
         scale = (1 - self.original_query_weight) * query_length / covered if covered else 0.0
         formula = "(1 - original_query_weight) * |q| * P(d) / (length * covered)"
         common = (
@@ -219,7 +220,7 @@ class RM3:
             for chunk, share, p, size in zip(evidence.relevant, shares, prior, length, strict=True)
         ]
         keep = (self.original_query_weight, "original_query_weight")
-        return _mixed(asked, own, keep, table, kept, chunks, "added by RM3")
+        return _mixed(wanted, asked, keep, table, kept, chunks, "added by RM3")
 
 
 @dataclass(frozen=True)
@@ -277,12 +278,12 @@ class Rocchio:
             value = getattr(self, name)
             _check(name, value, "finite and >= 0", _is_number(value, 0))
 
-    def expand(self, asked: QueryTerms, evidence: Evidence) -> list[QueryTerm]:
+    def expand(self, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
         """Return the terms of the query with what feedback makes of them, and then those that it adds.
 
         Parameters
         ----------
-        asked : QueryTerms
+        wanted : sequence of QueryTerm
             The query.
         evidence : Evidence
             The chunks to learn from.
@@ -290,12 +291,12 @@ class Rocchio:
         Returns
         -------
         list of QueryTerm
-            To be weighed anew.
+            To be weighed.
         """
         judged = [*evidence.relevant, *evidence.irrelevant]
+        asked = _Asked.of(wanted, evidence)
         table = _Table.of(judged, asked, evidence)
-        own = _own(asked, evidence.weighting)
-        norm = _norm(asked, own, evidence) or 1.0
+        norm = float(np.linalg.norm((asked.own * _idf(asked.df, evidence))[asked.is_word])) or 1.0
         chunks = [
             *self._shares("beta", self.beta, norm, evidence.relevant, table.norms()),
             *self._shares("gamma", -self.gamma, norm, evidence.irrelevant, table.norms()[len(evidence.relevant) :]),
@@ -303,7 +304,7 @@ class Rocchio:
         added = table.per_term(np.array([chunk.share for chunk in chunks]))
         usable = table.queried | table.may_be_added(self.min_df, self.max_df)
         kept = table.kept(np.where(usable, added * table.idf, 0.0), self.fb_terms)
-        return _mixed(asked, own, (self.alpha, "alpha"), table, kept, chunks, "added by Rocchio")
+        return _mixed(wanted, asked, (self.alpha, "alpha"), table, kept, chunks, "added by Rocchio")
 
     def _shares(
         self, name: str, factor: float, norm: float, chunks: Sequence[FeedbackChunk], norms: NDArray[np.float64]
@@ -365,12 +366,12 @@ class BIM:
         """Check the ranges."""
         _check_selection(self.fb_docs, self.fb_terms, self.min_df, self.max_df)
 
-    def expand(self, asked: QueryTerms, evidence: Evidence) -> list[QueryTerm]:
+    def expand(self, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
         """Return the terms of the query as they are, and then those that feedback adds.
 
         Parameters
         ----------
-        asked : QueryTerms
+        wanted : sequence of QueryTerm
             The query.
         evidence : Evidence
             The chunks to learn from; the irrelevant ones are left aside.
@@ -380,6 +381,7 @@ class BIM:
         list of QueryTerm
             To be weighed with the vectors of the relevant chunks.
         """
+        asked = _Asked.of(wanted, evidence)
         table = _Table.of(evidence.relevant, asked, evidence)
         num_relevant = len(evidence.relevant)
         r = np.bincount(table.column, minlength=len(table.ids))
@@ -391,24 +393,22 @@ class BIM:
             for at in table.kept(offer, self.fb_terms).tolist()
             if new[at]
         ]
-        return [*_terms(asked), *added]
+        return [*wanted, *added]
 
 
 Feedback: TypeAlias = RM3 | Rocchio | BIM
 """A method of feedback."""
 
 
-def expand(method: Feedback, asked: QueryTerms, encoder: QueryEncoder, evidence: Evidence) -> QueryTerms:
-    """Return what feedback makes of a query; without any chunks, the query as it is.
+def expand(method: Feedback, wanted: Sequence[QueryTerm], evidence: Evidence) -> QueryTerms:
+    """Weigh a query with what feedback makes of it; without any chunks, as it is.
 
     Parameters
     ----------
     method : RM3, Rocchio or BIM
         How to learn.
-    asked : QueryTerms
+    wanted : sequence of QueryTerm
         The query.
-    encoder : QueryEncoder
-        What weighed it.
     evidence : Evidence
         What to learn from.
 
@@ -418,14 +418,34 @@ def expand(method: Feedback, asked: QueryTerms, encoder: QueryEncoder, evidence:
         The terms of the query and those that were added.
     """
     if not evidence.relevant and not evidence.irrelevant:
-        return asked
+        return evidence.encoder.weigh(wanted, evidence.statistics)
     counted = [chunk.vector for chunk in evidence.relevant] if isinstance(method, BIM) else None
-    return encoder.weigh(method.expand(asked, evidence), evidence.statistics, counted)
+    return evidence.encoder.weigh(method.expand(wanted, evidence), evidence.statistics, counted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The terms of a query: ids, df, what the query itself gives them before IDF, and which of them are words."""
+
+    ids: NDArray[np.uint32]
+    df: NDArray[np.int64]
+    own: NDArray[np.float64]
+    is_word: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, wanted: Sequence[QueryTerm], evidence: Evidence) -> _Asked:
+        """Look the terms up."""
+        ids = np.array([evidence.encoder.ids[asked.term] for asked in wanted], np.uint32)
+        boost = np.array([asked.origin.boost for asked in wanted], np.float64)
+        qtf = np.array([asked.qtf for asked in wanted], np.int64)
+        own = boost * evidence.encoder.weighting.term_weights(qtf)
+        is_word = np.array([not is_bigram(asked.term) for asked in wanted], np.bool_)
+        return cls(ids, evidence.statistics.df(ids), own, is_word)
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """The known terms of some chunks: a row for each chunk, a column for each term, one entry for each stored weight."""
+    """The known words of some chunks: a row for each chunk, a column for each word, an entry for each stored weight."""
 
     terms: list[str]
     ids: NDArray[np.uint32]
@@ -439,15 +459,15 @@ class _Table:
     stored: NDArray[np.float64]
 
     @classmethod
-    def of(cls, chunks: Sequence[FeedbackChunk], asked: QueryTerms, evidence: Evidence) -> _Table:
-        """Lay out the vectors of the chunks, without terms that have no name or are not in the statistics."""
+    def of(cls, chunks: Sequence[FeedbackChunk], asked: _Asked, evidence: Evidence) -> _Table:
+        """Lay out the vectors of the chunks, without bigrams, and terms that have no name or no df."""
         flat = np.concatenate([chunk.vector.ids for chunk in chunks] or [np.empty(0, np.uint32)])
         stored = np.concatenate([chunk.vector.values for chunk in chunks] or [np.empty(0, np.float32)])
         row = np.repeat(np.arange(len(chunks)), [len(chunk.vector) for chunk in chunks])
         ids, column = np.unique(flat, return_inverse=True)
         df = evidence.statistics.df(ids)
         terms = [evidence.term_of(id_) for id_ in ids.tolist()]
-        known = (df > 0) & np.array([term is not None for term in terms], np.bool_)
+        known = (df > 0) & np.array([term is not None and not is_bigram(term) for term in terms], np.bool_)
         entries = known[column]
         place = np.cumsum(known) - 1
         return cls(
@@ -469,11 +489,11 @@ class _Table:
 
     def per_chunk(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the stored weights of each chunk, each times the factor of its term."""
-        return np.bincount(self.row, self.stored * factors[self.column], self.rows)
+        return np.bincount(self.row, self.stored * factors[self.column], self.rows).astype(np.float64)
 
     def per_term(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the stored weights of each term, each times the share of its chunk."""
-        return np.bincount(self.column, self.stored * shares[self.row], len(self.ids))
+        return np.bincount(self.column, self.stored * shares[self.row], len(self.ids)).astype(np.float64)
 
     def norms(self) -> NDArray[np.float64]:
         """Return the Euclidean length of each chunk's tf-idf vector."""
@@ -488,29 +508,17 @@ class _Table:
 
 
 def _idf(df: NDArray[np.int64], evidence: Evidence) -> NDArray[np.float64]:
-    """Return the query weight of terms that occur once."""
-    return evidence.weighting.weights(np.ones(len(df), np.int64), df, evidence.statistics.figures)
-
-
-def _own(asked: QueryTerms, weighting: QueryWeighting) -> NDArray[np.float64]:
-    """Return what the query itself gives its terms, before IDF."""
-    return asked.boost * weighting.term_weights(asked.qtf)
-
-
-def _norm(asked: QueryTerms, own: NDArray[np.float64], evidence: Evidence) -> float:
-    """Return the Euclidean length of the query's tf-idf vector."""
-    known = asked.df > 0
-    return float(np.linalg.norm(own[known] * _idf(asked.df[known], evidence)))
-
-
-def _terms(asked: QueryTerms) -> list[QueryTerm]:
-    """Return the terms of a query, to be weighed once more."""
-    return [QueryTerm(*each) for each in zip(asked.terms, asked.qtf.tolist(), asked.origins, strict=True)]
+    """Return the query weight of terms that occur once, 0 for those that no chunk has."""
+    weights = np.zeros(len(df))
+    known = df > 0
+    once = np.ones(np.count_nonzero(known), np.int64)
+    weights[known] = evidence.encoder.weighting.weights(once, df[known], evidence.statistics.figures)
+    return weights
 
 
 def _mixed(
-    asked: QueryTerms,
-    own: NDArray[np.float64],
+    wanted: Sequence[QueryTerm],
+    asked: _Asked,
     keep: tuple[float, str],
     table: _Table,
     kept: NDArray[np.intp],
@@ -522,8 +530,8 @@ def _mixed(
     for entry in np.flatnonzero(np.isin(table.column, kept)).tolist():
         shares[int(table.ids[table.column[entry]])].append((chunks[table.row[entry]], float(table.stored[entry])))
     terms = []
-    for term, id_, weight in zip(_terms(asked), asked.ids.tolist(), own.tolist(), strict=True):
-        factor = FeedbackFactor(*keep, weight, tuple(shares.pop(id_, ())))
+    for term, id_, own in zip(wanted, asked.ids.tolist(), asked.own.tolist(), strict=True):
+        factor = FeedbackFactor(*keep, own, tuple(shares.pop(id_, ())))
         terms.append(replace(term, origin=replace(term.origin, feedback=factor)))
     for at in kept.tolist():
         if added := shares.get(int(table.ids[at])):

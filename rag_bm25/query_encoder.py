@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from rag_bm25.analysis import query_tokens
 from rag_bm25.similarity import equivalent_df, relevance_weight
 from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.terms import is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -240,7 +241,7 @@ class QueryEncoder:
     analyzer : callable of str to list of str
         Text -> tokens; its ``query`` method is used where it has one.
     weighting : QueryWeighting
-        IDF and saturation of repeated terms.
+        IDF, saturation of repeated terms, and the weight of bigrams.
     ids : mapping of str to int
         Term -> id for every term.
 
@@ -289,10 +290,25 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            Also the unknown ones.
+            Also the unknown ones; no bigrams where their weight is 0.
+        """
+        return self.weigh(self.wanted(query), statistics)
+
+    def wanted(self, query: str) -> list[QueryTerm]:
+        """Return the terms that a query asks for, without weights.
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+
+        Returns
+        -------
+        list of QueryTerm
+            Each term once, in the order of their first occurrence.
         """
         counts = Counter(query_tokens(self.analyzer, query))
-        return self.weigh((QueryTerm(term, qtf) for term, qtf in counts.items()), statistics)
+        return [QueryTerm(term, qtf) for term, qtf in counts.items()]
 
     def weigh(
         self,
@@ -300,7 +316,7 @@ class QueryEncoder:
         statistics: CorpusStatistics,
         relevant: Sequence[SparseVector] | None = None,
     ) -> QueryTerms:
-        """Weigh terms, from whatever origin: boost times repetition times IDF.
+        """Weigh terms, from whatever origin: boost times repetition times IDF; of bigrams, their weight is a boost.
 
         Parameters
         ----------
@@ -315,9 +331,9 @@ class QueryEncoder:
         Returns
         -------
         QueryTerms
-            In the order of `wanted`.
+            In the order of `wanted`, without bigrams where their weight is 0.
         """
-        wanted = list(wanted)
+        wanted = list(self._in_channels(wanted))
         terms = [asked.term for asked in wanted]
         ids = np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
@@ -329,6 +345,16 @@ class QueryEncoder:
         informed = df if relevance is None else relevance.equivalent_df(df, corpus.num_chunks)
         weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], corpus)
         return QueryTerms(terms, ids, qtf, df, boost, weights, [asked.origin for asked in wanted], relevance)
+
+    def _in_channels(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
+        """Boost bigrams by the weight of their channel, or leave them out."""
+        weight = self.weighting.bigram_weight
+        for asked in wanted:
+            if not is_bigram(asked.term):
+                yield asked
+            elif weight > 0:
+                factors = (*asked.origin.factors, ("bigram_weight, of the channel of bigrams", weight))
+                yield replace(asked, origin=replace(asked.origin, factors=factors))
 
 
 def _counts(

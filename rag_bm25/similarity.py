@@ -198,8 +198,8 @@ def relevance_weight(df: ArrayLike, num_chunks: int, r: ArrayLike, num_relevant:
 
     .. math:: \ln \frac{(r + 0.5) / (R - r + 0.5)}{(df - r + 0.5) / (N - df - R + r + 0.5)}
 
-    It is :math:`\ln \frac{p (1 - s)}{s (1 - p)}`, with the estimates :math:`p = (r + 0.5) / (R + 1)` of how probable the
-    term is in a relevant chunk and :math:`s = (df - r + 0.5) / (N - R + 1)` of how probable it is in another one.
+    It is :math:`\ln \frac{p (1 - s)}{s (1 - p)}`, with estimates of how probable the term is in a relevant chunk,
+    :math:`p = (r + 0.5) / (R + 1)`, and in another one, :math:`s = (df - r + 0.5) / (N - R + 1)`.
 
     Parameters
     ----------
@@ -229,9 +229,9 @@ def relevance_weight(df: ArrayLike, num_chunks: int, r: ArrayLike, num_relevant:
     1.2993
     """
     df, r = np.asarray(df, np.float64), np.asarray(r, np.float64)
-    for_term = (r + 0.5) * (num_chunks - df - num_relevant + r + 0.5)
-    against = (num_relevant - r + 0.5) * (df - r + 0.5)
-    return np.log(for_term / against)
+    relevant = (r + 0.5) / (num_relevant - r + 0.5)
+    others = (df - r + 0.5) / (num_chunks - df - num_relevant + r + 0.5)
+    return np.asarray(np.log(relevant / others))
 
 
 def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
@@ -258,7 +258,7 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
     >>> equivalent_df(robertson_idf([1, 7], 10), 10).round(9)
     array([1., 7.])
     """
-    return (num_chunks + 1) / (1 + np.exp(np.asarray(weight, np.float64))) - 0.5
+    return np.asarray((num_chunks + 1) / (1 + np.exp(np.asarray(weight, np.float64))) - 0.5)
 
 
 def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
@@ -456,6 +456,8 @@ class QueryWeighting:
         Factor of the floor of ``epsilon``; > 0.
     k3 : float or None
         Saturation of repeated query terms, >= 0; None counts them linearly.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1.
 
     Raises
     ------
@@ -466,6 +468,7 @@ class QueryWeighting:
     idf: IdfName = "epsilon"
     epsilon: float = 0.25
     k3: float | None = None
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -475,6 +478,7 @@ class QueryWeighting:
         _check("epsilon", self.epsilon, "a finite number > 0", _number(self.epsilon) > 0)
         if self.k3 is not None:
             _check("k3", self.k3, "None, or finite and >= 0", _number(self.k3) >= 0)
+        _check("bigram_weight", self.bigram_weight, "finite and >= 0", _number(self.bigram_weight) >= 0)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         r"""Weight of repetition in the query: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.

@@ -15,25 +15,30 @@ ROOT = Path(__file__).resolve().parents[1]
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
     **dict.fromkeys(("errors", "terms", "_version"), ""),
-    **dict.fromkeys(("sparse", "similarity", "filters", "jsonl", "analysis"), "errors"),
+    **dict.fromkeys(("sparse", "similarity", "filters", "jsonl"), "errors"),
+    "analysis": "errors terms",
     "document_encoder": "analysis similarity sparse terms",
     "statistics": "similarity sparse terms",
-    "query_encoder": "analysis similarity sparse statistics",
-    "explanation": "query_encoder similarity sparse",
+    "query_encoder": "analysis similarity sparse statistics terms",
+    "explanation": "query_encoder similarity sparse terms",
     "query_options": "errors similarity",
-    "config": "analysis document_encoder errors similarity",
+    "config": "analysis document_encoder errors similarity store",
     "store": "errors filters sparse",
     "chunks": "errors store",
+    "embeddings": "errors store",
+    "fusion": "errors",
+    "ranking": "store",
+    "hybrid": "chunks fusion ranking sparse store",
     "portable": "errors statistics terms",
     "log_rows": "sparse statistics store terms",
     "statistics_log": "errors log_rows statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder errors explanation filters "
-    "milvus_store portable query_encoder query_options similarity sparse statistics statistics_log store terms "
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation filters fusion hybrid "
+    "milvus_store portable query_encoder query_options ranking similarity sparse statistics statistics_log store terms "
     "verification",
-    "": "_version analysis chunks config errors explanation index verification",
+    "": "_version analysis chunks config errors explanation fusion index verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
