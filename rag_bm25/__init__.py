@@ -21,11 +21,14 @@ from rag_bm25.errors import (
     StoreLockedError,
 )
 from rag_bm25.explanation import Explanation
+from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.index import BM25Index, IndexStats
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
+    "BIM",
+    "RM3",
     "RRF",
     "Analyzer",
     "AnalyzerConfig",
@@ -48,6 +51,7 @@ __all__ = [
     "RagBM25Error",
     "ReadOnlyError",
     "RepairReport",
+    "Rocchio",
     "StoreError",
     "StoreLockedError",
     "VerifyReport",

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -23,12 +23,13 @@ from rag_bm25.errors import (
     ReadOnlyError,
 )
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.feedback import Evidence, FeedbackChunk, expand
 from rag_bm25.filters import And, parse_filter
 from rag_bm25.fusion import RRF
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query_encoder import QueryEncoder
-from rag_bm25.query_options import QueryOptions, check_options, weighting_of
+from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
 from rag_bm25.ranking import MAX_K, best
 from rag_bm25.similarity import effective_parameters
 from rag_bm25.statistics_log import StatisticsLog
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from rag_bm25.embeddings import Embeddings
     from rag_bm25.filters import Filter
     from rag_bm25.fusion import Fusion
+    from rag_bm25.query_encoder import QueryTerms
+    from rag_bm25.similarity import CorpusFigures, QueryWeighting
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
     from rag_bm25.store import ChunkRow, DenseField, Match, Store
@@ -564,14 +567,8 @@ class BM25Index:
         """
         _check_k(k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        vectors = self.encode_queries(queries, namespace=namespaces, **options)
-        hits: list[list[Hit]] = [[] for _ in queries]
-        asked = [position for position, vector in enumerate(vectors) if len(vector)]
-        if asked:
-            found = self._search([vectors[position] for position in asked], k, where, namespaces)
-            for position, matches in zip(asked, found, strict=True):
-                hits[position] = [_hit(match) for match in matches]
-        return hits
+        vectors = self._vectors(queries, where, namespaces, options)
+        return [[_hit(match) for match in matches] for matches in self._search(vectors, k, where, namespaces)]
 
     def search_dense(
         self,
@@ -656,8 +653,8 @@ class BM25Index:
         for limit in (k, sparse_k, dense_k):
             _check_k(k if limit is None else limit)
         names, both = _names(namespace), parse_filter(filter)
-        vector = self.encode_queries([query], namespace=names, **options)[0]
         where, limit = _both(both, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
+        vector = self._vectors([query], where, names, options)[0]
         sparse = SearchArm(vector, "IP", limit, where, self._needed(names)) if len(vector) else None
         where, limit = _both(both, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         dense = self._dense_arm(embedding, limit, where, names)
@@ -685,6 +682,7 @@ class BM25Index:
         self,
         queries: Sequence[str],
         *,
+        filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
         **options: Unpack[QueryOptions],
     ) -> list[SparseVector]:
@@ -694,8 +692,8 @@ class BM25Index:
         ----------
         queries : sequence of str
             Any number of texts.
-        namespace, **options
-            As for :meth:`search`.
+        filter, namespace, **options
+            As for :meth:`search`; the filter matters where there is a first search for feedback.
 
         Returns
         -------
@@ -703,17 +701,14 @@ class BM25Index:
             Query weights, all > 0; empty where no term is known. The sum of the weights is above every score that the
             query can have.
         """
-        _check_queries(queries)
-        names = _names(namespace)
-        with self._lock:  # a write in another thread must not change the statistics halfway through
-            encoder, corpus = self._query_side(names, options)
-            return [encoder.encode(query, corpus) for query in queries]
+        return self._vectors(queries, parse_filter(filter), _names(namespace), options)
 
     def explain(
         self,
         query: str,
         id: str,
         *,
+        filter: Mapping[str, Any] | str | None = None,
         namespace: str = "",
         **options: Unpack[QueryOptions],
     ) -> Explanation:
@@ -725,8 +720,10 @@ class BM25Index:
             The query.
         id : str
             The chunk's id.
+        filter : mapping or str, optional
+            As for :meth:`search`; it matters where there is a first search for feedback.
         namespace : str
-            Where the chunk is.
+            Where the chunk is, and what was searched.
         **options
             As for :meth:`search`.
 
@@ -747,11 +744,8 @@ class BM25Index:
             msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
             raise ChunkNotFoundError(msg)
         stop_words = self._analyzer.stop_words_in(query) if isinstance(self._analyzer, Analyzer) else []
-        with self._lock:
-            encoder, corpus = self._query_side(names, options)
-            terms = encoder.terms(query, corpus)
-            facts = QueryFacts(query, terms, stop_words, encoder.weighting, corpus.figures)
-        return explain(facts, self._chunk_facts(row))
+        (terms,), weighting, figures = self._terms([query], parse_filter(filter), names, options)
+        return explain(QueryFacts(query, terms, stop_words, weighting, figures), self._chunk_facts(row))
 
     def stats(self, *, namespace: str | Sequence[str] | None = None) -> IndexStats:
         """Return the figures of the index, with what its chunk_size amounts to.
@@ -843,16 +837,88 @@ class BM25Index:
         encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced))
         return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)
 
+    def _vectors(
+        self, queries: Sequence[str], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
+    ) -> list[SparseVector]:
+        """Return what a search sends to Milvus."""
+        return [terms.vector() for terms in self._terms(queries, where, namespaces, options)[0]]
+
+    def _terms(
+        self, queries: Sequence[str], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
+    ) -> tuple[list[QueryTerms], QueryWeighting, CorpusFigures]:
+        """Return the weighed terms of queries, with feedback where it is asked for, and what weighed them."""
+        _check_queries(queries)
+        with self._lock:  # a write in another thread must not change the statistics halfway through
+            encoder, corpus = self._query_side(namespaces, options)
+            method = feedback_of(options)
+            terms = [encoder.terms(query, corpus) for query in queries]
+            if method is None:
+                return terms, encoder.weighting, corpus.figures
+        relevant = self._relevant(terms, method.fb_docs, where, namespaces, options)
+        irrelevant = self._marked("irrelevant", namespaces, options)
+        with self._lock:
+            encoder, corpus = self._query_side(namespaces, options)
+            term_of = self._log.vocabulary().term
+            expanded = [
+                expand(method, encoder.wanted(query), Evidence(chunks, irrelevant, encoder, corpus, term_of))
+                for query, chunks in zip(queries, relevant, strict=True)
+            ]
+            return expanded, encoder.weighting, corpus.figures
+
+    def _relevant(
+        self,
+        asked: list[QueryTerms],
+        fb_docs: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        options: QueryOptions,
+    ) -> list[list[FeedbackChunk]]:
+        """Return the chunks that each query learns from: those that are marked, or else the best ones."""
+        if options.get("relevant") is not None or options.get("irrelevant") is not None:
+            return [self._marked("relevant", namespaces, options)] * len(asked)
+        found = self._search([terms.vector() for terms in asked], fb_docs, where, namespaces)
+        pks = {match.row.pk for matches in found for match in matches}
+        rows = {row.pk: row for row in self._store.get_chunks(sorted(pks), contents=False, vectors=True)}
+        return [
+            [
+                FeedbackChunk(match.row.id, rows[match.row.pk].vector, match.score)
+                for match in matches
+                if match.row.pk in rows  # it may have been deleted since
+            ]
+            for matches in found
+        ]
+
+    def _marked(
+        self, name: Literal["relevant", "irrelevant"], namespaces: list[str] | None, options: QueryOptions
+    ) -> list[FeedbackChunk]:
+        """Read the chunks that are marked; an id stands for the chunks that have it in any of the namespaces."""
+        ids = list(dict.fromkeys(check_ids(options.get(name) or [])))
+        if not ids:
+            return []
+        spaces = self._log.statistics.namespaces if namespaces is None else dict.fromkeys(namespaces)
+        rows = [row for space in spaces for row in self._rows(ids, space, vectors=True).values()]
+        missing = sorted(set(ids) - {row.id for row in rows})
+        if missing:
+            msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
+            raise ChunkNotFoundError(msg)
+        return [FeedbackChunk(row.id, row.vector) for row in rows]
+
     def _search(
         self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None
     ) -> list[list[Match]]:
-        needed = self._needed(namespaces)
-        return best(
-            lambda asked, limit: self._store.search(asked, limit=limit, where=where, namespaces=needed),
-            vectors,
-            k,
-            namespaces,
-        )
+        """Find the best k chunks for each vector; an empty one finds none, without a call."""
+        matches: list[list[Match]] = [[] for _ in vectors]
+        if asked := [position for position, vector in enumerate(vectors) if len(vector)]:
+            needed = self._needed(namespaces)
+            found = best(
+                lambda some, limit: self._store.search(some, limit=limit, where=where, namespaces=needed),
+                [vectors[position] for position in asked],
+                k,
+                namespaces,
+            )
+            for position, some in zip(asked, found, strict=True):
+                matches[position] = some
+        return matches
 
     def _dense_field(self, name: str) -> DenseField:
         dense = self.config.dense_field()

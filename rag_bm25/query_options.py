@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from rag_bm25.errors import InputError
+from rag_bm25.feedback import BIM, RM3, Rocchio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rag_bm25.feedback import Feedback
     from rag_bm25.similarity import IdfName, QueryWeighting
 
-__all__ = ["QUERY_OPTIONS", "QueryOptions", "StatisticsScope", "check_options", "weighting_of"]
+__all__ = ["QUERY_OPTIONS", "QueryOptions", "StatisticsScope", "check_options", "feedback_of", "weighting_of"]
 
 StatisticsScope = Literal["namespace", "all"]
 STATISTICS_SCOPES: tuple[str, ...] = get_args(StatisticsScope)
@@ -33,6 +36,13 @@ class QueryOptions(TypedDict, total=False):
         Saturation of repeated query terms, >= 0; None counts them linearly.
     bigram_weight : float
         Weight of the channel of bigrams beside that of words, >= 0; 0 leaves it out.
+    feedback : RM3, Rocchio, BIM or None
+        How the query learns from relevant chunks, see :mod:`rag_bm25.feedback`. Where none are marked, the best ones
+        of a first search are taken for relevant.
+    relevant, irrelevant : sequence of str or None
+        Ids of chunks that users marked, in the namespaces that are searched. Where some are given, `feedback` is
+        :class:`~rag_bm25.feedback.Rocchio` by default, which alone learns from irrelevant ones; where empty ones are
+        given, the query is as it is.
     """
 
     statistics: StatisticsScope
@@ -40,6 +50,9 @@ class QueryOptions(TypedDict, total=False):
     epsilon: float | None
     k3: float | None
     bigram_weight: float | None
+    feedback: Feedback | None
+    relevant: Sequence[str] | None
+    irrelevant: Sequence[str] | None
 
 
 QUERY_OPTIONS = frozenset(QueryOptions.__annotations__)
@@ -72,6 +85,53 @@ def check_options(options: Mapping[str, Any]) -> None:
     if scope not in STATISTICS_SCOPES:
         msg = f"statistics must be one of {', '.join(STATISTICS_SCOPES)}, got {scope!r}"
         raise InputError(msg)
+
+
+def feedback_of(options: QueryOptions) -> Feedback | None:
+    """Return how a query is to learn.
+
+    Parameters
+    ----------
+    options : QueryOptions
+        What was asked for.
+
+    Returns
+    -------
+    RM3, Rocchio, BIM or None
+        None for a query as it is.
+
+    Raises
+    ------
+    InputError
+        `feedback` is something else, chunks are marked as irrelevant for a method that cannot use them, or as both.
+
+    Examples
+    --------
+    >>> feedback_of({"relevant": ["1"]}) == Rocchio()
+    True
+    """
+    relevant, irrelevant = _marked(options, "relevant"), _marked(options, "irrelevant")
+    marked = relevant is not None or irrelevant is not None
+    method = options.get("feedback") or (Rocchio() if marked else None)
+    if method is not None and not isinstance(method, RM3 | Rocchio | BIM):
+        msg = f"feedback must be an RM3, Rocchio or BIM, got {method!r}"
+        raise InputError(msg)
+    if irrelevant and not isinstance(method, Rocchio):
+        msg = f"irrelevant chunks need feedback=Rocchio(), got {method!r}"
+        raise InputError(msg)
+    if both := sorted(set(relevant or ()) & set(irrelevant or ())):
+        msg = f"the chunk {both[0]!r} is given as relevant and as irrelevant"
+        raise InputError(msg)
+    return method
+
+
+def _marked(options: QueryOptions, name: Literal["relevant", "irrelevant"]) -> Sequence[str] | None:
+    """Return ids of marked chunks, which are looked at one by one where the chunks are read."""
+    ids = options.get(name)
+    if ids is not None and (isinstance(ids, str) or not isinstance(ids, Sequence)):
+        msg = f"{name} must be a sequence of str, got {ids!r}"
+        raise InputError(msg)
+    return ids
 
 
 def weighting_of(weighting: QueryWeighting, options: QueryOptions) -> QueryWeighting:

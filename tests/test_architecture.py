@@ -21,7 +21,8 @@ ALLOWED = {
     "statistics": "similarity sparse terms",
     "query_encoder": "analysis similarity sparse statistics terms",
     "explanation": "query_encoder similarity sparse terms",
-    "query_options": "errors similarity",
+    "feedback": "errors query_encoder similarity sparse statistics terms",
+    "query_options": "errors feedback similarity",
     "config": "analysis document_encoder errors similarity store",
     "store": "errors filters sparse",
     "chunks": "errors store",
@@ -35,10 +36,10 @@ ALLOWED = {
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation filters fusion hybrid "
-    "milvus_store portable query_encoder query_options ranking similarity sparse statistics statistics_log store terms "
-    "verification",
-    "": "_version analysis chunks config errors explanation fusion index verification",
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation feedback filters "
+    "fusion hybrid milvus_store portable query_encoder query_options ranking similarity sparse statistics "
+    "statistics_log store terms verification",
+    "": "_version analysis chunks config errors explanation feedback fusion index verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 
+
 def _imported_pymilvus() -> Any:
     """Import the client without MILVUS_URI, which it reads only then, and which stops it where a file is named."""
     hidden = os.environ.pop("MILVUS_URI", None)
