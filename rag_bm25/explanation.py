@@ -220,7 +220,7 @@ def _feedback(factor: FeedbackFactor) -> Explanation:
 def _chunk_share(chunk: ChunkShare, stored: float) -> Explanation:
     parts = tuple(Explanation(value, what) for what, value in chunk.parts)
     share = Explanation(chunk.share, f"share of the chunk, {chunk.formula} from:", parts)
-    details = (share, Explanation(stored, "stored weight of the term there"))
+    details = (share, Explanation(stored, "weight of the term there, as stored"))
     return Explanation(chunk.share * stored, f"chunk {chunk.chunk!r}, product of:", details)
 
 

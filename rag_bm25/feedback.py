@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["BIM", "RM3", "Evidence", "Feedback", "FeedbackChunk", "Rocchio", "expand"]
 
 MAX_FB_DOCS = 1_000
+MAX_FACTOR = 1_000
 
 
 def _check(name: str, value: object, rule: str, holds: bool) -> None:
@@ -238,12 +239,12 @@ class Rocchio:
     Parameters
     ----------
     alpha : float
-        Weight of the query, >= 0.
+        Weight of the query, in [0, 1,000].
     beta : float
-        Weight of the relevant chunks R, >= 0. The default is that of [2]_ for chunks that were judged; for
+        Weight of the relevant chunks R, in [0, 1,000]. The default is that of [2]_ for chunks that were judged; for
         pseudo-feedback, 0.25 does less harm.
     gamma : float
-        Weight of the irrelevant chunks S, >= 0.
+        Weight of the irrelevant chunks S, in [0, 1,000].
     fb_docs, fb_terms, min_df, max_df
         As for :class:`RM3`.
 
@@ -276,7 +277,7 @@ class Rocchio:
         _check_selection(self.fb_docs, self.fb_terms, self.min_df, self.max_df)
         for name in ("alpha", "beta", "gamma"):
             value = getattr(self, name)
-            _check(name, value, "finite and >= 0", _is_number(value, 0))
+            _check(name, value, f"in [0, {MAX_FACTOR:,}]", _is_number(value, 0, MAX_FACTOR))
 
     def expand(self, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
         """Return the terms of the query with what feedback makes of them, and then those that it adds.

@@ -223,11 +223,11 @@ class QueryTerms:
         Returns
         -------
         SparseVector
-            All weights > 0; empty where no term is known.
+            All weights > 0, also as float32; empty where no term is known.
         """
         weights: dict[int, float] = {}
         for id_, weight in zip(self.ids.tolist(), self.weights.tolist(), strict=True):
-            if weight > 0:
+            if np.float32(weight) > 0:  # feedback and boosts may leave less than float32 can tell from 0
                 weights[id_] = weights.get(id_, 0.0) + weight
         return SparseVector.from_dict(weights) if weights else EMPTY
 

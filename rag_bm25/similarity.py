@@ -229,9 +229,10 @@ def relevance_weight(df: ArrayLike, num_chunks: int, r: ArrayLike, num_relevant:
     1.2993
     """
     df, r = np.asarray(df, np.float64), np.asarray(r, np.float64)
-    relevant = (r + 0.5) / (num_relevant - r + 0.5)
-    others = (df - r + 0.5) / (num_chunks - df - num_relevant + r + 0.5)
-    return np.asarray(np.log(relevant / others))
+    # One fraction: with r = R = 0 both products are halved exactly, and the plain weight comes out bit for bit.
+    speaking_for = (r + 0.5) * (num_chunks - df - num_relevant + r + 0.5)
+    against = (num_relevant - r + 0.5) * (df - r + 0.5)
+    return np.asarray(np.log(speaking_for / against))
 
 
 def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:

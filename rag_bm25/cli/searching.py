@@ -27,15 +27,21 @@ def search(
     filter: opt.Filter = None,
     idf: opt.Idf = None,
     bigram_weight: opt.BigramWeight = None,
+    feedback: opt.Feedback = None,
+    relevant: opt.Relevant = None,
+    irrelevant: opt.Irrelevant = None,
     explain: Annotated[bool, typer.Option("--explain", help="Explain the score of every hit.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the greatest BM25 scores."""
     conditions = opt.parsed_filter(filter)
-    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight}
+    learnt = opt.feedback_options(feedback, relevant, irrelevant)
+    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, **learnt}
     with opt.open_index(uri, collection, token, read_only=True) as index:
         hits = index.search(query, k, filter=conditions, namespace=namespace, **options)
-        trees = [index.explain(query, hit.id, namespace=namespace, **options) for hit in hits if explain]
+        trees = [
+            index.explain(query, hit.id, filter=conditions, namespace=namespace, **options) for hit in hits if explain
+        ]
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**asdict(hit), **more} for hit, more in zip(hits, extra, strict=True)])
@@ -59,14 +65,21 @@ def explain(
     token: opt.Token = None,
     idf: opt.Idf = None,
     bigram_weight: opt.BigramWeight = None,
+    filter: opt.Filter = None,
+    feedback: opt.Feedback = None,
+    relevant: opt.Relevant = None,
+    irrelevant: opt.Irrelevant = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show where the score of a chunk comes from.
 
     Of a chunk that the query does not find, show why: its terms are unknown, stop words, or not in the chunk.
     """
+    conditions = opt.parsed_filter(filter)
+    learnt = opt.feedback_options(feedback, relevant, irrelevant)
+    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, **learnt}
     with opt.open_index(uri, collection, token, read_only=True) as index:
-        tree = index.explain(query, id, namespace=namespace, idf=idf, bigram_weight=bigram_weight)
+        tree = index.explain(query, id, filter=conditions, namespace=namespace, **options)
     if as_json:
         print_json(tree.to_dict())
     else:

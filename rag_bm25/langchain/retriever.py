@@ -10,6 +10,7 @@ from langchain_core.runnables.config import get_config_list, run_in_executor
 from pydantic import AfterValidator, ConfigDict, Field
 
 from rag_bm25.errors import RagBM25Error
+from rag_bm25.feedback import Feedback  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.filters import parse_filter
 from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
@@ -63,6 +64,10 @@ class MilvusBM25Retriever(BaseRetriever):
         Which IDF; by default the index's own. The next three likewise, see :class:`rag_bm25.IndexConfig`.
     epsilon, k3, bigram_weight : float, optional
         See `idf`.
+    feedback : RM3, Rocchio or BIM, optional
+        How a query learns from relevant documents, see :mod:`rag_bm25.feedback`.
+    relevant, irrelevant : list of str, optional
+        Ids of documents that users marked; without them, the best ones of a first search are taken for relevant.
     score_threshold : float, optional
         Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
         threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
@@ -91,6 +96,9 @@ class MilvusBM25Retriever(BaseRetriever):
     epsilon: float | None = None
     k3: float | None = None
     bigram_weight: float | None = None
+    feedback: Feedback | None = None
+    relevant: list[str] | None = None
+    irrelevant: list[str] | None = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None
