@@ -30,12 +30,14 @@ document_weightings = st.builds(
     k1=st.sampled_from([0, 0.001, 1.2, 1.5, 2, 1000]) | st.floats(0, 10),
     b=st.sampled_from([0, 0.75, 1]) | st.floats(0, 1),
 )
+bigram_weights = st.sampled_from([0, 0.4, 1]) | st.floats(0.001, 10)
 idf_names = st.sampled_from(IDF_NAMES)
 query_weightings = st.builds(
     QueryWeighting,
     idf=idf_names,
     epsilon=st.floats(0.001, 10),
     k3=st.none() | st.sampled_from([0, 8]) | st.floats(0, 1000),
+    bigram_weight=bigram_weights,
 )
 
 json_scalars = (

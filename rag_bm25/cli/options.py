@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -26,10 +27,13 @@ __all__ = [
     "Filter",
     "Idf",
     "Irrelevant",
+    "JudgedSet",
     "K",
     "Namespace",
     "Relevant",
     "ShowProgress",
+    "Split",
+    "TemporaryUri",
     "Token",
     "Unit",
     "Uri",
@@ -94,6 +98,16 @@ Irrelevant: TypeAlias = Annotated[
 Unit: TypeAlias = Annotated[
     LengthUnit | None,
     typer.Option(show_default=False, help="What lengths are counted in; by default characters."),
+]
+
+
+JudgedSet: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="A set in BEIR form: corpus, queries, qrels.")
+]
+Split: TypeAlias = Annotated[str, typer.Option(help="Which judgements: qrels/SPLIT.tsv.")]
+TemporaryUri: TypeAlias = Annotated[
+    str | None,
+    typer.Option(show_default=False, help="Where to put the temporary index; by default a temporary folder."),
 ]
 
 

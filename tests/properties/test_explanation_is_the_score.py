@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
-from reference import chunk_weight, relevance_weight, split
+from reference import chunk_weight, relevance_weight, split, words_and_bigrams
 from strategies import corpora, document_weightings, query_weightings, texts
 
 from rag_bm25 import BIM, RM3, BM25Index, Explanation, IndexConfig, Rocchio
@@ -37,7 +37,8 @@ def test_explanations_add_up_to_the_scores(
         weighting.epsilon,
         weighting.idf,
         weighting.k3,
-        split,
+        words_and_bigrams,
+        bigram_weight=weighting.bigram_weight,
     )
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(list(chunks.values()), ids=list(chunks))
