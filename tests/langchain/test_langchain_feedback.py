@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.documents import Document
 from memory_store import MemoryStore
 from pydantic import ValidationError
 
@@ -14,6 +13,8 @@ from rag_bm25 import BIM, RM3, BM25Index, Rocchio
 from rag_bm25.langchain import MilvusBM25Retriever
 
 if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
     from rag_bm25.feedback import Feedback
 
 TEXTS = {

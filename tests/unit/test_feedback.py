@@ -91,9 +91,13 @@ def test_rm3_is_the_model_written_with_loops(
     relevant = data.draw(st.dictionaries(st.sampled_from(sorted(chunks)), st.floats(0.1, 20), min_size=1))
     asked = world.asked(query)
     assume(asked)
-    terms = world.learn(RM3(fb_terms=99, original_query_weight=weight, **EVERY_TERM), query, relevant)
+    min_df, max_df = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([0.3, 0.6, 1.0]))
+    method = RM3(fb_terms=99, original_query_weight=weight, min_df=min_df, max_df=max_df)
+    terms = world.learn(method, query, relevant)
     stored = [world.stored(id_) for id_ in relevant]
-    expected = reference.rm3(asked, stored, list(relevant.values()), set(world.names.values()), 99, weight)
+    dfs = reference.Corpus(world.tokens).dfs()
+    may_be_added = {term for term, df in dfs.items() if min_df <= df <= max_df * len(chunks)}
+    expected = reference.rm3(asked, stored, list(relevant.values()), may_be_added, 99, weight)
     check_same(terms, {term: qtf * world.idfs().get(term, 0.0) for term, qtf in expected.items()})
 
 
@@ -143,6 +147,12 @@ def test_rocchio_is_the_formula_written_with_loops(
     check_same(terms, expected)
 
 
+def test_rocchio_adds_the_terms_of_greatest_tf_idf() -> None:
+    world = World({"1": "apple common common rare", **{str(at): "common" for at in range(2, 9)}, "9": "fig"})
+    terms = world.learn(Rocchio(fb_terms=1, **EVERY_TERM), "apple", {"1": 1.0})
+    assert terms.terms == ["apple", "rare"]
+
+
 def test_rocchio_drops_what_irrelevant_chunks_have() -> None:
     terms = World(FRUIT).learn(Rocchio(gamma=9, **EVERY_TERM), "apple fig", {}, ("3",))
     assert weights(terms).keys() == {"apple"}
@@ -180,12 +190,22 @@ def test_bim_weighs_by_the_counts(chunks: dict[str, str], query: str, data: st.D
             assert weight > 0
 
 
+def test_bim_of_terms_that_no_relevant_chunk_has() -> None:
+    world = World(FRUIT)
+    terms = world.learn(BIM(fb_terms=0), "cherry fig grape quince", {"1": 1.0, "5": 1.0})
+    expected = [reference.relevance_weight(df, 5, r, 2) for df, r in ((1, 0), (2, 1), (1, 0))]
+    assert terms.weights.tolist() == pytest.approx([*(math.log1p(math.exp(weight)) for weight in expected), 0.0])
+
+
 def test_bim_adds_terms_by_their_offer_weight() -> None:
-    world = World({**FRUIT, "6": "cherry banana", "7": "grape", "8": "fig", "9": "fig"})
-    terms = world.learn(BIM(fb_terms=2, **EVERY_TERM), "apple", {"1": 1.0, "6": 1.0, "2": 1.0})
-    offers = {term: r * reference.relevance_weight(df, 9, r, 3) for term, df, r in (("banana", 3, 2), ("cherry", 2, 2))}
-    assert terms.terms == ["apple", *sorted(offers, key=lambda term: -offers[term])]
-    assert [origin.reason for origin in terms.origins] == ["", *["in 2 of 3 relevant chunks"] * 2]
+    relevant = {"1": "apple often once", "2": "apple often", "3": "apple"}
+    others = {str(at): "often" for at in range(4, 8)} | {str(at): f"filler{at}" for at in range(8, 21)}
+    once, often = (reference.relevance_weight(df, 20, r, 3) for df, r in ((1, 1), (6, 2)))
+    assert often < once < 2 * often
+    terms = World(relevant | others).learn(BIM(**EVERY_TERM), "apple", dict.fromkeys(relevant, 1.0))
+    assert terms.terms == ["apple", "often", "once"]
+    reasons = ["", "in 2 of 3 relevant chunks", "in 1 of 3 relevant chunks"]
+    assert [origin.reason for origin in terms.origins] == reasons
 
 
 def test_bim_adds_no_term_that_speaks_against_relevance() -> None:
