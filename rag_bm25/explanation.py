@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.min_should_match import required_words
 from rag_bm25.similarity import idf_branches
 from rag_bm25.terms import term_name
 
@@ -108,6 +109,8 @@ class QueryFacts:
         IDF and saturation.
     corpus : CorpusFigures
         N and the mean IDF.
+    min_should_match : int or str, optional
+        How many of its words a chunk has to have.
     """
 
     text: str
@@ -115,6 +118,7 @@ class QueryFacts:
     stop_words: Sequence[str]
     weighting: QueryWeighting
     corpus: CorpusFigures
+    min_should_match: int | str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +168,28 @@ def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
     details += [_reason(f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
     score = sum(detail.value for detail in details)
     what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
+    left_out = _left_out(query, chunk)
+    if score > 0 and left_out:
+        return Explanation(0.0, f"{what}: left out, since {left_out}", tuple(details))
     if score > 0:
         return Explanation(score, f"{what}, sum of:", tuple(details))
     why = "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
     return Explanation(0.0, f"{what}: not found, since {why}", tuple(details))
+
+
+def _left_out(query: QueryFacts, chunk: ChunkFacts) -> str:
+    """Say why `min_should_match` leaves a chunk out, "" where it does not."""
+    if query.min_should_match is None:
+        return ""
+    words, had = query.terms.words, query.terms.words_had_by(chunk.vector)
+    wanted = required_words(query.min_should_match, len(words))
+    if len(had) >= wanted:
+        return ""
+    missing = ", ".join(map(repr, sorted(words - had)))
+    return (
+        f"it has {len(had)} of the {len(words)} words of the query, not {missing}, and min_should_match "
+        f"{query.min_should_match!r} asks for {wanted}"
+    )
 
 
 def _reason(why: str) -> Explanation:
@@ -208,7 +230,7 @@ def _feedback(factor: FeedbackFactor) -> Explanation:
     chunks = tuple(_chunk_share(chunk, stored) for chunk, stored in factor.shares)
     if not factor.own:
         return Explanation(factor.value, "weight that feedback gives, sum of:", chunks)
-    addition = "addition, sum of:" if chunks else "addition: no chunk of the feedback has the term"
+    addition = "addition, sum of:" if chunks else "addition: none, from no chunk of the feedback"
     details = (
         Explanation(factor.keep, factor.keep_name),
         Explanation(factor.addition, addition, chunks),
@@ -262,7 +284,7 @@ def _df(query: QueryFacts, at: int) -> Explanation:
     value = float(relevance.weights(query.terms.df, num_chunks)[at])
     weight = Explanation(value, f"w, relevance weight, {formula} from:", details)
     informed = float(relevance.equivalent_df(query.terms.df, num_chunks)[at])
-    what = "df, as if no chunk were marked, (N + 1) / (1 + e^w) - 0.5 from:"
+    what = "df that stands for w in the IDF, (N + 1) / (1 + e^w) - 0.5 from:"
     return Explanation(informed, what, (weight, Explanation(num_chunks, "N, chunks")))
 
 

@@ -40,11 +40,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rag_bm25.query import QueryLike
     from rag_bm25.query_encoder import QueryEncoder, QueryTerms
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
 
-__all__ = ["BIM", "RM3", "Evidence", "Feedback", "FeedbackChunk", "Rocchio", "expand"]
+__all__ = ["BIM", "RM3", "Evidence", "Feedback", "FeedbackChunk", "Rocchio", "learn"]
 
 MAX_FB_DOCS = 1_000
 MAX_FACTOR = 1_000
@@ -401,14 +402,14 @@ Feedback: TypeAlias = RM3 | Rocchio | BIM
 """A method of feedback."""
 
 
-def expand(method: Feedback, wanted: Sequence[QueryTerm], evidence: Evidence) -> QueryTerms:
+def learn(method: Feedback, query: QueryLike, evidence: Evidence) -> QueryTerms:
     """Weigh a query with what feedback makes of it; without any chunks, as it is.
 
     Parameters
     ----------
     method : RM3, Rocchio or BIM
         How to learn.
-    wanted : sequence of QueryTerm
+    query : str, mapping of str to float, or Query
         The query.
     evidence : Evidence
         What to learn from.
@@ -418,10 +419,13 @@ def expand(method: Feedback, wanted: Sequence[QueryTerm], evidence: Evidence) ->
     QueryTerms
         The terms of the query and those that were added.
     """
+    encoder, corpus = evidence.encoder, evidence.statistics
     if not evidence.relevant and not evidence.irrelevant:
-        return evidence.encoder.weigh(wanted, evidence.statistics)
+        return encoder.terms(query, corpus)
+    wanted, alternatives = encoder.wanted(query, corpus)
     counted = [chunk.vector for chunk in evidence.relevant] if isinstance(method, BIM) else None
-    return evidence.encoder.weigh(method.expand(wanted, evidence), evidence.statistics, counted)
+    learnt = encoder.weigh(method.expand(wanted, evidence), corpus, counted)
+    return replace(learnt, alternatives=alternatives)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.analysis import query_tokens
+from rag_bm25.expansion import Expander
+from rag_bm25.query import Query
 from rag_bm25.similarity import equivalent_df, relevance_weight
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.terms import is_bigram
+from rag_bm25.terms import is_bigram, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.expansion import Addition, ExpandedQuery
+    from rag_bm25.query import QueryLike
     from rag_bm25.similarity import QueryWeighting
     from rag_bm25.statistics import CorpusStatistics
 
-__all__ = ["ChunkShare", "FeedbackFactor", "Origin", "QueryEncoder", "QueryTerm", "QueryTerms", "RelevanceCounts"]
+__all__ = [
+    "Alternative",
+    "ChunkShare",
+    "FeedbackFactor",
+    "Origin",
+    "QueryEncoder",
+    "QueryTerm",
+    "QueryTerms",
+    "RelevanceCounts",
+]
 
 
 @dataclass(frozen=True)
@@ -134,6 +145,22 @@ class QueryTerm:
     origin: Origin = Origin()
 
 
+@dataclass(frozen=True)
+class Alternative:
+    """One way in which a chunk may have some words of a query.
+
+    Parameters
+    ----------
+    ids : frozenset of int
+        The terms that it has to have, all of them.
+    stands_for : frozenset of str
+        The words of the query.
+    """
+
+    ids: frozenset[int]
+    stands_for: frozenset[str]
+
+
 @dataclass(frozen=True, eq=False)
 class RelevanceCounts:
     """What is known of relevant chunks.
@@ -204,6 +231,8 @@ class QueryTerms:
         Query weights, boost included; 0 for unknown terms, otherwise > 0 where the boost is.
     origins : list of Origin
         Why each term is there.
+    alternatives : tuple of Alternative
+        The words of the query, bigrams aside, and what stands for them.
     relevance : RelevanceCounts, optional
         What the IDF was told of relevant chunks.
     """
@@ -215,7 +244,29 @@ class QueryTerms:
     boost: NDArray[np.float64]
     weights: NDArray[np.float64]
     origins: list[Origin]
+    alternatives: tuple[Alternative, ...] = ()
     relevance: RelevanceCounts | None = None
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The distinct words that were asked for, unknown ones included, bigrams and additions not."""
+        return frozenset().union(*(alternative.stands_for for alternative in self.alternatives))
+
+    def words_had_by(self, chunk: SparseVector) -> frozenset[str]:
+        """Return which of the words a chunk has, itself or by something that was added for them.
+
+        Parameters
+        ----------
+        chunk : SparseVector
+            The stored vector of the chunk.
+
+        Returns
+        -------
+        frozenset of str
+            Some of :attr:`words`.
+        """
+        ids = set(chunk.ids.tolist())
+        return frozenset().union(*(found.stands_for for found in self.alternatives if found.ids <= ids))
 
     def vector(self) -> SparseVector:
         """Return the weights as a vector; terms that no chunk has are left out.
@@ -244,6 +295,8 @@ class QueryEncoder:
         IDF, saturation of repeated terms, and the weight of bigrams.
     ids : mapping of str to int
         Term -> id for every term.
+    expander : Expander, optional
+        What adds terms to the query; by default nothing does.
 
     Examples
     --------
@@ -259,14 +312,15 @@ class QueryEncoder:
     analyzer: TextAnalyzer
     weighting: QueryWeighting
     ids: Mapping[str, int]
+    expander: Expander | None = None
 
-    def encode(self, query: str, statistics: CorpusStatistics) -> SparseVector:
+    def encode(self, query: QueryLike, statistics: CorpusStatistics) -> SparseVector:
         """Encode a query; terms that no chunk has are left out.
 
         Parameters
         ----------
-        query : str
-            Any text.
+        query : str, mapping of str to float, or Query
+            Any text, or texts with their boosts.
         statistics : CorpusStatistics
             The corpus now.
 
@@ -277,13 +331,13 @@ class QueryEncoder:
         """
         return self.terms(query, statistics).vector()
 
-    def terms(self, query: str, statistics: CorpusStatistics) -> QueryTerms:
+    def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
         """Weigh the terms of a query one by one, as ``explain`` shows them.
 
         Parameters
         ----------
-        query : str
-            Any text.
+        query : str, mapping of str to float, or Query
+            Any text, or texts with their boosts.
         statistics : CorpusStatistics
             The corpus now.
 
@@ -292,23 +346,30 @@ class QueryEncoder:
         QueryTerms
             Also the unknown ones; no bigrams where their weight is 0.
         """
-        return self.weigh(self.wanted(query), statistics)
+        wanted, alternatives = self.wanted(query, statistics)
+        return replace(self.weigh(wanted, statistics), alternatives=alternatives)
 
-    def wanted(self, query: str) -> list[QueryTerm]:
+    def wanted(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[Alternative, ...]]:
         """Return the terms that a query asks for, without weights.
 
         Parameters
         ----------
-        query : str
-            Any text.
+        query : str, mapping of str to float, or Query
+            Any text, or texts with their boosts.
+        statistics : CorpusStatistics
+            The corpus now.
 
         Returns
         -------
-        list of QueryTerm
-            Each term once, in the order of their first occurrence.
+        terms : list of QueryTerm
+            Each term once: those of the query in the order of their first occurrence, then what was added to them.
+        alternatives : tuple of Alternative
+            The words of the query, and what stands for them.
         """
-        counts = Counter(query_tokens(self.analyzer, query))
-        return [QueryTerm(term, qtf) for term, qtf in counts.items()]
+        expander = self.expander or Expander(self.analyzer)
+        expanded = expander.expand(Query.of(query), self.dfs_in(statistics))
+        own = [QueryTerm(term, len(boosts), _own_origin(boosts)) for term, boosts in expanded.own.items()]
+        return [*own, *self._heaviest(expanded, statistics)], tuple(self._alternatives(expanded))
 
     def weigh(
         self,
@@ -335,7 +396,7 @@ class QueryEncoder:
         """
         wanted = list(self._in_channels(wanted))
         terms = [asked.term for asked in wanted]
-        ids = np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
+        ids = self._ids_of(terms)
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
         boost = np.fromiter((asked.origin.boost for asked in wanted), np.float64, len(terms))
         df, corpus = statistics.df(ids), statistics.figures
@@ -344,7 +405,59 @@ class QueryEncoder:
         relevance = _counts(ids, df, corpus.num_chunks, relevant) if relevant else None
         informed = df if relevance is None else relevance.equivalent_df(df, corpus.num_chunks)
         weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], corpus)
-        return QueryTerms(terms, ids, qtf, df, boost, weights, [asked.origin for asked in wanted], relevance)
+        origins = [asked.origin for asked in wanted]
+        return QueryTerms(terms, ids, qtf, df, boost, weights, origins, relevance=relevance)
+
+    def dfs_in(self, statistics: CorpusStatistics) -> Callable[[Sequence[str]], NDArray[np.int64]]:
+        """Return what tells the df of terms.
+
+        Parameters
+        ----------
+        statistics : CorpusStatistics
+            The corpus now.
+
+        Returns
+        -------
+        callable of sequence of str to ndarray of int64
+            df of each term, 0 for unknown ones.
+        """
+        return lambda terms: statistics.df(self._ids_of(terms))
+
+    def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
+        return np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
+
+    def _heaviest(self, expanded: ExpandedQuery, statistics: CorpusStatistics) -> Iterable[QueryTerm]:
+        """Return the added terms that the query does not have itself, each for the reason that weighs most."""
+        heaviest: dict[str, tuple[float, QueryTerm]] = {}
+        for addition, qtf in expanded.additions.items():
+            origin = Origin(addition.reason, (*addition.factors, *self._share(addition, statistics)))
+            boost = origin.boost * float(self.weighting.term_weights(qtf))
+            for term in dict.fromkeys(addition.terms):
+                if term not in expanded.own and boost > heaviest.get(term, (0.0,))[0]:
+                    heaviest[term] = boost, QueryTerm(term, qtf, origin)
+        return [term for _, term in heaviest.values()]
+
+    def _share(self, addition: Addition, statistics: CorpusStatistics) -> Iterator[tuple[str, float]]:
+        """Yield the factor that keeps an addition from weighing more than what it is like."""
+        most, own = self._mass(addition.like, statistics), self._mass(addition.terms, statistics)
+        if own > most:
+            added, like = (" ".join(map(repr, words_in(terms))) for terms in (addition.terms, addition.like))
+            yield f"share, so that {added} weighs as {like}: {most:.6g} / {own:.6g}", most / own
+
+    def _mass(self, terms: Iterable[str], statistics: CorpusStatistics) -> float:
+        """Return what words weigh together, each asked for once; unknown ones count as if one chunk had them."""
+        if not statistics.num_chunks:
+            return 0.0
+        words = list(dict.fromkeys(words_in(terms)))
+        df = np.maximum(statistics.df(self._ids_of(words)), 1)
+        return math.fsum(self.weighting.weights(np.ones(len(words), np.int64), df, statistics.figures).tolist())
+
+    def _alternatives(self, expanded: ExpandedQuery) -> Iterator[Alternative]:
+        """Yield the words of the query, and what was added for them."""
+        for term in words_in(expanded.own):
+            yield Alternative(frozenset([self.ids[term]]), frozenset([term]))
+        for addition in expanded.additions:
+            yield Alternative(frozenset(map(self.ids.__getitem__, words_in(addition.terms))), addition.stands_for)
 
     def _in_channels(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
         """Boost bigrams by the weight of their channel, or leave them out."""
@@ -368,3 +481,10 @@ def _counts(
     return RelevanceCounts(
         np.clip(r, np.maximum(0, num_relevant - (num_chunks - df)), np.minimum(df, num_relevant)), num_relevant
     )
+
+
+def _own_origin(boosts: list[float]) -> Origin:
+    """Return the origin of a term of the query, from the boost of each of its occurrences."""
+    mean = math.fsum(boosts) / len(boosts)
+    name = "boost in the query" if min(boosts) == max(boosts) else "boost in the query, mean of its occurrences"
+    return Origin() if mean == 1 else Origin(factors=((name, mean),))

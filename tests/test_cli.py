@@ -415,6 +415,40 @@ def test_nothing_found_is_no_error(docs: Path, query: str) -> None:
     assert run("search", query, "--json").stdout == "[]\n"
 
 
+def test_search_takes_synonyms_of_a_file(docs: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "synonyms.txt"
+    rules.write_text("劳务协议, 劳动合同\n", encoding="utf-8")
+    assert run_json("search", "劳务") == []
+    (hit,) = run_json("search", "劳务协议", "--synonyms", rules, "--explain")
+    assert (hit["id"], "synonym of" in json.dumps(hit["explanation"])) == ("docs/law.txt#0", True)
+    assert "synonym of" in run("explain", "劳务协议", "docs/law.txt#0", "--synonyms", rules).stdout
+    rules.write_text("劳动合同\n", encoding="utf-8")
+    assert_fails(run("search", "劳务", "--synonyms", rules), f"{rules} line 1: a line needs two words")
+    assert_fails(run("search", "劳务", "--synonyms", tmp_path / "none.txt"), "none.txt: No such file or directory")
+
+
+def test_search_takes_near_spellings_boosts_prefixes_and_min_should_match(docs: Path) -> None:
+    pytest.importorskip("rapidfuzz")
+    expected = run_json("search", "sparse")
+    assert [hit["id"] for hit in run_json("search", "spasre", "--fuzzy")] == [hit["id"] for hit in expected]
+    boosted = run_json("search", "spar*^2", "--syntax")
+    assert [hit["score"] for hit in boosted] == pytest.approx([2 * hit["score"] for hit in expected])
+    assert run_json("search", "sparse 劳动") != []
+    assert run_json("search", "sparse 劳动", "--min-should-match", "100%") == []
+    assert_fails(run("search", "sparse", "--min-should-match", "most"), "min_should_match must be an int or a str")
+
+
+def test_nothing_found_says_what_may_have_been_meant(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rapidfuzz")
+    result = run("search", "spasre")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "nothing found; did you mean 'sparse'?\n"
+    assert run_json("search", "spasre") == []
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    assert run("search", "spasre").stderr == "nothing found\n"
+    assert_fails(run("search", "spasre", "--fuzzy"), 'pip install "rag-bm25[fuzzy]"')
+
+
 def test_text_is_not_taken_for_markup(docs: Path) -> None:
     (docs / "markup.txt").write_text("[bold]markup[/bold] :smile: [/x]")
     run("ingest", docs)

@@ -80,7 +80,7 @@ class Analyzer:
 
     Examples
     --------
-    >>> analyzer = Analyzer()
+    >>> analyzer = Analyzer(AnalyzerConfig(bigrams=False))
     >>> analyzer("Milvus v2.5.1支持BM25全文檢索")
     ['milvus', '2.5.1', '2.5', '支持', 'bm25', 'bm', '25', '全文', '检索', '全文检索']
     >>> analyzer.stop_words_in("What is the IT department?")
@@ -149,6 +149,27 @@ class Analyzer:
         """
         dropped = (word.casefold() for word in self._words(text) if is_stop_word(word, self._stop_words))
         return list(dict.fromkeys(dropped))
+
+    def chinese_words(self, text: str) -> list[list[str]]:
+        """Return the words of each run of Chinese characters, as the most probable segmentation has them.
+
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        list of list of str
+            A list for each run; its words follow each other without a gap.
+
+        Examples
+        --------
+        >>> Analyzer().chinese_words("劳动合同 v2 的解除")
+        [['劳动合同'], ['的', '解除']]
+        """
+        runs = chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2]))
+        return [self._cutter("exact")(run) for run in runs if is_han(run)]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was loaded."""

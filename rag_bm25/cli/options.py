@@ -10,9 +10,12 @@ import typer
 
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.expansion import QueryExpansion
 from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.index import BM25Index
 from rag_bm25.similarity import IdfName
+from rag_bm25.spelling import Fuzzy
+from rag_bm25.synonyms import Synonyms
 
 if TYPE_CHECKING:
     from rag_bm25.query_options import QueryOptions
@@ -29,7 +32,9 @@ __all__ = [
     "Irrelevant",
     "JudgedSet",
     "K",
+    "MinShouldMatch",
     "Namespace",
+    "NearSpellings",
     "Relevant",
     "ShowProgress",
     "Split",
@@ -40,6 +45,7 @@ __all__ = [
     "feedback_options",
     "open_index",
     "parsed_filter",
+    "query_expansion",
 ]
 
 DEFAULT_URI = "./rag_bm25.db"
@@ -95,12 +101,28 @@ Irrelevant: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(metavar="ID", show_default=False, help="Id of a chunk that does not; may be repeated."),
 ]
+SynonymFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--synonyms",
+        show_default=False,
+        help="Synonyms to look for too: lines such as `car, automobile` or `NBA => National Basketball Association`.",
+    ),
+]
+NearSpellings: TypeAlias = Annotated[bool, typer.Option("--fuzzy", help="Look for near spellings of unknown words.")]
+Syntax: TypeAlias = Annotated[
+    bool, typer.Option("--syntax", help="""Read word^2, "several words"^0.5 and prefix* in the query.""")
+]
+MinShouldMatch: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COUNT", show_default=False, help="How many words of the query a hit must have: 3, -1, 75%, 3<90%."
+    ),
+]
 Unit: TypeAlias = Annotated[
     LengthUnit | None,
     typer.Option(show_default=False, help="What lengths are counted in; by default characters."),
 ]
-
-
 JudgedSet: TypeAlias = Annotated[
     Path, typer.Argument(metavar="DIR", show_default=False, help="A set in BEIR form: corpus, queries, qrels.")
 ]
@@ -118,6 +140,14 @@ def open_index(uri: str, collection: str, token: str | None, *, read_only: bool 
     except IndexNotFoundError as error:
         msg = f"{str(error).partition(';')[0]}; `rag-bm25 ingest` creates one"
         raise IndexNotFoundError(msg) from None
+
+
+def query_expansion(synonyms: Path | None, fuzzy: bool) -> QueryExpansion | None:
+    """Return what is to be added to a query."""
+    if synonyms is None and not fuzzy:
+        return None
+    rules = Synonyms.read(synonyms) if synonyms is not None else None
+    return QueryExpansion(synonyms=rules, fuzzy=Fuzzy() if fuzzy else None)
 
 
 def parsed_filter(text: str | None) -> dict[str, Any] | str | None:

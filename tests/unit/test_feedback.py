@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import corpora, idf_names, texts
 
-from rag_bm25 import BIM, RM3, BM25Index, IndexConfig, Rocchio
+from rag_bm25 import BIM, RM3, BM25Index, IndexConfig, QueryExpansion, Rocchio, Synonyms
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError
-from rag_bm25.feedback import Evidence, FeedbackChunk, expand
+from rag_bm25.feedback import Evidence, FeedbackChunk, learn
 from rag_bm25.query_encoder import Origin, QueryEncoder, QueryTerm
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 from rag_bm25.statistics import Contribution, CorpusStatistics
@@ -53,7 +53,7 @@ class World:
     def learn(
         self, method: Feedback, query: str, relevant: dict[str, float], irrelevant: tuple[str, ...] = ()
     ) -> QueryTerms:
-        return expand(method, self.encoder.wanted(query), self.evidence(relevant, irrelevant))
+        return learn(method, query, self.evidence(relevant, irrelevant))
 
     def stored(self, id_: str) -> dict[str, float]:
         return {self.names[at]: weight for at, weight in self.vectors[id_].to_dict().items() if at in self.names}
@@ -272,9 +272,9 @@ def test_bigrams_of_the_query_keep_their_part_and_learn_nothing() -> None:
 def test_boosts_and_reasons_of_the_query_are_kept() -> None:
     world = World(FRUIT)
     origin = Origin("synonym of 'fruit'", (("weight of the synonym", 0.5),))
-    terms = expand(RM3(original_query_weight=1), [QueryTerm("apple", 2, origin)], world.evidence({"1": 1.0}))
-    assert terms.boost.tolist() == [0.5]
-    assert (terms.origins[0].reason, terms.origins[0].factors) == (origin.reason, origin.factors)
+    (term,) = RM3(original_query_weight=1).expand([QueryTerm("apple", 2, origin)], world.evidence({"1": 1.0}))
+    assert (term.qtf, term.origin.boost) == (2, 0.5)
+    assert (term.origin.reason, term.origin.factors) == (origin.reason, origin.factors)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
@@ -402,6 +402,30 @@ def test_mark_is_an_id_in_any_of_the_namespaces(filled: BM25Index) -> None:
     assert set(found(filled, "fig", namespace=["other"], **options)) == {"1", "9"}
 
 
+def test_added_terms_are_no_words_that_a_chunk_should_have(filled: BM25Index) -> None:
+    options: dict[str, Any] = {"feedback": RM3(**EVERY_TERM), "min_should_match": "100%"}
+    assert set(found(filled, "apple", **options)) == {"1", "2"}
+    assert found(filled, "apple banana", **options) == ["1"]
+    assert filled.explain("apple", "3", **options).value == 0
+    scores = {hit.id: hit.score for hit in filled.search("apple", **options)}
+    assert filled.explain("apple", "1", **options).value == pytest.approx(scores["1"], rel=1e-6)
+
+
+def test_synonyms_of_the_query_learn_like_its_own_words(filled: BM25Index) -> None:
+    options: dict[str, Any] = {"expansion": QueryExpansion(synonyms=Synonyms.of({"pome": ["apple"]}))}
+    learnt = filled.encode_queries(["pome"], feedback=RM3(**EVERY_TERM), **options)[0]
+    plain = filled.encode_queries(["pome"], **options)[0]
+    apple = TermIds()["apple"]
+    assert len(plain) == 1
+    assert learnt.get(TermIds()["banana"]) > 0
+    assert 0 < plain.get(apple) < learnt.get(apple)
+
+
+def test_boosted_queries_learn(filled: BM25Index) -> None:
+    scores = [filled.search({"apple": boost}, feedback=RM3(**EVERY_TERM))[0].score for boost in (1.0, 2.0)]
+    assert scores[1] == pytest.approx(2 * scores[0])
+
+
 def test_marks_of_nothing_leave_the_query_as_it_is(filled: BM25Index) -> None:
     assert filled.search("apple", relevant=[]) == filled.search("apple")
     assert filled.search("apple", relevant=[], irrelevant=[], feedback=RM3()) == filled.search("apple")
@@ -469,7 +493,7 @@ def test_explanation_shows_where_an_added_term_comes_from(filled: BM25Index) -> 
 def test_explanation_shows_what_feedback_makes_of_the_querys_own_terms(filled: BM25Index) -> None:
     lines = str(filled.explain("apple fig", "5", relevant=["1"], feedback=Rocchio(**EVERY_TERM))).splitlines()
     assert "      1 = feedback, alpha + addition / own, at least 0, from:" in lines
-    assert "        0 = addition: no chunk of the feedback has the term" in lines
+    assert "        0 = addition: none, from no chunk of the feedback" in lines
     text = str(filled.explain("apple", "1", relevant=["1"], irrelevant=["4"], feedback=Rocchio(**EVERY_TERM)))
     assert "share of the chunk, beta * |q| / (|R| * |d|) from:" in text
     assert "0.75 = beta" in text
