@@ -22,6 +22,7 @@ from rag_bm25.errors import (
 )
 from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
+from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.index import BM25Index, IndexStats
 from rag_bm25.query import Query, QueryPart
@@ -30,6 +31,8 @@ from rag_bm25.synonyms import Synonyms
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
+    "BIM",
+    "RM3",
     "RRF",
     "Analyzer",
     "AnalyzerConfig",
@@ -57,6 +60,7 @@ __all__ = [
     "RagBM25Error",
     "ReadOnlyError",
     "RepairReport",
+    "Rocchio",
     "StoreError",
     "StoreLockedError",
     "Synonyms",

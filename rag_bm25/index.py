@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -25,6 +25,7 @@ from rag_bm25.errors import (
 )
 from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.feedback import Evidence, FeedbackChunk, learn
 from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
@@ -33,7 +34,7 @@ from rag_bm25.min_should_match import required_words
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
 from rag_bm25.query_encoder import QueryEncoder
-from rag_bm25.query_options import QueryOptions, check_options, weighting_of
+from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
 from rag_bm25.ranking import MAX_K, best
 from rag_bm25.similarity import effective_parameters
 from rag_bm25.spelling import Fuzzy, Speller
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from rag_bm25.query import QueryLike
     from rag_bm25.query_encoder import QueryTerms
     from rag_bm25.query_options import StatisticsScope
+    from rag_bm25.similarity import CorpusFigures, QueryWeighting
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
     from rag_bm25.store import ChunkRow, DenseField, Match, Store
@@ -161,11 +163,25 @@ class IndexStats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Question:
     """A query on its way to the store."""
 
     terms: QueryTerms
     vector: SparseVector
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Queries on their way to the store, and what weighed them."""
+
+    questions: list[_Question]
+    weighting: QueryWeighting
+    figures: CorpusFigures
+
+    @classmethod
+    def of(cls, terms: list[QueryTerms], encoder: QueryEncoder, corpus: CorpusStatistics) -> _Asked:
+        """Keep what the weights come from, which the next write may change."""
+        return cls([_Question(each, each.vector()) for each in terms], encoder.weighting, corpus.figures)
 
 
 class BM25Index:
@@ -651,15 +667,9 @@ class BM25Index:
         """
         _check_k(k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        terms = self._terms(queries, namespaces, options)
-        hits: list[list[Hit]] = [[] for _ in queries]
-        asked = [_Asked(of_one, of_one.vector()) for of_one in terms]
-        found = [position for position, question in enumerate(asked) if len(question.vector)]
-        if found:
-            answers = self._search([asked[position] for position in found], k, where, namespaces, options)
-            for position, matches in zip(found, answers, strict=True):
-                hits[position] = [_hit(match) for match in matches]
-        return hits
+        asked = self._ask(queries, where, namespaces, options)
+        found = self._search(asked.questions, k, where, namespaces, options)
+        return [[_hit(match) for match in matches] for matches in found]
 
     def search_dense(
         self,
@@ -744,8 +754,8 @@ class BM25Index:
         for limit in (k, sparse_k, dense_k):
             _check_k(k if limit is None else limit)
         names, common = _names(namespace), parse_filter(filter)
-        vector = self.encode_queries([query], namespace=names, **options)[0]
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
+        vector = self._vectors([query], where, names, options)[0]
         sparse = SearchArm(vector, "IP", limit, where, self._needed(names)) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         dense = self._dense_arm(embedding, limit, where, names)
@@ -773,6 +783,7 @@ class BM25Index:
         self,
         queries: Sequence[QueryLike],
         *,
+        filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
         **options: Unpack[QueryOptions],
     ) -> list[SparseVector]:
@@ -782,8 +793,8 @@ class BM25Index:
         ----------
         queries : sequence of str, mapping or Query
             Any number, as for :meth:`search`.
-        namespace, **options
-            As for :meth:`search`.
+        filter, namespace, **options
+            As for :meth:`search`; the filter matters where there is a first search for feedback.
 
         Returns
         -------
@@ -796,10 +807,7 @@ class BM25Index:
         InputError
             `min_should_match` is given: no vector can hold it.
         """
-        if options.get("min_should_match") is not None:
-            msg = "min_should_match is for search, search_batch and explain: no vector can hold it"
-            raise InputError(msg)
-        return [terms.vector() for terms in self._terms(queries, _names(namespace), options)]
+        return self._vectors(queries, parse_filter(filter), _names(namespace), options)
 
     def suggest(
         self,
@@ -844,6 +852,7 @@ class BM25Index:
         query: QueryLike,
         id: str,
         *,
+        filter: Mapping[str, Any] | str | None = None,
         namespace: str = "",
         **options: Unpack[QueryOptions],
     ) -> Explanation:
@@ -855,8 +864,10 @@ class BM25Index:
             The query.
         id : str
             The chunk's id.
+        filter : mapping or str, optional
+            As for :meth:`search`; it matters where there is a first search for feedback.
         namespace : str
-            Where the chunk is.
+            Where the chunk is, and what was searched.
         **options
             As for :meth:`search`.
 
@@ -878,11 +889,9 @@ class BM25Index:
             msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
             raise ChunkNotFoundError(msg)
         stop_words = self._analyzer.stop_words_in(str(asked)) if isinstance(self._analyzer, Analyzer) else []
-        with self._lock:
-            encoder, corpus = self._query_side(names, options, completing=asked.has_prefix)
-            terms = encoder.terms(asked, corpus)
-            wanted = options.get("min_should_match")
-            facts = QueryFacts(str(asked), terms, stop_words, encoder.weighting, corpus.figures, wanted)
+        weighed = self._ask([asked], parse_filter(filter), names, options)
+        wanted, (question,) = options.get("min_should_match"), weighed.questions
+        facts = QueryFacts(str(asked), question.terms, stop_words, weighed.weighting, weighed.figures, wanted)
         return explain(facts, self._chunk_facts(row))
 
     def stats(self, *, namespace: str | Sequence[str] | None = None) -> IndexStats:
@@ -950,17 +959,76 @@ class BM25Index:
         if not self._store.exclusive and time.monotonic() >= self._next_refresh:
             self.refresh()
 
-    def _terms(
-        self, queries: Sequence[QueryLike], namespaces: list[str] | None, options: QueryOptions
-    ) -> list[QueryTerms]:
-        """Weigh the terms of each query."""
+    def _vectors(
+        self, queries: Sequence[QueryLike], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
+    ) -> list[SparseVector]:
+        """Return what a search sends to Milvus."""
+        if options.get("min_should_match") is not None:
+            msg = "min_should_match is for search, search_batch and explain: no vector can hold it"
+            raise InputError(msg)
+        return [question.vector for question in self._ask(queries, where, namespaces, options).questions]
+
+    def _ask(
+        self, queries: Sequence[QueryLike], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
+    ) -> _Asked:
+        """Weigh the terms of each query, with feedback where it is asked for."""
         check_options(options)
         _check_sequence(queries)
         asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
+        completing, method = any(query.has_prefix for query in asked), feedback_of(options)
         with self._lock:  # a write in another thread must not change the statistics halfway through
-            completing = any(query.has_prefix for query in asked)
             encoder, corpus = self._query_side(namespaces, options, completing=completing)
-            return [encoder.terms(query, corpus) for query in asked]
+            weighed = _Asked.of([encoder.terms(query, corpus) for query in asked], encoder, corpus)
+        if method is None:
+            return weighed
+        relevant = self._relevant(weighed.questions, method.fb_docs, where, namespaces, options)
+        irrelevant = self._marked("irrelevant", namespaces, options)
+        with self._lock:
+            encoder, corpus = self._query_side(namespaces, options, completing=completing)
+            term_of = self._log.vocabulary().term
+            terms = [
+                learn(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of))
+                for query, chunks in zip(asked, relevant, strict=True)
+            ]
+            return _Asked.of(terms, encoder, corpus)
+
+    def _relevant(
+        self,
+        asked: list[_Question],
+        fb_docs: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        options: QueryOptions,
+    ) -> list[list[FeedbackChunk]]:
+        """Return the chunks that each query learns from: those that are marked, or else the best ones."""
+        if options.get("relevant") is not None or options.get("irrelevant") is not None:
+            return [self._marked("relevant", namespaces, options)] * len(asked)
+        found = self._search(asked, fb_docs, where, namespaces, options)
+        pks = {match.row.pk for matches in found for match in matches}
+        rows = {row.pk: row for row in self._store.get_chunks(sorted(pks), contents=False, vectors=True)}
+        return [
+            [
+                FeedbackChunk(match.row.id, rows[match.row.pk].vector, match.score)
+                for match in matches
+                if match.row.pk in rows  # it may have been deleted since
+            ]
+            for matches in found
+        ]
+
+    def _marked(
+        self, name: Literal["relevant", "irrelevant"], namespaces: list[str] | None, options: QueryOptions
+    ) -> list[FeedbackChunk]:
+        """Read the chunks that are marked; an id stands for the chunks that have it in any of the namespaces."""
+        ids = list(dict.fromkeys(check_ids(options.get(name) or [])))
+        if not ids:
+            return []
+        spaces = self._log.statistics.namespaces if namespaces is None else dict.fromkeys(namespaces)
+        rows = [row for space in spaces for row in self._rows(ids, space, vectors=True).values()]
+        missing = sorted(set(ids) - {row.id for row in rows})
+        if missing:
+            msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
+            raise ChunkNotFoundError(msg)
+        return [FeedbackChunk(row.id, row.vector) for row in rows]
 
     def _query_side(
         self, namespaces: list[str] | None, options: QueryOptions, *, completing: bool = False
@@ -992,25 +1060,32 @@ class BM25Index:
 
     def _search(
         self,
-        asked: list[_Asked],
+        asked: list[_Question],
         k: int,
         where: Filter | None,
         namespaces: list[str] | None,
         options: QueryOptions,
     ) -> list[list[Match]]:
-        needed, wanted = self._needed(namespaces), options.get("min_should_match")
-        return best(
-            lambda asked, limit: self._store.search(
-                [question.vector for question in asked], limit=limit, where=where, namespaces=needed
-            ),
-            asked,
-            k,
-            namespaces,
-            limit=k if wanted is None else min(OVERFETCH * k, MAX_K),
-            keep=None if wanted is None else partial(self._with_enough_words, wanted),
-        )
+        """Find the best k chunks for each query; one without weights finds none, without a call."""
+        found: list[list[Match]] = [[] for _ in asked]
+        positions = [position for position, question in enumerate(asked) if len(question.vector)]
+        if positions:
+            needed, wanted = self._needed(namespaces), options.get("min_should_match")
+            answers = best(
+                lambda some, limit: self._store.search(
+                    [question.vector for question in some], limit=limit, where=where, namespaces=needed
+                ),
+                [asked[position] for position in positions],
+                k,
+                namespaces,
+                limit=k if wanted is None else min(OVERFETCH * k, MAX_K),
+                keep=None if wanted is None else partial(self._with_enough_words, wanted),
+            )
+            for position, matches in zip(positions, answers, strict=True):
+                found[position] = matches
+        return found
 
-    def _with_enough_words(self, wanted: int | str, asked: _Asked, matches: list[Match]) -> list[Match]:
+    def _with_enough_words(self, wanted: int | str, asked: _Question, matches: list[Match]) -> list[Match]:
         """Leave out the chunks with too few words of the query, by their stored vectors."""
         least = required_words(wanted, len(asked.terms.words))
         rows = self._store.get_chunks([match.row.pk for match in matches], contents=False, vectors=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_bm25.expansion import Expander
 from rag_bm25.query import Query
+from rag_bm25.similarity import equivalent_df, relevance_weight
 from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.terms import is_bigram, words_in
 
@@ -24,7 +25,75 @@ if TYPE_CHECKING:
     from rag_bm25.similarity import QueryWeighting
     from rag_bm25.statistics import CorpusStatistics
 
-__all__ = ["Alternative", "Origin", "QueryEncoder", "QueryTerm", "QueryTerms"]
+__all__ = [
+    "Alternative",
+    "ChunkShare",
+    "FeedbackFactor",
+    "Origin",
+    "QueryEncoder",
+    "QueryTerm",
+    "QueryTerms",
+    "RelevanceCounts",
+]
+
+
+@dataclass(frozen=True)
+class ChunkShare:
+    """How much of a chunk's vector feedback adds to a query.
+
+    Parameters
+    ----------
+    chunk : str
+        Id of the chunk.
+    share : float
+        Factor of its stored weights; negative for an irrelevant chunk.
+    formula : str
+        What the share is.
+    parts : tuple of (str, float)
+        The numbers of the formula, each with its name.
+    """
+
+    chunk: str
+    share: float
+    formula: str = ""
+    parts: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class FeedbackFactor:
+    """What feedback multiplies the weight of a term by.
+
+    Parameters
+    ----------
+    keep : float
+        What remains of the term's own weight, >= 0.
+    keep_name : str
+        Name of `keep`.
+    own : float
+        Weight of the term in the query without feedback and without IDF; 0 for a term that is not in it.
+    shares : tuple of (ChunkShare, float)
+        The chunks that have the term, each with its stored weight there.
+
+    Examples
+    --------
+    >>> FeedbackFactor(0.8, "alpha", 2.0, ((ChunkShare("1", 0.5), 0.4),)).value
+    0.9
+    """
+
+    keep: float
+    keep_name: str
+    own: float
+    shares: tuple[tuple[ChunkShare, float], ...]
+
+    @property
+    def addition(self) -> float:
+        """What the chunks add to the term's own weight."""
+        return math.fsum(chunk.share * stored for chunk, stored in self.shares)
+
+    @property
+    def value(self) -> float:
+        """``(keep * own + addition) / own``, or ``addition`` for a term that is not in the query; at least 0."""
+        return max(0.0, self.keep + self.addition / self.own if self.own else self.addition)
 
 
 @dataclass(frozen=True)
@@ -37,6 +106,8 @@ class Origin:
         As ``explain`` shows it, such as ``synonym of 'contract'``; empty for a term of the query itself.
     factors : tuple of (str, float)
         Factors of the weight, each with its name, all > 0.
+    feedback : FeedbackFactor, optional
+        One more factor, where there was feedback.
 
     Examples
     --------
@@ -46,11 +117,13 @@ class Origin:
 
     reason: str = ""
     factors: tuple[tuple[str, float], ...] = ()
+    feedback: FeedbackFactor | None = None
 
     @property
     def boost(self) -> float:
         """Product of the factors, 1.0 without any."""
-        return math.prod(value for _, value in self.factors)
+        product = math.prod(value for _, value in self.factors)
+        return product if self.feedback is None else product * self.feedback.value
 
 
 _AS_IT_IS = Origin()
@@ -92,6 +165,56 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
+class RelevanceCounts:
+    """What is known of relevant chunks.
+
+    Parameters
+    ----------
+    r : ndarray of int64, shape (n_terms,)
+        For each term, how many relevant chunks have it.
+    num_relevant : int
+        R, the number of relevant chunks.
+    """
+
+    r: NDArray[np.int64]
+    num_relevant: int
+
+    def weights(self, df: NDArray[np.int64], num_chunks: int) -> NDArray[np.float64]:
+        """Return the :func:`~rag_bm25.similarity.relevance_weight` of each term.
+
+        Parameters
+        ----------
+        df : ndarray of int64, shape (n_terms,)
+            Chunks with the term.
+        num_chunks : int
+            N.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_terms,)
+            May be negative.
+        """
+        return relevance_weight(df, num_chunks, self.r, self.num_relevant)
+
+    def equivalent_df(self, df: NDArray[np.int64], num_chunks: int) -> NDArray[np.float64]:
+        """Return the :func:`~rag_bm25.similarity.equivalent_df` of each term, which the IDF is given.
+
+        Parameters
+        ----------
+        df : ndarray of int64, shape (n_terms,)
+            Chunks with the term.
+        num_chunks : int
+            N.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_terms,)
+            In (-0.5, N + 0.5).
+        """
+        return equivalent_df(self.weights(df, num_chunks), num_chunks)
+
+
+@dataclass(frozen=True, eq=False)
 class QueryTerms:
     """The distinct terms of a query with what weighs them, unknown ones included.
 
@@ -106,13 +229,15 @@ class QueryTerms:
     df : ndarray of int64, shape (n_terms,)
         Chunks with the term, 0 for unknown terms.
     boost : ndarray of float64, shape (n_terms,)
-        Product of the factors of each term's origin, > 0.
+        Product of the factors of each term's origin, > 0; 0 where feedback took the term out.
     weights : ndarray of float64, shape (n_terms,)
-        Query weights, boost included; 0 for unknown terms, otherwise > 0.
+        Query weights, boost included; 0 for unknown terms, otherwise > 0 where the boost is.
     origins : list of Origin
         Why each term is there.
     alternatives : tuple of Alternative
         The words of the query, bigrams aside, and what stands for them.
+    relevance : RelevanceCounts, optional
+        What the IDF was told of relevant chunks.
     """
 
     terms: list[str]
@@ -123,6 +248,7 @@ class QueryTerms:
     weights: NDArray[np.float64]
     origins: list[Origin]
     alternatives: tuple[Alternative, ...] = ()
+    relevance: RelevanceCounts | None = None
 
     @property
     def words(self) -> frozenset[str]:
@@ -151,11 +277,11 @@ class QueryTerms:
         Returns
         -------
         SparseVector
-            All weights > 0; empty where no term is known.
+            All weights > 0, also as float32; empty where no term is known.
         """
         weights: dict[int, float] = {}
         for id_, weight in zip(self.ids.tolist(), self.weights.tolist(), strict=True):
-            if weight > 0:
+            if np.float32(weight) > 0:  # feedback and boosts may leave less than float32 can tell from 0
                 weights[id_] = weights.get(id_, 0.0) + weight
         return SparseVector.from_dict(weights) if weights else EMPTY
 
@@ -223,13 +349,37 @@ class QueryEncoder:
         QueryTerms
             Also the unknown ones; no bigrams where their weight is 0.
         """
+        wanted, alternatives = self.wanted(query, statistics)
+        return replace(self.weigh(wanted, statistics), alternatives=alternatives)
+
+    def wanted(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[Alternative, ...]]:
+        """Return the terms that a query asks for, without weights.
+
+        Parameters
+        ----------
+        query : str, mapping of str to float, or Query
+            Any text, or texts with their boosts.
+        statistics : CorpusStatistics
+            The corpus now.
+
+        Returns
+        -------
+        terms : list of QueryTerm
+            Each term once: those of the query in the order of their first occurrence, then what was added to them.
+        alternatives : tuple of Alternative
+            The words of the query, and what stands for them.
+        """
         expander = self.expander or Expander(self.analyzer)
         expanded = expander.expand(Query.of(query), self.dfs_in(statistics))
         own = [QueryTerm(term, len(boosts), _own_origin(boosts)) for term, boosts in expanded.own.items()]
-        added = self._heaviest(expanded, statistics)
-        return replace(self.weigh([*own, *added], statistics), alternatives=tuple(self._alternatives(expanded)))
+        return [*own, *self._heaviest(expanded, statistics)], tuple(self._alternatives(expanded))
 
-    def weigh(self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics) -> QueryTerms:
+    def weigh(
+        self,
+        wanted: Iterable[QueryTerm],
+        statistics: CorpusStatistics,
+        relevant: Sequence[SparseVector] | None = None,
+    ) -> QueryTerms:
         """Weigh terms, from whatever origin: boost times repetition times IDF; of bigrams, their weight is a boost.
 
         Parameters
@@ -238,6 +388,9 @@ class QueryEncoder:
             Each term once.
         statistics : CorpusStatistics
             The corpus now.
+        relevant : sequence of SparseVector, optional
+            Document vectors of chunks that are known to be relevant: the IDF is given their counts, see
+            :func:`rag_bm25.similarity.relevance_weight`.
 
         Returns
         -------
@@ -249,11 +402,14 @@ class QueryEncoder:
         ids = self._ids_of(terms)
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
         boost = np.fromiter((asked.origin.boost for asked in wanted), np.float64, len(terms))
-        df = statistics.df(ids)
+        df, corpus = statistics.df(ids), statistics.figures
         weights = np.zeros(len(terms))
         known = df > 0
-        weights[known] = boost[known] * self.weighting.weights(qtf[known], df[known], statistics.figures)
-        return QueryTerms(terms, ids, qtf, df, boost, weights, [asked.origin for asked in wanted])
+        relevance = _counts(ids, df, corpus.num_chunks, relevant) if relevant else None
+        informed = df if relevance is None else relevance.equivalent_df(df, corpus.num_chunks)
+        weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], corpus)
+        origins = [asked.origin for asked in wanted]
+        return QueryTerms(terms, ids, qtf, df, boost, weights, origins, relevance=relevance)
 
     def dfs_in(self, statistics: CorpusStatistics) -> Callable[[Sequence[str]], NDArray[np.int64]]:
         """Return what tells the df of terms.
@@ -321,6 +477,19 @@ class QueryEncoder:
     def _in_channel_of_bigrams(self, origin: Origin) -> Origin:
         factor = ("bigram_weight, of the channel of bigrams", self.weighting.bigram_weight)
         return replace(origin, factors=(*origin.factors, factor))
+
+
+def _counts(
+    ids: NDArray[np.uint32], df: NDArray[np.int64], num_chunks: int, relevant: Sequence[SparseVector]
+) -> RelevanceCounts:
+    """Count the relevant chunks that have each term, within what the statistics allow, which may be damaged."""
+    held, counts = np.unique(np.concatenate([vector.ids for vector in relevant]), return_counts=True)
+    at = np.searchsorted(held, ids).clip(max=len(held) - 1)
+    r = np.where(held[at] == ids, counts[at], 0)
+    num_relevant = min(len(relevant), num_chunks)
+    return RelevanceCounts(
+        np.clip(r, np.maximum(0, num_relevant - (num_chunks - df)), np.minimum(df, num_relevant)), num_relevant
+    )
 
 
 def _own_origin(boosts: list[float]) -> Origin:

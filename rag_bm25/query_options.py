@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.expansion import QueryExpansion
+from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.min_should_match import check_min_should_match
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import UnionType
 
+    from rag_bm25.feedback import Feedback
     from rag_bm25.similarity import IdfName, QueryWeighting
 
-__all__ = ["QUERY_OPTIONS", "QueryOptions", "StatisticsScope", "check_options", "weighting_of"]
+__all__ = ["QUERY_OPTIONS", "QueryOptions", "StatisticsScope", "check_options", "feedback_of", "weighting_of"]
 
 StatisticsScope = Literal["namespace", "all"]
 STATISTICS_SCOPES: tuple[str, ...] = get_args(StatisticsScope)
@@ -45,6 +48,13 @@ class QueryOptions(TypedDict, total=False):
         How many of the distinct words of the query a chunk has to have: 3, -1, ``"75%"``, ``"3<90%"``, see
         :func:`rag_bm25.min_should_match.required_words`. What is added for a word counts as that word. For
         :meth:`search`, :meth:`search_batch` and :meth:`explain` only: it is no part of a vector.
+    feedback : RM3, Rocchio, BIM or None
+        How the query learns from relevant chunks, see :mod:`rag_bm25.feedback`. Where none are marked, the best ones
+        of a first search are taken for relevant.
+    relevant, irrelevant : sequence of str or None
+        Ids of chunks that users marked, in the namespaces that are searched. Where some are given, `feedback` is
+        :class:`~rag_bm25.feedback.Rocchio` by default, which alone learns from irrelevant ones; where empty ones are
+        given, the query is as it is.
     """
 
     statistics: StatisticsScope
@@ -55,6 +65,9 @@ class QueryOptions(TypedDict, total=False):
     syntax: bool
     expansion: QueryExpansion | None
     min_should_match: int | str | None
+    feedback: Feedback | None
+    relevant: Sequence[str] | None
+    irrelevant: Sequence[str] | None
 
 
 QUERY_OPTIONS = frozenset(QueryOptions.__annotations__)
@@ -99,6 +112,53 @@ def _check_type(name: str, value: object, kind: type | UnionType, rule: str) -> 
     if not isinstance(value, kind):
         msg = f"{name} must be {rule}, got {value!r}"
         raise ParameterError(msg)
+
+
+def feedback_of(options: QueryOptions) -> Feedback | None:
+    """Return how a query is to learn.
+
+    Parameters
+    ----------
+    options : QueryOptions
+        What was asked for.
+
+    Returns
+    -------
+    RM3, Rocchio, BIM or None
+        None for a query as it is.
+
+    Raises
+    ------
+    InputError
+        `feedback` is something else, chunks are marked as irrelevant for a method that cannot use them, or as both.
+
+    Examples
+    --------
+    >>> feedback_of({"relevant": ["1"]}) == Rocchio()
+    True
+    """
+    relevant, irrelevant = _marked(options, "relevant"), _marked(options, "irrelevant")
+    marked = relevant is not None or irrelevant is not None
+    method = options.get("feedback") or (Rocchio() if marked else None)
+    if method is not None and not isinstance(method, RM3 | Rocchio | BIM):
+        msg = f"feedback must be an RM3, Rocchio or BIM, got {method!r}"
+        raise InputError(msg)
+    if irrelevant and not isinstance(method, Rocchio):
+        msg = f"irrelevant chunks need feedback=Rocchio(), got {method!r}"
+        raise InputError(msg)
+    if both := sorted(set(relevant or ()) & set(irrelevant or ())):
+        msg = f"the chunk {both[0]!r} is given as relevant and as irrelevant"
+        raise InputError(msg)
+    return method
+
+
+def _marked(options: QueryOptions, name: Literal["relevant", "irrelevant"]) -> Sequence[str] | None:
+    """Return ids of marked chunks, which are looked at one by one where the chunks are read."""
+    ids = options.get(name)
+    if ids is not None and (isinstance(ids, str) or not isinstance(ids, Sequence)):
+        msg = f"{name} must be a sequence of str, got {ids!r}"
+        raise InputError(msg)
+    return ids
 
 
 def weighting_of(weighting: QueryWeighting, options: QueryOptions) -> QueryWeighting:

@@ -27,7 +27,8 @@ ALLOWED = {
     "min_should_match": "errors",
     "query_encoder": "analysis expansion query similarity sparse statistics terms",
     "explanation": "min_should_match query_encoder similarity sparse terms",
-    "query_options": "errors expansion min_should_match similarity",
+    "feedback": "errors query query_encoder similarity sparse statistics terms",
+    "query_options": "errors expansion feedback min_should_match similarity",
     "calibration": "errors similarity",
     "config": "analysis document_encoder errors similarity store",
     "store": "errors filters sparse",
@@ -42,10 +43,10 @@ ALLOWED = {
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation filters "
-    "fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options ranking similarity "
-    "sparse spelling statistics statistics_log store synonyms terms verification",
-    "": "_version analysis chunks config errors expansion explanation fusion index query spelling synonyms "
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation feedback "
+    "filters fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options ranking "
+    "similarity sparse spelling statistics statistics_log store synonyms terms verification",
+    "": "_version analysis chunks config errors expansion explanation feedback fusion index query spelling synonyms "
     "verification",
 }
 CORE = set(ALLOWED)

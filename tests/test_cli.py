@@ -114,6 +114,7 @@ def test_version() -> None:
         ["search"],
         ["search", "q", "-k", "0"],
         ["search", "q", "--idf", "bm42"],
+        ["search", "q", "--feedback", "rm4"],
         ["search", "q", "--filter", "{bad"],
         ["delete"],
         ["ingest"],
@@ -379,6 +380,32 @@ def test_search_explains_each_hit(docs: Path) -> None:
     printed = run("search", "sparse vectors", "--explain").stdout
     assert printed.count("score of chunk") == len(hits) == 2
     assert "N, chunks" in printed
+
+
+def test_search_learns_from_chunks_that_are_marked(docs: Path) -> None:
+    marked = run_json("search", "sparse", "--relevant", "docs/law.txt#0", "--explain")
+    assert {hit["id"] for hit in marked} == {"docs/milvus.md#0", "r1"}  # no term of three chunks is rare and common
+    assert "alpha" in json.dumps([hit["explanation"] for hit in marked])
+    apart = run_json("search", "sparse", "--relevant", "r1", "--irrelevant", "docs/milvus.md#0")
+    assert [hit["id"] for hit in apart] == ["r1", "docs/milvus.md#0"]
+    swapped = run_json("search", "sparse", "--relevant", "docs/milvus.md#0", "--irrelevant", "r1")
+    assert swapped[0]["score"] != apart[0]["score"]
+
+
+@pytest.mark.parametrize("method", ["rm3", "rocchio", "bim"])
+def test_search_with_feedback_explains_each_hit(docs: Path, method: str) -> None:
+    arguments = ("sparse vectors", "--feedback", method, "--filter", '{"page": 3}')
+    (hit,) = run_json("search", *arguments, "--explain")
+    assert hit["explanation"]["value"] == pytest.approx(hit["score"])
+    tree = run_json("explain", "sparse vectors", "r1", *arguments[1:])
+    assert tree == hit["explanation"]
+    assert tree != run_json("explain", "sparse vectors", "r1")
+
+
+def test_irrelevant_chunks_for_a_method_that_has_no_use_for_them_fail(docs: Path) -> None:
+    assert_fails(
+        run("search", "sparse", "--irrelevant", "r1", "--feedback", "rm3"), "irrelevant chunks need feedback=Rocchio()"
+    )
 
 
 @pytest.mark.parametrize("query", ["", "  ", "unheard", "the"])

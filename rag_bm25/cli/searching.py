@@ -30,6 +30,9 @@ def search(
     filter: opt.Filter = None,
     idf: opt.Idf = None,
     bigram_weight: opt.BigramWeight = None,
+    feedback: opt.Feedback = None,
+    relevant: opt.Relevant = None,
+    irrelevant: opt.Irrelevant = None,
     synonyms: opt.SynonymFile = None,
     fuzzy: opt.NearSpellings = False,
     syntax: opt.Syntax = False,
@@ -39,11 +42,14 @@ def search(
 ) -> None:
     """Show the chunks with the greatest BM25 scores."""
     conditions = opt.parsed_filter(filter)
+    learnt = opt.feedback_options(feedback, relevant, irrelevant)
     options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, "min_should_match": min_should_match}
-    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax}
+    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax, **learnt}
     with opt.open_index(uri, collection, token, read_only=True) as index:
         hits = index.search(query, k, filter=conditions, namespace=namespace, **options)
-        trees = [index.explain(query, hit.id, namespace=namespace, **options) for hit in hits if explain]
+        trees = [
+            index.explain(query, hit.id, filter=conditions, namespace=namespace, **options) for hit in hits if explain
+        ]
         meant = None if hits or as_json else _did_you_mean(index, query, namespace)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
@@ -75,6 +81,10 @@ def explain(
     token: opt.Token = None,
     idf: opt.Idf = None,
     bigram_weight: opt.BigramWeight = None,
+    filter: opt.Filter = None,
+    feedback: opt.Feedback = None,
+    relevant: opt.Relevant = None,
+    irrelevant: opt.Irrelevant = None,
     synonyms: opt.SynonymFile = None,
     fuzzy: opt.NearSpellings = False,
     syntax: opt.Syntax = False,
@@ -85,10 +95,12 @@ def explain(
 
     Of a chunk that the query does not find, show why: its terms are unknown, stop words, or not in the chunk.
     """
+    conditions = opt.parsed_filter(filter)
+    learnt = opt.feedback_options(feedback, relevant, irrelevant)
     options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, "min_should_match": min_should_match}
-    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax}
+    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax, **learnt}
     with opt.open_index(uri, collection, token, read_only=True) as index:
-        tree = index.explain(query, id, namespace=namespace, **options)
+        tree = index.explain(query, id, filter=conditions, namespace=namespace, **options)
     if as_json:
         print_json(tree.to_dict())
     else:

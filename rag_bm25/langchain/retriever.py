@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, InstanceOf
 
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.feedback import Feedback  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.filters import parse_filter
 from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
@@ -78,6 +79,10 @@ class MilvusBM25Retriever(BaseRetriever):
         Synonyms and near spellings to look for too, see :class:`rag_bm25.QueryExpansion`.
     min_should_match : int or str, optional
         How many words of a query a document has to have: 3, -1, ``"75%"``, ``"3<90%"``.
+    feedback : RM3, Rocchio or BIM, optional
+        How a query learns from relevant documents, see :mod:`rag_bm25.feedback`.
+    relevant, irrelevant : list of str, optional
+        Ids of documents that users marked; without them, the best ones of a first search are taken for relevant.
     score_threshold : float, optional
         Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
         threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
@@ -109,6 +114,9 @@ class MilvusBM25Retriever(BaseRetriever):
     syntax: bool = False
     expansion: InstanceOf[QueryExpansion] | None = None
     min_should_match: Annotated[int | str | None, AfterValidator(_countable)] = None
+    feedback: Feedback | None = None
+    relevant: list[str] | None = None
+    irrelevant: list[str] | None = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None

@@ -76,7 +76,7 @@ def check(node: Explanation) -> None:
 def test_each_term_counts_for_one_reason(chunks: dict[str, str], query: Any, expansion: QueryExpansion) -> None:
     index = filled(chunks)
     with index._lock:
-        (terms,) = index._terms([query], [""], {"expansion": expansion})
+        terms = index._ask([query], None, [""], {"expansion": expansion}).questions[0].terms
     assert len(set(terms.terms)) == len(terms.terms)
     assert (terms.boost > 0).all()
     assert ((terms.weights > 0) == (terms.df > 0)).all()
@@ -116,7 +116,7 @@ def test_min_should_match_is_that_of_a_loop_over_all_chunks(
     chunks: dict[str, str], query: Any, expansion: QueryExpansion, wanted: int | str, k: int
 ) -> None:
     index = filled(chunks)
-    (terms,) = index._terms([query], [""], {"expansion": expansion})
+    terms = index._ask([query], None, [""], {"expansion": expansion}).questions[0].terms
     ids = {id_: set(index.encode_documents([text])[0].to_dict()) for id_, text in chunks.items()}
     expected = []
     for hit in index.search(query, 100, expansion=expansion):
