@@ -93,6 +93,12 @@ def test_ties_are_in_the_order_of_ids_also_where_the_limit_cuts_them() -> None:
     assert list(scored(chunks, IndexConfig(2, "terms", idf="lucene", analyzer=split), "same", 3)) == ["best", "a", "b"]
 
 
+def test_many_ties_are_in_the_order_of_ids() -> None:
+    chunks = {f"{n:03}": "same" if n % 3 else "same same" for n in range(300)}
+    found = scored(chunks, IndexConfig(1, "terms", idf="lucene", analyzer=split), "same", 250)
+    assert list(found) == sorted(chunks, key=lambda id_: (-len(chunks[id_]), id_))[:250]
+
+
 def test_a_corpus_of_several_batches_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     config = IndexConfig(20)
     expected = scored(BILINGUAL, config, "劳动合同 vectors")
@@ -141,6 +147,13 @@ def test_a_corpus_is_analysed_once_and_a_query_once_for_each_query_side() -> Non
     assert analyzer.asked == 3
     cache.scorer(dataclasses.replace(config, idf="lucene")).search("apple")
     assert analyzer.asked == 4
+
+
+def test_another_analyzer_has_counts_of_its_own() -> None:
+    cache = CountsCache({"a": "running", "b": "run"})
+    for stem in (True, False):
+        config = IndexConfig(5, analyzer=AnalyzerConfig(stem=stem))
+        assert set(cache.scorer(config).search("running")) == ({"a", "b"} if stem else {"a"})
 
 
 def test_another_query_side_does_not_see_the_vectors_of_the_first() -> None:

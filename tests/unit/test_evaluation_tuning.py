@@ -163,6 +163,10 @@ def test_a_training_split_is_searched_and_the_other_one_judged() -> None:
     [fold] = found.folds
     assert (fold.settings, fold.queries, fold.tuned) == ({"b": 0.0}, 8, 1.0)
     assert (found.held_out_mean, found.best_mean) == (1.0, 1.0)
+
+
+def test_the_split_to_judge_by_has_no_say_in_the_winner() -> None:
+    training = planted(queries=4, prefix="t")
     upside_down = {query: {f"decoy{query[1:]}": 1} for query in training.qrels}
     misled = tune(
         planted(queries=8), BASE, training=dataclasses.replace(training, qrels=upside_down), axes=lengths_axis()
