@@ -21,6 +21,7 @@ from rag_bm25.errors import (
     StoreLockedError,
 )
 from rag_bm25.explanation import Explanation
+from rag_bm25.fields import FieldWeight
 from rag_bm25.index import BM25Index, IndexStats
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
@@ -33,6 +34,7 @@ __all__ = [
     "ConfigMismatchError",
     "Difference",
     "Explanation",
+    "FieldWeight",
     "FilterError",
     "FormatError",
     "Hit",

@@ -246,7 +246,7 @@ class ChunkWriter:
         chunks: Sequence[NewChunk],
         ids: Mapping[str, int],
     ) -> list[ChunkRow]:
-        encoded = self._encoder.encode([chunk.text for chunk in chunks], ids)
+        encoded = self._encoder.encode([chunk.text for chunk in chunks], ids, [chunk.metadata for chunk in chunks])
         return [
             ChunkRow(
                 pk=change.inserted_pk,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis import (
@@ -15,10 +15,14 @@ from rag_bm25.analysis import (
 )
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, ParameterError
+from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.weightings import WeightingName
 
 __all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "require_same"]
 
@@ -29,8 +33,9 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `chunk_size`, `length_unit`, `k1`, `b` and `analyzer` are baked into the stored vectors and fixed when the index is
-    created; `idf`, `epsilon` and `k3` weigh the query, and may differ each time the index is opened or searched.
+    `chunk_size`, `length_unit`, `k1`, `b`, `weighting`, `delta`, `fields` and `analyzer` are baked into the stored
+    vectors and fixed when the index is created; `idf`, `epsilon` and `k3` weigh the query, and may differ each time the
+    index is opened or searched.
 
     Parameters
     ----------
@@ -45,12 +50,19 @@ class IndexConfig:
         Share of the length normalisation, in [0, 1].
     epsilon : float
         Factor of the floor of the ``epsilon`` IDF; > 0.
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF, see :func:`rag_bm25.similarity.idf`.
     k3 : float or None
         Saturation of repeated query terms, >= 0; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or any other text -> tokens.
+    weighting : str
+        The document side: one of :data:`rag_bm25.weightings.WEIGHTING_NAMES`.
+    delta : float or None
+        The delta of those weightings that have one; None for their default.
+    fields : mapping of str to FieldWeight
+        Fields that count beside the text (BM25F), each named after the metadata that has its text: a str or a list of
+        str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text.
 
     Raises
     ------
@@ -61,6 +73,7 @@ class IndexConfig:
     --------
     >>> IndexConfig(chunk_size=500).k1
     1.5
+    >>> config = IndexConfig(chunk_size=500, fields={"title": FieldWeight(chunk_size=30, weight=2.0)})
     >>> IndexConfig(chunk_size=0)
     Traceback (most recent call last):
         ...
@@ -75,10 +88,14 @@ class IndexConfig:
     idf: IdfName = "epsilon"
     k3: float | None = None
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+    weighting: WeightingName = "bm25"
+    delta: float | None = None
+    fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
+        object.__setattr__(self, "fields", dict(self.fields))  # the caller's may change
         self.query_weighting()
         if self.length_unit not in LENGTH_UNITS:
             msg = f"length_unit must be one of {', '.join(LENGTH_UNITS)}, got {self.length_unit!r}"
@@ -93,9 +110,9 @@ class IndexConfig:
         Returns
         -------
         DocumentWeighting
-            k1, b and chunk_size.
+            Form, k1, b, delta, chunk_size and fields.
         """
-        return DocumentWeighting(self.chunk_size, self.k1, self.b)
+        return DocumentWeighting(self.chunk_size, self.k1, self.b, self.weighting, self.delta, self.fields)
 
     def query_weighting(self) -> QueryWeighting:
         """Return the query's side.
@@ -118,8 +135,18 @@ class IndexConfig:
         return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
 
 
-_DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b")
 _QUERY_SIDE = ("epsilon", "idf", "k3")
+_NOT_ALWAYS_STORED: dict[str, Any] = {"weighting": "bm25", "delta": None, "fields": {}}
+"""What the document side is where the stored config does not say: those of older versions do not."""
+
+
+def _document_side(config: IndexConfig) -> dict[str, Any]:
+    """Return everything that is baked into the vectors, as JSON values; delta as it is used."""
+    return {
+        **{name: getattr(config, name) for name in ("chunk_size", "length_unit", "k1", "b", "weighting")},
+        "delta": config.document_weighting().delta,
+        "fields": {name: asdict(weight) for name, weight in config.fields.items()},
+    }
 
 
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
@@ -138,7 +165,11 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
         JSON values only.
     """
     return {
-        "document": {name: getattr(config, name) for name in _DOCUMENT_SIDE},
+        "document": {
+            name: value
+            for name, value in _document_side(config).items()
+            if name not in _NOT_ALWAYS_STORED or value != _NOT_ALWAYS_STORED[name]
+        },
         "query": {name: getattr(config, name) for name in _QUERY_SIDE},
         "analyzer": {"settings": contract.settings, "probes": contract.probes},
     }
@@ -166,7 +197,9 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     """
     if given is None:
         settings = stored["analyzer"]["settings"]
-        rebuilt = IndexConfig(**stored["document"], **stored["query"], analyzer=analyzer_from_settings(settings).config)
+        document = {**_NOT_ALWAYS_STORED, **stored["document"]}
+        document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
+        rebuilt = IndexConfig(**document, **stored["query"], analyzer=analyzer_from_settings(settings).config)
         require_same(stored, rebuilt)
         return rebuilt
     require_same(stored, given)
@@ -188,10 +221,11 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     ConfigMismatchError
         Something differs; the message lists every difference, stored against given.
     """
+    document, wanted = {**_NOT_ALWAYS_STORED, **stored["document"]}, _document_side(given)
     found = [
-        f"{name}: stored {value!r}, given {getattr(given, name)!r}"
-        for name, value in stored["document"].items()
-        if value != getattr(given, name)
+        f"{name}: stored {document[name]!r}, given {value!r}"
+        for name, value in wanted.items()
+        if value != document[name]
     ]
     contract = AnalyzerContract(**stored["analyzer"])
     found += differences(contract, contract_of(given.build_analyzer()))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rag_bm25.fields import field_text
 from rag_bm25.sparse import SparseBatch
 from rag_bm25.terms import NO_TERMS_ID, TermIds
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.similarity import DocumentWeighting
 
-__all__ = ["DocumentEncoder", "EncodedChunks", "LengthUnit", "term_frequencies"]
+__all__ = ["DocumentEncoder", "EncodedChunks", "FieldCounts", "LengthUnit", "term_frequencies"]
 
 LengthUnit = Literal["characters", "terms"]
 
@@ -33,11 +35,27 @@ class EncodedChunks:
     vectors : SparseBatch
         Document weights, a row per chunk; a chunk without terms is ``{0: 1.0}``.
     lengths : ndarray of int64, shape (n_chunks,)
-        Lengths in the encoder's unit.
+        Lengths of the texts, without their fields, in the encoder's unit.
     """
 
     vectors: SparseBatch
     lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FieldCounts:
+    """What counting one field of one chunk gives.
+
+    Parameters
+    ----------
+    tf : Counter of str
+        Occurrences of each term.
+    length : int
+        Length of the field, in the encoder's unit.
+    """
+
+    tf: Counter[str]
+    length: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +67,7 @@ class DocumentEncoder:
     analyzer : callable of str to list of str
         Text -> tokens.
     weighting : DocumentWeighting
-        k1, b and the chunk size.
+        Form, k1, b, the chunk size, and the fields that count beside the text.
     length_unit : {"characters", "terms"}
         What lengths, and the chunk size, are counted in.
 
@@ -66,7 +84,12 @@ class DocumentEncoder:
     weighting: DocumentWeighting
     length_unit: LengthUnit = "characters"
 
-    def encode(self, texts: Sequence[str], ids: Mapping[str, int] | None = None) -> EncodedChunks:
+    def encode(
+        self,
+        texts: Sequence[str],
+        ids: Mapping[str, int] | None = None,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+    ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone.
 
         Parameters
@@ -75,23 +98,108 @@ class DocumentEncoder:
             The chunks.
         ids : mapping of str to int, optional
             Term -> id for every term; by default the hash.
+        metadatas : sequence of mappings, optional
+            Metadata of each chunk, where the texts of its fields are; without it, fields are empty.
 
         Returns
         -------
         EncodedChunks
             Vectors and lengths, in the order of `texts`.
         """
+        ids = TermIds() if ids is None else ids
+        tf, lengths = self._counted(texts, ids)
+        if self.weighting.fields:
+            weighed = self._weigh_fields(tf, lengths, ids, [{}] * len(texts) if metadatas is None else metadatas)
+        else:
+            weighed = self._weigh(tf, lengths)
+        return EncodedChunks(_with_placeholders(weighed), lengths)
+
+    def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
+        """Return the terms of a chunk, those of its fields included.
+
+        Parameters
+        ----------
+        text : str
+            The chunk.
+        metadata : mapping
+            Its metadata.
+
+        Returns
+        -------
+        list of str
+            Each term once, in the order in which they are met.
+        """
+        counted = [self._count(text), *self.field_counts(metadata).values()]
+        return list(dict.fromkeys(chain.from_iterable(counts.tf for counts in counted)))
+
+    def field_counts(self, metadata: Mapping[str, Any]) -> dict[str, FieldCounts]:
+        """Count the terms of each field of a chunk.
+
+        Parameters
+        ----------
+        metadata : mapping
+            Metadata of the chunk.
+
+        Returns
+        -------
+        dict of str to FieldCounts
+            For every field, also where the chunk does not have it.
+        """
+        return {name: self._count(field_text(metadata, name)) for name in sorted(self.weighting.fields)}
+
+    def _count(self, text: str) -> FieldCounts:
+        tokens = self.analyzer(text)
+        return FieldCounts(Counter(tokens), len(tokens) if self.length_unit == "terms" else len(text))
+
+    def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> tuple[SparseBatch, NDArray[np.int64]]:
+        """Return the tf of each text, and its length."""
         tokens = [self.analyzer(text) for text in texts]
         counted = tokens if self.length_unit == "terms" else texts
         lengths = np.fromiter(map(len, counted), np.int64, len(texts))
-        tf = term_frequencies(tokens, TermIds() if ids is None else ids)
-        return EncodedChunks(_with_placeholders(self._weigh(tf, lengths)), lengths)
+        return term_frequencies(tokens, ids), lengths
 
     def _weigh(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> SparseBatch:
         """Replace each tf by its weight."""
-        per_entry = np.repeat(lengths, np.diff(tf.indptr))
-        weights = self.weighting.weights(tf.values, per_entry)
+        weights = self.weighting.weights(tf.values, _per_entry(tf, lengths))
         return SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+
+    def _weigh_fields(
+        self,
+        tf: SparseBatch,
+        lengths: NDArray[np.int64],
+        ids: Mapping[str, int],
+        metadatas: Sequence[Mapping[str, Any]],
+    ) -> SparseBatch:
+        """Add the weighted frequencies of text and fields up, and weigh the sums."""
+        keys = [_keys(tf)]
+        frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
+        for name in sorted(self.weighting.fields):  # in one order, since sums of floats depend on it
+            counts, field_lengths = self._counted([field_text(metadata, name) for metadata in metadatas], ids)
+            keys.append(_keys(counts))
+            per_entry = _per_entry(counts, field_lengths)
+            frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
+        every, entry = np.unique(np.concatenate(keys), return_inverse=True)
+        sums = np.bincount(entry, np.concatenate(frequencies), len(every))
+        return _batch(every, self.weighting.combined_weights(sums).astype(np.float32), len(tf))
+
+
+def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Repeat the length of each row for each of its entries."""
+    return np.repeat(lengths, np.diff(batch.indptr))
+
+
+def _keys(batch: SparseBatch) -> NDArray[np.uint64]:
+    """Return row and id of each entry in one integer."""
+    rows = np.repeat(np.arange(len(batch), dtype=np.uint64), np.diff(batch.indptr))
+    keys: NDArray[np.uint64] = batch.ids | (rows << np.uint64(32))
+    return keys
+
+
+def _batch(keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
+    """Build a batch from rising keys that have row and id in one integer."""
+    rows = (keys >> np.uint64(32)).astype(np.int64)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
+    return SparseBatch(indptr, keys.astype(np.uint32), values)
 
 
 def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) -> SparseBatch:
@@ -122,9 +230,7 @@ def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) ->
     keys.sort()
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     tf = np.diff(starts, append=total).astype(np.float32)
-    rows = (keys[starts] >> np.uint64(32)).astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=len(tokens)))))
-    return SparseBatch(indptr, keys[starts].astype(np.uint32), tf)
+    return _batch(keys[starts], tf, len(tokens))
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import html
 import json
+import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import idf_branches
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rag_bm25.document_encoder import FieldCounts
     from rag_bm25.query_encoder import QueryTerms
     from rag_bm25.similarity import CorpusFigures, DocumentWeighting, QueryWeighting
     from rag_bm25.sparse import SparseVector
@@ -124,21 +129,21 @@ class ChunkFacts:
     ----------
     id : str
         The user's id.
-    tf : mapping of str to int
-        Occurrences of each term, from analysing the stored text.
-    length : int
-        Stored length.
+    text : FieldCounts
+        Occurrences of each term, from analysing the stored text, and the stored length.
+    fields : mapping of str to FieldCounts
+        The same of each field beside the text.
     vector : SparseVector
         Stored weights.
     weighting : DocumentWeighting
-        k1, b and the chunk size.
+        Form, k1, b, the chunk size, and the weights of the fields.
     length_unit : str
         Unit of length and chunk size.
     """
 
     id: str
-    tf: Mapping[str, int]
-    length: int
+    text: FieldCounts
+    fields: Mapping[str, FieldCounts]
     vector: SparseVector
     weighting: DocumentWeighting
     length_unit: str
@@ -216,13 +221,62 @@ def _idf(query: QueryFacts, df: int) -> Explanation:
 
 
 def _document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation:
+    """Explain a stored weight by its form, with the parameters that the form has."""
     weighting = chunk.weighting
-    details = (
-        Explanation(chunk.tf.get(term, 0), "tf, occurrences in the chunk"),
-        Explanation(weighting.k1, "k1, saturation"),
-        Explanation(weighting.b, "b, share of the length"),
-        Explanation(chunk.length, f"length of the chunk in {chunk.length_unit}"),
-        Explanation(weighting.chunk_size, f"chunk_size in {chunk.length_unit}, in place of the mean length"),
-    )
-    formula = "tf / (tf + k1 * (1 - b + b * length / chunk_size))"
-    return Explanation(stored, f"stored weight, {formula} from:", details)
+    formula = WEIGHTINGS[weighting.form].formula
+    normed = "norm" in formula
+    if chunk.fields:
+        formula, normed = re.sub(" [*/] norm", "", formula), False
+        details = [_combined(chunk, term)]
+    else:
+        formula = formula.replace("norm", _norm_formula(weighting))
+        details = [Explanation(chunk.text.tf.get(term, 0), "tf, occurrences in the chunk")]
+    if "k1" in formula:
+        details.append(Explanation(weighting.k1, "k1, saturation"))
+    if normed:
+        details += _length(weighting, weighting.b, weighting.chunk_size, chunk.text.length, chunk.length_unit, "chunk")
+    if weighting.delta is not None:
+        details.append(Explanation(weighting.delta, "delta"))
+    return Explanation(stored, f"stored weight, {formula} from:", tuple(details))
+
+
+def _norm_formula(weighting: DocumentWeighting) -> str:
+    """Return the length norm in words; a form may have all of the length in it."""
+    return "(1 - b + b * length / chunk_size)" if WEIGHTINGS[weighting.form].b is None else "(length / chunk_size)"
+
+
+def _length(
+    weighting: DocumentWeighting, b: float, chunk_size: float, length: int, unit: str, of: str
+) -> list[Explanation]:
+    """Return the numbers of a length norm."""
+    share = [Explanation(b, "b, share of the length")] if WEIGHTINGS[weighting.form].b is None else []
+    return [
+        *share,
+        Explanation(length, f"length of the {of} in {unit}"),
+        Explanation(chunk_size, f"chunk_size in {unit}, in place of the mean length"),
+    ]
+
+
+def _combined(chunk: ChunkFacts, term: str) -> Explanation:
+    """Explain the frequency that the fields add up to."""
+    parts = [_field(chunk, term, None), *(_field(chunk, term, name) for name in chunk.fields)]
+    what = "tf, occurrences weighted and normalised by field, sum of:"
+    return Explanation(math.fsum(part.value for part in parts), what, tuple(parts))
+
+
+def _field(chunk: ChunkFacts, term: str, name: str | None) -> Explanation:
+    """Explain what one field adds to the frequency; None is the text."""
+    weighting = chunk.weighting
+    counts = chunk.text if name is None else chunk.fields[name]
+    of = FieldWeight(chunk_size=weighting.chunk_size, b=weighting.b) if name is None else weighting.fields[name]
+    where = "text" if name is None else f"field {name!r}"
+    tf = counts.tf.get(term, 0)
+    if not tf:
+        return _reason(f"not in the {where}")
+    details = [Explanation(of.weight, "weight"), Explanation(tf, f"tf, occurrences in the {where}")]
+    formula = "weight * tf"
+    if WEIGHTINGS[weighting.form].b != 0:
+        formula = f"{formula} / {_norm_formula(weighting)}"
+        details += _length(weighting, of.b, of.chunk_size, counts.length, chunk.length_unit, where)
+    value = float(weighting.frequencies(tf, counts.length, name))
+    return Explanation(value, f"in the {where}, {formula} from:", tuple(details))

@@ -13,7 +13,7 @@ from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
 from rag_bm25.chunks import Chunk, Hit, batches, check_ids, check_namespace, new_chunks, pk_digest
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
-from rag_bm25.document_encoder import DocumentEncoder
+from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
 from rag_bm25.errors import (
     ChunkNotFoundError,
     FormatError,
@@ -22,6 +22,7 @@ from rag_bm25.errors import (
     ReadOnlyError,
 )
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.fields import check_field_values
 from rag_bm25.filters import parse_filter
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query_encoder import QueryEncoder
@@ -297,7 +298,7 @@ class BM25Index:
             One for each text, distinct, 1 to 512 bytes; None, as by default, stands for a hash of text and metadata,
             so that the same chunk twice is one chunk.
         metadatas : sequence of mappings, optional
-            One for each text, JSON values only.
+            One for each text, JSON values only; what is under the names of the config's `fields` must be text.
         namespace : str
             Tenant or sub-corpus; the same id in two namespaces is two chunks.
 
@@ -317,6 +318,7 @@ class BM25Index:
         self._require_writable()
         check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
+        check_field_values([chunk.metadata for chunk in chunks], self.config.fields)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
         for batch in batches(distinct):
             with self._lock:
@@ -401,7 +403,7 @@ class BM25Index:
         """
         self._require_writable()
         with self._lock:
-            report = repair(self._store, self._log, self._analyzer, progress)
+            report = repair(self._store, self._log, self._encoder, progress)
             self._read_anew()
             return report
 
@@ -557,13 +559,17 @@ class BM25Index:
                 hits[position] = [_hit(match) for match in matches]
         return hits
 
-    def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
+    def encode_documents(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[SparseVector]:
         """Return the vectors that chunks of these texts have; nothing is stored or counted.
 
         Parameters
         ----------
         texts : sequence of str
             Any number.
+        metadatas : sequence of mappings, optional
+            One for each text, where the index has fields.
 
         Returns
         -------
@@ -572,7 +578,7 @@ class BM25Index:
         """
         with self._lock:
             ids = TermIds(self._log.displaced)
-        return list(self._encoder.encode(texts, ids).vectors)
+        return list(self._encoder.encode(texts, ids, metadatas).vectors)
 
     def encode_queries(
         self,
@@ -593,8 +599,8 @@ class BM25Index:
         Returns
         -------
         list of SparseVector
-            Query weights, all > 0; empty where no term is known. The sum of the weights is above every score that the
-            query can have.
+            Query weights, all > 0; empty where no term is known. Their sum, times the upper bound of the weighting (1
+            for ``bm25``), is above every score that the query can have.
         """
         _check_queries(queries)
         names = _names(namespace)
@@ -772,9 +778,9 @@ class BM25Index:
         return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
 
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
-        tf = Counter(self._analyzer(row.text))
-        config = self.config
-        return ChunkFacts(row.id, tf, row.length, row.vector, config.document_weighting(), config.length_unit)
+        text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
+        fields = self._encoder.field_counts(row.metadata)
+        return ChunkFacts(row.id, text, fields, row.vector, self._encoder.weighting, self.config.length_unit)
 
 
 def _open_config(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
-    "terms sparse similarity document_encoder statistics query_encoder config chunks statistics_log chunk_writer "
+    "terms sparse fields weightings similarity document_encoder statistics query_encoder config chunks statistics_log chunk_writer "
     "verification explanation index"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
@@ -33,8 +33,20 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # The formulas
-    Mutant("similarity", "1 - self.b + self.b * relative", "1 - self.b - self.b * relative"),
-    Mutant("similarity", "return tf / (tf + self.norm(length))", "return tf / (1 + tf + self.norm(length))"),
+    Mutant("similarity", "return 1 - b + b * relative", "return 1 - b - b * relative"),
+    Mutant("similarity", "return of.weight * np.asarray(tf, np.float64) / norm", "return np.asarray(tf) / norm"),
+    Mutant("similarity", "_norm(length, of.chunk_size, self._share(of.b))", "_norm(length, of.chunk_size, of.b)"),
+    Mutant("similarity", "return b if own is None else own", "return b"),
+    Mutant("weightings", "return tf / (tf + k1 * norm)", "return tf / (1 + tf + k1 * norm)"),
+    Mutant("weightings", "return (k1 + 1) * tf / (tf + k1 * norm)", "return k1 * tf / (tf + k1 * norm)"),
+    Mutant("weightings", "shifted = _ratio(tf, norm) + delta", "shifted = tf + delta"),
+    Mutant("weightings", "_elasticsearch(tf, norm, k1, delta) + delta", "_elasticsearch(tf, norm, k1, delta)"),
+    Mutant("weightings", "np.log(_ratio(tf, norm) + delta)", "np.log(_ratio(tf, norm) + 1)"),
+    Mutant("weightings", "np.minimum(tf, 1) + np.log(np.maximum(tf, 1))", "1 + np.log(tf)"),
+    Mutant("weightings", "np.maximum(norm, SMALLEST_NORM)", "norm"),
+    Mutant("weightings", "lambda k1, delta: (delta, k1 + 1 + delta)", "lambda k1, delta: (0.0, k1 + 2 + delta)"),
+    Mutant("fields", "if not _is_text(metadata.get(name)):", "if False:"),
+    Mutant("fields", "for part in parts if isinstance(part, str)", "for part in parts if part"),
     Mutant(
         "similarity",
         "(num_chunks - df + 0.5) / (df + 0.5))\n\n\ndef average_idf",
@@ -63,10 +75,12 @@ MUTANTS = [
     Mutant("similarity", "/ num_terms", "/ len(terms)"),
     Mutant("similarity", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     Mutant("similarity", "k1 * scale, share / scale", "k1 * scale, share"),
-    Mutant("similarity", "_number(self.k1) >= 0", "_number(self.k1) > 0"),
+    Mutant("similarity", "comparable(self.k1) >= 0", "comparable(self.k1) > 0"),
     # The chunk's side
     Mutant("document_encoder", 'self.length_unit == "terms"', 'self.length_unit != "terms"'),
     Mutant("document_encoder", "keys.sort()", "pass"),
+    Mutant("document_encoder", "for name in sorted(self.weighting.fields):  #", "for name in []:  #"),
+    Mutant("document_encoder", "_per_entry(counts, field_lengths)", "_per_entry(counts, lengths)"),
     Mutant("document_encoder", "prepend=~keys[:1]", "prepend=keys[:1]"),
     Mutant("document_encoder", "if not empty.any():", "if True:"),
     Mutant("document_encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+from memory_store import MemoryStore
+from reference import split
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.errors import ParameterError
+from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS, WeightingName, document_form
+
+
+def test_every_name_has_its_form() -> None:
+    assert tuple(WEIGHTINGS) == WEIGHTING_NAMES
+
+
+def test_form_and_its_delta() -> None:
+    assert document_form("bm25l", 1.5, None) == (WEIGHTINGS["bm25l"], 0.5)
+    assert document_form("bm25l", 1.5, 0.2) == (WEIGHTINGS["bm25l"], 0.2)
+    assert document_form("bm25", 1.5, None) == (WEIGHTINGS["bm25"], None)
+
+
+def test_k1_that_no_form_takes_is_refused() -> None:
+    with pytest.raises(ParameterError) as caught:
+        document_form("bm25l", -1, None)
+    assert str(caught.value) == "k1 must be finite and >= 0 for 'bm25l', got -1"
+
+
+K1 = "1.5 = k1, saturation"
+B = "0.75 = b, share of the length"
+LENGTHS = ["2 = length of the chunk in terms", "4 = chunk_size in terms, in place of the mean length"]
+
+
+@pytest.mark.parametrize(
+    ("form", "formula", "parameters"),
+    [
+        (
+            "bm25+",
+            "(k1 + 1) * tf / (tf + k1 * (1 - b + b * length / chunk_size)) + delta",
+            [K1, B, *LENGTHS, "1 = delta"],
+        ),
+        ("sqrt", "sqrt(tf)", []),
+        ("tf-normalised", "tf / (length / chunk_size)", LENGTHS),
+        ("saturation", "k1 * tf / (tf + k1)", [K1]),
+    ],
+)
+def test_explanation_shows_the_parameters_that_the_form_has(
+    form: WeightingName, formula: str, parameters: list[str]
+) -> None:
+    config = IndexConfig(4, "terms", analyzer=split, weighting=form)
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(["apple fig"], ids=["1"])
+    weight = index.explain("apple", "1").details[0].details[1]
+    assert weight.description == f"stored weight, {formula} from:"
+    assert [str(detail) for detail in weight.details] == ["1 = tf, occurrences in the chunk", *parameters]
