@@ -4,7 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 LITE3 := .venv-lite3/bin
 
-.PHONY: help demo test test-lite3 test-langchain test-lowest clean
+COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
+
+.PHONY: help demo test test-lite3 test-langchain test-lowest milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -12,6 +14,7 @@ help:
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
 	@echo "make test-langchain  LangChain's own test suites"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
+	@echo "make milvus-up        a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
 	@echo "make clean           remove the environments and caches"
 
 demo: .venv/all.stamp
@@ -55,6 +58,15 @@ test-lowest: .venv-lowest/dev.stamp
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/lowest.txt --editable '.[all,test]'
 	touch $@
+
+milvus-up:
+	$(COMPOSE) up --detach --wait
+
+milvus-down:
+	$(COMPOSE) down
+
+milvus-drop:
+	$(COMPOSE) down --volumes
 
 clean:
 	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

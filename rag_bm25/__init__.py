@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_bm25._version import __version__
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.chunks import Chunk, Hit
+from rag_bm25.chunks import Chunk, Hit, HybridHit
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import (
     ChunkNotFoundError,
@@ -22,10 +22,12 @@ from rag_bm25.errors import (
 )
 from rag_bm25.explanation import Explanation
 from rag_bm25.fields import FieldWeight
+from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.index import BM25Index, IndexStats
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
+    "RRF",
     "Analyzer",
     "AnalyzerConfig",
     "BM25Index",
@@ -38,6 +40,7 @@ __all__ = [
     "FilterError",
     "FormatError",
     "Hit",
+    "HybridHit",
     "IndexConfig",
     "IndexNotFoundError",
     "IndexStats",
@@ -50,5 +53,6 @@ __all__ = [
     "StoreError",
     "StoreLockedError",
     "VerifyReport",
+    "Weighted",
     "__version__",
 ]

@@ -14,6 +14,8 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rag_bm25.chunks import MAX_BATCH_CHUNKS, NewChunk, pk_digest
 from rag_bm25.errors import StoreError
 from rag_bm25.log_rows import Change, Intent
@@ -22,6 +24,8 @@ from rag_bm25.store import ChunkRow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from rag_bm25.document_encoder import DocumentEncoder
     from rag_bm25.statistics_log import StatisticsLog
@@ -75,7 +79,7 @@ class ChunkWriter:
         self._prepare()
         by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
         self._take_over(by_digest)
-        stored = self._settled(namespace, by_digest)
+        stored = self._settled(namespace, by_digest)  # with dense vectors: they are compared, too
         changed = {
             digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
         }
@@ -162,7 +166,7 @@ class ChunkWriter:
 
     def _settled(self, namespace: str, digests: Iterable[str]) -> _Rows:
         """Return the stored rows, one per chunk: of two, the older one is deleted first."""
-        stored = _stored(self._store, list(digests))
+        stored = _stored(self._store, list(digests), dense=True)
         double = {digest: rows for digest, rows in stored.items() if len(rows) > 1}
         if not double:
             return stored
@@ -257,6 +261,7 @@ class ChunkWriter:
                 text=chunk.text,
                 metadata=chunk.metadata,
                 vector=vector,
+                dense=chunk.dense,
             )
             for change, chunk, vector, length in zip(
                 changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
@@ -305,11 +310,11 @@ def delete_leftovers(store: Store, intent: Intent) -> None:
         store.delete_chunks(leftovers)
 
 
-def _stored(store: Store, digests: Sequence[str]) -> _Rows:
+def _stored(store: Store, digests: Sequence[str], *, dense: bool = False) -> _Rows:
     """Read the rows in both slots of each chunk."""
     pks = [digest + slot for digest in digests for slot in SLOTS]
     found: _Rows = defaultdict(dict)
-    for row in store.get_chunks(pks, contents=True, vectors=True):
+    for row in store.get_chunks(pks, contents=True, vectors=True, dense=dense):
         found[row.pk[:-1]][row.pk[-1]] = row
     return dict(found)
 
@@ -326,8 +331,15 @@ def _leftovers(change: Change, stored: Mapping[str, ChunkRow], batch: str) -> li
 
 def _is_unchanged(chunk: NewChunk, stored: Mapping[str, ChunkRow]) -> bool:
     return any(
-        row.text == chunk.text and _canonical(row.metadata) == _canonical(chunk.metadata) for row in stored.values()
+        row.text == chunk.text
+        and _canonical(row.metadata) == _canonical(chunk.metadata)
+        and (chunk.dense is None or np.array_equal(chunk.dense, _dense_of(row)))
+        for row in stored.values()
     )
+
+
+def _dense_of(row: ChunkRow) -> NDArray[np.float32]:
+    return np.empty(0, np.float32) if row.dense is None else row.dense
 
 
 def _canonical(metadata: object) -> str:

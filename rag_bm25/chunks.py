@@ -14,9 +14,22 @@ from rag_bm25.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rag_bm25.store import ChunkRow
 
-__all__ = ["Chunk", "Hit", "NewChunk", "batches", "check_ids", "check_namespace", "new_chunks", "pk_digest"]
+__all__ = [
+    "Chunk",
+    "Hit",
+    "HybridHit",
+    "NewChunk",
+    "batches",
+    "check_ids",
+    "check_namespace",
+    "new_chunks",
+    "pk_digest",
+]
 
 MAX_TEXT_BYTES = 65_535
 MAX_ID_BYTES = 512
@@ -93,6 +106,27 @@ class Hit:
 
 
 @dataclass(frozen=True)
+class HybridHit(Hit):
+    """A chunk that a hybrid search found.
+
+    Parameters
+    ----------
+    id : str
+        The user's id.
+    score : float
+        Fused score; its scale is that of the fusion.
+    text, metadata, namespace
+        As for :class:`Hit`.
+    sparse_score, dense_score : float or None
+        Score in each arm; None where the chunk is not among the arm's candidates, or scores of the arms were not asked
+        for.
+    """
+
+    sparse_score: float | None = None
+    dense_score: float | None = None
+
+
+@dataclass(frozen=True)
 class NewChunk:
     """A checked chunk, ready to be written.
 
@@ -106,12 +140,15 @@ class NewChunk:
         JSON values only.
     size : int
         Bytes of text and metadata.
+    dense : ndarray of float32, shape (dim,), or None
+        Its dense vector, where the index has them.
     """
 
     id: str
     text: str
     metadata: dict[str, Any]
     size: int
+    dense: NDArray[np.float32] | None = field(default=None, compare=False)  # arrays have no truth value
 
 
 def pk_digest(namespace: str, id_: str) -> str:
@@ -222,13 +259,15 @@ def new_chunks(
     ]
 
 
-def batches(chunks: Sequence[NewChunk]) -> Iterator[list[NewChunk]]:
+def batches(chunks: Sequence[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
     """Cut chunks into batches that one message can carry.
 
     Parameters
     ----------
     chunks : sequence of NewChunk
         Any number.
+    dense_bytes : int
+        Size of a dense vector.
 
     Yields
     ------
@@ -238,11 +277,12 @@ def batches(chunks: Sequence[NewChunk]) -> Iterator[list[NewChunk]]:
     batch: list[NewChunk] = []
     size = 0
     for chunk in chunks:
-        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + chunk.size > MAX_BATCH_BYTES):
+        more = chunk.size + dense_bytes
+        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + more > MAX_BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(chunk)
-        size += chunk.size
+        size += more
     if batch:
         yield batch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis import (
@@ -13,10 +13,12 @@ from rag_bm25.analysis import (
     contract_of,
     differences,
 )
+from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, ParameterError
 from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
+from rag_bm25.store import DenseField, DenseMetric
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +35,8 @@ LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 class IndexConfig:
     """Parameters of an index.
 
-    `chunk_size`, `length_unit`, `k1`, `b`, `weighting`, `delta`, `fields` and `analyzer` are baked into the stored
-    vectors and fixed when the index is created; `idf`, `epsilon` and `k3` weigh the query, and may differ each time the
-    index is opened or searched.
+    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
+    searched. Everything else is baked into the stored vectors and fixed when the index is created.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class IndexConfig:
         Constant in place of the mean chunk length, > 0: the number that was given to the text splitter.
     length_unit : {"characters", "terms"}
         What `chunk_size` and the lengths of the chunks are counted in. LangChain's splitters count characters;
-        ``"terms"`` counts tokens after analysis. Mixing the two changes k1 and b.
+        ``"terms"`` counts tokens after analysis, bigrams aside. Mixing the two changes k1 and b.
     k1 : float
         How slowly further occurrences of a term saturate; >= 0.
     b : float
@@ -63,6 +64,13 @@ class IndexConfig:
     fields : mapping of str to FieldWeight
         Fields that count beside the text (BM25F), each named after the metadata that has its text: a str or a list of
         str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text.
+    dense_dim : int or None
+        Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
+    dense_metric : {"COSINE", "IP"}
+        How dense vectors are compared, greater being better. Of normalised vectors, L2 gives the ranking of both.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
+        where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
 
     Raises
     ------
@@ -91,12 +99,16 @@ class IndexConfig:
     weighting: WeightingName = "bm25"
     delta: float | None = None
     fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
+    dense_dim: int | None = None
+    dense_metric: DenseMetric = "COSINE"
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
         object.__setattr__(self, "fields", dict(self.fields))  # the caller's may change
         self.query_weighting()
+        self.dense_field()
         if self.length_unit not in LENGTH_UNITS:
             msg = f"length_unit must be one of {', '.join(LENGTH_UNITS)}, got {self.length_unit!r}"
             raise ParameterError(msg)
@@ -120,9 +132,25 @@ class IndexConfig:
         Returns
         -------
         QueryWeighting
-            idf, epsilon and k3.
+            idf, epsilon, k3 and bigram_weight.
         """
-        return QueryWeighting(self.idf, self.epsilon, self.k3)
+        return QueryWeighting(self.idf, self.epsilon, self.k3, self.bigram_weight)
+
+    def dense_field(self) -> DenseField | None:
+        """Return what the store is to keep beside the lexical vectors.
+
+        Returns
+        -------
+        DenseField or None
+            Dimension and metric.
+        """
+        if self.dense_dim is None:
+            return None
+        try:
+            return DenseField(self.dense_dim, self.dense_metric)
+        except ParameterError as error:
+            msg = f"dense_{error}"
+            raise ParameterError(msg) from None
 
     def build_analyzer(self) -> TextAnalyzer:
         """Return the callable that turns text into tokens.
@@ -135,18 +163,22 @@ class IndexConfig:
         return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
 
 
-_QUERY_SIDE = ("epsilon", "idf", "k3")
-_NOT_ALWAYS_STORED: dict[str, Any] = {"weighting": "bm25", "delta": None, "fields": {}}
-"""What the document side is where the stored config does not say: those of older versions do not."""
+_QUERY_SIDE = ("epsilon", "idf", "k3", "bigram_weight")
 
 
 def _document_side(config: IndexConfig) -> dict[str, Any]:
-    """Return everything that is baked into the vectors, as JSON values; delta as it is used."""
+    """Return everything that is baked into the rows, as JSON values; delta as it is used."""
+    as_they_are = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric", "weighting")
     return {
-        **{name: getattr(config, name) for name in ("chunk_size", "length_unit", "k1", "b", "weighting")},
+        **{name: getattr(config, name) for name in as_they_are},
         "delta": config.document_weighting().delta,
         "fields": {name: asdict(weight) for name, weight in config.fields.items()},
     }
+
+
+def _stored_document_side(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return what is stored; a parameter that came later has the value that changes nothing, its default."""
+    return {**_document_side(IndexConfig(chunk_size=1)), **stored["document"]}
 
 
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
@@ -165,11 +197,7 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
         JSON values only.
     """
     return {
-        "document": {
-            name: value
-            for name, value in _document_side(config).items()
-            if name not in _NOT_ALWAYS_STORED or value != _NOT_ALWAYS_STORED[name]
-        },
+        "document": _document_side(config),
         "query": {name: getattr(config, name) for name in _QUERY_SIDE},
         "analyzer": {"settings": contract.settings, "probes": contract.probes},
     }
@@ -188,7 +216,8 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     Returns
     -------
     IndexConfig
-        `given` where there is one, else the stored config.
+        `given` where there is one, else the stored config. An index that was made before there was a setting of the
+        analyzer is used as it was made, whatever `given` has for it.
 
     Raises
     ------
@@ -197,13 +226,22 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     """
     if given is None:
         settings = stored["analyzer"]["settings"]
-        document = {**_NOT_ALWAYS_STORED, **stored["document"]}
+        document = _stored_document_side(stored)
         document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
         rebuilt = IndexConfig(**document, **stored["query"], analyzer=analyzer_from_settings(settings).config)
         require_same(stored, rebuilt)
         return rebuilt
+    given = _as_made(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
+
+
+def _as_made(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:
+    """Return the config with what settings of the analyzer were before there were these."""
+    missing = {name: value for name, value in BEFORE_SETTINGS.items() if name not in settings}
+    if not (missing and isinstance(given.analyzer, AnalyzerConfig)):
+        return given
+    return replace(given, analyzer=replace(given.analyzer, **missing))
 
 
 def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
@@ -221,7 +259,7 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     ConfigMismatchError
         Something differs; the message lists every difference, stored against given.
     """
-    document, wanted = {**_NOT_ALWAYS_STORED, **stored["document"]}, _document_side(given)
+    document, wanted = _stored_document_side(stored), _document_side(given)
     found = [
         f"{name}: stored {document[name]!r}, given {value!r}"
         for name, value in wanted.items()

@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_bm25.fields import field_text
 from rag_bm25.sparse import SparseBatch
-from rag_bm25.terms import NO_TERMS_ID, TermIds
+from rag_bm25.terms import NO_TERMS_ID, TermIds, num_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class DocumentEncoder:
     weighting : DocumentWeighting
         Form, k1, b, the chunk size, and the fields that count beside the text.
     length_unit : {"characters", "terms"}
-        What lengths, and the chunk size, are counted in.
+        What lengths, and the chunk size, are counted in; bigrams are not counted as terms.
 
     Examples
     --------
@@ -149,14 +149,13 @@ class DocumentEncoder:
 
     def _count(self, text: str) -> FieldCounts:
         tokens = self.analyzer(text)
-        return FieldCounts(Counter(tokens), len(tokens) if self.length_unit == "terms" else len(text))
+        return FieldCounts(Counter(tokens), num_words(tokens) if self.length_unit == "terms" else len(text))
 
     def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> tuple[SparseBatch, NDArray[np.int64]]:
         """Return the tf of each text, and its length."""
         tokens = [self.analyzer(text) for text in texts]
-        counted = tokens if self.length_unit == "terms" else texts
-        lengths = np.fromiter(map(len, counted), np.int64, len(texts))
-        return term_frequencies(tokens, ids), lengths
+        counts = map(num_words, tokens) if self.length_unit == "terms" else map(len, texts)
+        return term_frequencies(tokens, ids), np.fromiter(counts, np.int64, len(texts))
 
     def _weigh(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> SparseBatch:
         """Replace each tf by its weight."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.chunks import MAX_TEXT_BYTES
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.jsonl import read_json_lines, row_id, row_text
+from rag_bm25.terms import num_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -219,7 +220,7 @@ def mean_length(texts: Iterable[str], unit: LengthUnit, analyzer: TextAnalyzer) 
     unit : {"characters", "terms"}
         What to count.
     analyzer : callable of str to list of str
-        Text -> tokens; used for terms only.
+        Text -> tokens; used for terms only, of which bigrams do not count.
 
     Returns
     -------
@@ -231,7 +232,7 @@ def mean_length(texts: Iterable[str], unit: LengthUnit, analyzer: TextAnalyzer) 
     >>> mean_length(["to be or", "not to be, that is"], "terms", str.split)
     4.0
     """
-    lengths = [len(text) if unit == "characters" else len(analyzer(text)) for text in texts]
+    lengths = [len(text) if unit == "characters" else num_words(analyzer(text)) for text in texts]
     return max(1.0, sum(lengths) / max(1, len(lengths)))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import idf_branches
+from rag_bm25.terms import term_name
 from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
@@ -182,21 +183,27 @@ def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
     """Explain one term's contribution, or its absence."""
     terms = query.terms
     term, id_, df = terms.terms[at], int(terms.ids[at]), int(terms.df[at])
+    name = _name(term, terms.origins[at].reason)
     if df == 0:
-        return _reason(f"{term!r} is unknown: no chunk has it")
+        return _reason(f"{name} is unknown: no chunk has it")
     stored = chunk.vector.get(id_)
     if stored == 0:
-        return _reason(f"{term!r} is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it")
+        return _reason(f"{name} is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it")
     # As Milvus computes it: both weights are float32.
     weight = float(np.float32(terms.weights[at]))
     factors = (_query_weight(query, at, weight), _document_weight(chunk, term, stored))
-    return Explanation(weight * stored, f"{term!r}, product of:", factors)
+    return Explanation(weight * stored, f"{name}, product of:", factors)
+
+
+def _name(term: str, reason: str) -> str:
+    return f"{term_name(term)} ({reason})" if reason else term_name(term)
 
 
 def _query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:
-    qtf = int(query.terms.qtf[at])
-    repetition = _repetition(query.weighting, qtf)
-    return Explanation(weight, "query weight, product of:", (repetition, _idf(query, int(query.terms.df[at]))))
+    terms = query.terms
+    factors = [Explanation(value, what) for what, value in terms.origins[at].factors]
+    factors += [_repetition(query.weighting, int(terms.qtf[at])), _idf(query, int(terms.df[at]))]
+    return Explanation(weight, "query weight, product of:", tuple(factors))
 
 
 def _repetition(weighting: QueryWeighting, qtf: int) -> Explanation:

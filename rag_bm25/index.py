@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
-from rag_bm25.chunks import Chunk, Hit, batches, check_ids, check_namespace, new_chunks, pk_digest
+from rag_bm25.chunks import Chunk, Hit, HybridHit, NewChunk, batches, check_ids, check_namespace, new_chunks, pk_digest
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
 from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
+from rag_bm25.embeddings import as_matrix, calling
 from rag_bm25.errors import (
     ChunkNotFoundError,
     FormatError,
     IndexNotFoundError,
     InputError,
+    ParameterError,
     ReadOnlyError,
 )
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.fields import check_field_values
-from rag_bm25.filters import parse_filter
+from rag_bm25.filters import And, parse_filter
+from rag_bm25.fusion import RRF, Weighted
+from rag_bm25.hybrid import Arms, search_arm, search_hybrid
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.query_options import QueryOptions, check_options, weighting_of
+from rag_bm25.ranking import MAX_K, best
 from rag_bm25.similarity import effective_parameters
 from rag_bm25.statistics_log import StatisticsLog
+from rag_bm25.store import SearchArm
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
 
@@ -37,16 +44,21 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    import numpy as np
+    from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from rag_bm25.embeddings import Embeddings
     from rag_bm25.filters import Filter
+    from rag_bm25.fusion import Fusion
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
-    from rag_bm25.store import ChunkRow, Match, Store
+    from rag_bm25.store import ChunkRow, DenseField, Match, Store
 
 __all__ = ["BM25Index", "IndexStats"]
 
-MAX_K = 16_384
+CANDIDATES = 100
+"""How many chunks each arm of a hybrid search brings by default."""
 
 
 @dataclass(frozen=True)
@@ -284,11 +296,12 @@ class BM25Index:
         *,
         ids: Sequence[str | None] | None = None,
         metadatas: Sequence[Mapping[str, Any] | None] | None = None,
+        embeddings: Embeddings | None = None,
         namespace: str = "",
     ) -> list[str]:
         """Insert chunks, or update those whose id is there already.
 
-        A chunk whose id, text and metadata are stored as they are costs no write.
+        A chunk whose id, text, metadata and dense vector are stored as they are costs no write.
 
         Parameters
         ----------
@@ -299,6 +312,9 @@ class BM25Index:
             so that the same chunk twice is one chunk.
         metadatas : sequence of mappings, optional
             One for each text, JSON values only; what is under the names of the config's `fields` must be text.
+        embeddings : array_like of float, shape (n_texts, dense_dim), or callable of list of str to such an array
+            Needed where the index has dense vectors, and only there. A callable is asked only for texts that are not
+            stored with their vector already, about 1,000 at a time; to replace vectors, give them as an array.
         namespace : str
             Tenant or sub-corpus; the same id in two namespaces is two chunks.
 
@@ -319,10 +335,12 @@ class BM25Index:
         check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
         check_field_values([chunk.metadata for chunk in chunks], self.config.fields)
+        chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
-        for batch in batches(distinct):
+        for batch in batches(distinct, 4 * (self.config.dense_dim or 0)):
+            complete = batch if embed is None else self._embedded(namespace, batch, embed)
             with self._lock:
-                self._writer.add(namespace, batch)
+                self._writer.add(namespace, complete)
         return [chunk.id for chunk in chunks]
 
     def delete(
@@ -458,7 +476,7 @@ class BM25Index:
         list of Chunk
             Those that are there, in the order of `ids`.
         """
-        found = self._rows(check_ids(ids), check_namespace(namespace), vectors=False)
+        found = self._rows(check_ids(ids), check_namespace(namespace))
         return [Chunk.of(found[id_]) for id_ in dict.fromkeys(ids) if id_ in found]
 
     def chunks(
@@ -558,6 +576,97 @@ class BM25Index:
             for position, matches in zip(asked, found, strict=True):
                 hits[position] = [_hit(match) for match in matches]
         return hits
+
+    def search_dense(
+        self,
+        embedding: Sequence[float],
+        k: int = 10,
+        *,
+        filter: Mapping[str, Any] | str | None = None,
+        namespace: str | Sequence[str] | None = "",
+    ) -> list[Hit]:
+        """Return the chunks whose dense vectors are most similar.
+
+        Parameters
+        ----------
+        embedding : sequence of float, shape (dense_dim,)
+            The query's dense vector.
+        k, filter, namespace
+            As for :meth:`search`.
+
+        Returns
+        -------
+        list of Hit
+            By falling score, then by id: cosine similarity or inner product, as the index's `dense_metric` says.
+
+        Raises
+        ------
+        InputError
+            The index has no dense vectors, or `embedding` is not one for it.
+        """
+        _check_k(k)
+        names = _names(namespace)
+        arm = self._dense_arm(embedding, k, parse_filter(filter), names)
+        return [_hit(match) for match in search_arm(self._store, arm, names)]
+
+    def search_hybrid(
+        self,
+        query: str,
+        embedding: Sequence[float],
+        k: int = 10,
+        *,
+        fusion: Fusion | None = None,
+        sparse_k: int | None = None,
+        dense_k: int | None = None,
+        filter: Mapping[str, Any] | str | None = None,
+        sparse_filter: Mapping[str, Any] | str | None = None,
+        dense_filter: Mapping[str, Any] | str | None = None,
+        arm_scores: bool = False,
+        namespace: str | Sequence[str] | None = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[HybridHit]:
+        """Return the chunks that a lexical and a dense search find together.
+
+        Parameters
+        ----------
+        query : str
+            Any text; without known terms, the dense search decides alone.
+        embedding : sequence of float, shape (dense_dim,)
+            The query's dense vector.
+        k : int
+            How many at most, in 1..16384.
+        fusion : RRF or Weighted, optional
+            How two scores become one, see :mod:`rag_bm25.fusion`; by default :class:`~rag_bm25.fusion.RRF`, which is
+            one call to Milvus.
+        sparse_k, dense_k : int, optional
+            How many candidates each search brings; by default 100, or `k` where that is more.
+        filter, sparse_filter, dense_filter : mapping or str, optional
+            Conditions for both searches, and for one of them in addition; as for :meth:`search`.
+        arm_scores : bool
+            Whether the hits are to have the scores of both searches, which costs a second call.
+        namespace, **options
+            As for :meth:`search`.
+
+        Returns
+        -------
+        list of HybridHit
+            By falling fused score, then by id.
+
+        Raises
+        ------
+        InputError, FilterError, ParameterError
+            As for :meth:`search` and :meth:`search_dense`.
+        """
+        for limit in (k, sparse_k, dense_k):
+            _check_k(k if limit is None else limit)
+        names, both = _names(namespace), parse_filter(filter)
+        vector = self.encode_queries([query], namespace=names, **options)[0]
+        where, limit = _both(both, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
+        sparse = SearchArm(vector, "IP", limit, where, self._needed(names)) if len(vector) else None
+        where, limit = _both(both, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
+        dense = self._dense_arm(embedding, limit, where, names)
+        arms = Arms(sparse, dense, names, self._greatest_score(vector, fusion))
+        return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
@@ -743,23 +852,55 @@ class BM25Index:
         return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)
 
     def _search(
-        self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None, limit: int = 0
+        self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None
     ) -> list[list[Match]]:
-        """Ask for `limit` rows, at first k, and for more where fewer than k of them are to be shown."""
-        limit = limit or k
-        found = self._store.search(vectors, limit=limit, where=where, namespaces=self._needed(namespaces))
-        shown = [_shown(matches, namespaces)[:k] for matches in found]
-        lacking = [
-            position
-            for position, matches in enumerate(shown)
-            if len(matches) < k and len(found[position]) == limit < MAX_K
-        ]
-        if lacking:
-            again = [vectors[position] for position in lacking]
-            more = self._search(again, k, where, namespaces, min(2 * limit, MAX_K))
-            for position, matches in zip(lacking, more, strict=True):
-                shown[position] = matches
-        return shown
+        needed = self._needed(namespaces)
+        return best(
+            lambda asked, limit: self._store.search(asked, limit=limit, where=where, namespaces=needed),
+            vectors,
+            k,
+            namespaces,
+        )
+
+    def _dense_field(self, name: str) -> DenseField:
+        dense = self.config.dense_field()
+        if dense is None:
+            msg = f"{name} given, but {self._store.name} has no dense vectors: it was created without dense_dim"
+            raise InputError(msg)
+        return dense
+
+    def _dense_arm(
+        self, embedding: Sequence[float], limit: int, where: Filter | None, namespaces: list[str] | None
+    ) -> SearchArm:
+        dense = self._dense_field("embedding")
+        row = as_matrix("embedding", [embedding], 1, dense)[0]
+        return SearchArm(row, dense.metric, limit, where, self._needed(namespaces))
+
+    def _with_embeddings(
+        self, chunks: list[NewChunk], embeddings: Embeddings | None
+    ) -> tuple[list[NewChunk], Callable[[list[str]], NDArray[np.float32]] | None]:
+        """Give the chunks their dense vectors, or return what will make them."""
+        if embeddings is None:
+            if self.config.dense_dim is not None:
+                msg = f"embeddings must be given: {self._store.name} has dense_dim={self.config.dense_dim}"
+                raise InputError(msg)
+            return chunks, None
+        dense = self._dense_field("embeddings")
+        if callable(embeddings):
+            return chunks, calling(embeddings, dense)
+        matrix = as_matrix("embeddings", embeddings, len(chunks), dense)
+        return [replace(chunk, dense=row) for chunk, row in zip(chunks, matrix, strict=True)], None
+
+    def _embedded(
+        self, namespace: str, chunks: list[NewChunk], embed: Callable[[list[str]], NDArray[np.float32]]
+    ) -> list[NewChunk]:
+        """Embed the texts that are not stored with their vector; searches in other threads go on meanwhile."""
+        stored = self._rows([chunk.id for chunk in chunks], namespace, dense=True)
+        known = {id_: row.dense for id_, row in stored.items()}
+        new = [chunk for chunk in chunks if chunk.id not in stored or stored[chunk.id].text != chunk.text]
+        if new:
+            known.update(zip((chunk.id for chunk in new), embed([chunk.text for chunk in new]), strict=True))
+        return [replace(chunk, dense=known[chunk.id]) for chunk in chunks]
 
     def _needed(self, namespaces: list[str] | None) -> list[str] | None:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
@@ -771,11 +912,23 @@ class BM25Index:
         found = self._store.scan_chunks(where=where, namespaces=[namespace])
         return [row.id for rows in found for row in rows]
 
-    def _rows(self, ids: list[str], namespace: str, *, vectors: bool) -> dict[str, ChunkRow]:
+    def _rows(
+        self, ids: list[str], namespace: str, *, vectors: bool = False, dense: bool = False
+    ) -> dict[str, ChunkRow]:
         """Read the newest row of each chunk."""
         pks = [pk_digest(namespace, id_) + slot for id_ in ids for slot in "ab"]
-        rows = self._store.get_chunks(pks, contents=True, vectors=vectors)
+        rows = self._store.get_chunks(pks, contents=True, vectors=vectors, dense=dense)
         return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
+
+    def _greatest_score(self, query: SparseVector, fusion: Fusion | None) -> float:
+        """Return what no score of a query is above, if there is such a thing."""
+        greatest = self._encoder.weighting.bounds[1]
+        if math.isinf(greatest) and isinstance(fusion, Weighted) and fusion.normalization == "bound":
+            msg = (
+                f"normalization must be 'min-max' for the weighting {self.config.weighting!r}, which has no upper bound"
+            )
+            raise ParameterError(msg)
+        return greatest * float(query.values.sum(dtype=float)) if len(query) else 0.0
 
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
         text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
@@ -796,7 +949,7 @@ def _open_config(
         raise FormatError(msg)
     if config is None or read_only:
         raise _not_found(f"in {store.name}")
-    store.create()
+    store.create(config.dense_field())
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return config
 
@@ -827,24 +980,14 @@ def _check_queries(queries: Sequence[str]) -> None:
             raise InputError(msg)
 
 
+def _both(first: Filter | None, second: Filter | None) -> Filter | None:
+    return And((first, second)) if first is not None and second is not None else first or second
+
+
 def _check_k(k: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
         msg = f"k must be an int in 1..{MAX_K}, got {k!r}"
         raise InputError(msg)
-
-
-def _shown(matches: list[Match], namespaces: list[str] | None) -> list[Match]:
-    """Drop the older of two rows of one chunk, and rows of other namespaces: a write under way has both."""
-    newest: dict[tuple[str, str], str] = {}
-    for match in matches:
-        chunk = (match.row.namespace, match.row.id)
-        newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
-    return [
-        match
-        for match in matches
-        if newest[match.row.namespace, match.row.id] == match.row.batch
-        and (namespaces is None or match.row.namespace in namespaces)
-    ]
 
 
 def _hit(match: Match) -> Hit:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.chunks import new_chunks
 from rag_bm25.errors import InputError, MissingExtraError, ParameterError
 from rag_bm25.jsonl import read_json_lines, row_id, row_text
+from rag_bm25.terms import num_words
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -350,7 +351,7 @@ def _length_function(config: IndexConfig) -> Callable[[str], int]:
     if config.length_unit == "characters":
         return len
     analyzer = config.build_analyzer()
-    return lambda text: len(analyzer(text))
+    return lambda text: num_words(analyzer(text))
 
 
 def _text_splitter() -> Callable[..., Any]:

@@ -31,19 +31,22 @@ class QueryOptions(TypedDict, total=False):
         Factor of the floor of the ``epsilon`` IDF; > 0.
     k3 : float or None
         Saturation of repeated query terms, >= 0; None counts them linearly.
+    bigram_weight : float
+        Weight of the channel of bigrams beside that of words, >= 0; 0 leaves it out.
     """
 
     statistics: StatisticsScope
     idf: IdfName | None
     epsilon: float | None
     k3: float | None
+    bigram_weight: float | None
 
 
 QUERY_OPTIONS = frozenset(QueryOptions.__annotations__)
 """The names of all options."""
 
-WEIGHTING = ("idf", "epsilon", "k3")
-REQUIRED = frozenset({"idf", "epsilon"})  # these have no "off": None leaves them as they are
+WEIGHTING = ("idf", "epsilon", "k3", "bigram_weight")
+REQUIRED = frozenset({"idf", "epsilon", "bigram_weight"})  # these have no "off": None leaves them as they are
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -95,7 +98,7 @@ def weighting_of(weighting: QueryWeighting, options: QueryOptions) -> QueryWeigh
     --------
     >>> from rag_bm25.similarity import QueryWeighting
     >>> weighting_of(QueryWeighting(k3=8.0), {"idf": "lucene", "k3": None})
-    QueryWeighting(idf='lucene', epsilon=0.25, k3=None)
+    QueryWeighting(idf='lucene', epsilon=0.25, k3=None, bigram_weight=0.4)
     """
     given: dict[str, Any] = {name: value for name, value in options.items() if name in WEIGHTING}
     return replace(

@@ -473,6 +473,8 @@ class QueryWeighting:
         Factor of the floor of ``epsilon``; > 0.
     k3 : float or None
         Saturation of repeated query terms, >= 0; None counts them linearly.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1.
 
     Raises
     ------
@@ -483,6 +485,7 @@ class QueryWeighting:
     idf: IdfName = "epsilon"
     epsilon: float = 0.25
     k3: float | None = None
+    bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -492,6 +495,7 @@ class QueryWeighting:
         check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
         if self.k3 is not None:
             check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)
+        check_parameter("bigram_weight", self.bigram_weight, "finite and >= 0", comparable(self.bigram_weight) >= 0)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         r"""Weight of repetition in the query: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.

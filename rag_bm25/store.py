@@ -288,7 +288,9 @@ class Store(Protocol):
         """Fuse one or two searches by reciprocal rank, and return the best `limit` rows, by (-score, id, pk).
 
         The score of a row is the sum of ``1 / (rrf_k + rank)`` over the arms that found it, with ranks from 1
-        (Cormack, Clarke and Buettcher, 2009). Rows of equal score within one arm are ranked as the engine will.
+        (Cormack, Clarke and Buettcher, 2009). Rows of equal score within one arm are ranked as the engine will. `limit`
+        is in 1..16384, `rrf_k` greater than 0 and less than 16384. A dense arm where there are no dense vectors is a
+        ``StoreError``.
         """
         ...
 

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-__all__ = ["NO_TERMS_ID", "StagedTerms", "TermIds", "Vocabulary", "assign_known_ids", "term_id"]
+__all__ = [
+    "BIGRAM_MARK",
+    "NO_TERMS_ID",
+    "StagedTerms",
+    "TermIds",
+    "Vocabulary",
+    "assign_known_ids",
+    "is_bigram",
+    "num_words",
+    "term_id",
+    "term_name",
+]
 
 ID_SPACE = 0xFFFFFFFF  # Milvus takes dimensions below 2**32 - 1
 HASHED_BYTES = 100
@@ -17,6 +28,67 @@ REHASHES_TRIED = 16
 
 NO_TERMS_ID = 0
 """Dimension of chunks without terms: Milvus refuses empty vectors. No term ever has it."""
+
+BIGRAM_MARK = "\0"
+"""What begins the terms of the second channel, and no others: no chunk may hold a NUL, so that none can be cut out."""
+
+
+def is_bigram(term: str) -> bool:
+    """Tell the two channels of terms apart.
+
+    Parameters
+    ----------
+    term : str
+        Any term.
+
+    Returns
+    -------
+    bool
+        True for a character bigram, False for a word.
+    """
+    return term.startswith(BIGRAM_MARK)
+
+
+def num_words(terms: Sequence[str]) -> int:
+    r"""Count words, which is the length of a chunk in terms: bigrams tell the same text a second time.
+
+    Parameters
+    ----------
+    terms : sequence of str
+        Terms of a chunk, with repeats.
+
+    Returns
+    -------
+    int
+        How many of them are not bigrams.
+
+    Examples
+    --------
+    >>> num_words(["劳动", "合同", "\0劳动", "\0动合", "\0合同"])
+    2
+    """
+    return len(terms) - sum(map(is_bigram, terms))
+
+
+def term_name(term: str) -> str:
+    r"""Return a term as people read it.
+
+    Parameters
+    ----------
+    term : str
+        Any term.
+
+    Returns
+    -------
+    str
+        The term in quotes, after its channel where it is a bigram.
+
+    Examples
+    --------
+    >>> print(term_name("合同"), term_name("\0合同"))
+    '合同' bigram '合同'
+    """
+    return f"bigram {term.removeprefix(BIGRAM_MARK)!r}" if is_bigram(term) else repr(term)
 
 
 def term_id(term: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from rag_bm25.chunk_writer import delete_leftovers
 from rag_bm25.chunks import pk_digest
 from rag_bm25.statistics import Contribution, NamespaceStatistics
-from rag_bm25.terms import NO_TERMS_ID, assign_known_ids
+from rag_bm25.terms import NO_TERMS_ID, assign_known_ids, term_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -137,7 +137,9 @@ def verify(store: Store, log: StatisticsLog, progress: Callable[[int, int], None
     whole = counted.whole.contribution()
     nameless = [id_ for id_ in whole.ids.tolist() if vocabulary.term(id_) is None]
     differences += [Difference("", f"vocabulary has the term of id {id_}", 0, 1) for id_ in nameless]
-    differences += [Difference("", f"terms with the id of {term!r}", 1, 2) for term in sorted(vocabulary.collisions)]
+    differences += [
+        Difference("", f"terms with the id of {term_name(term)}", 1, 2) for term in sorted(vocabulary.collisions)
+    ]
     if superseded := found.superseded_pks():
         differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
     if found.foreign:
@@ -292,8 +294,14 @@ def _differences(
     ]
     wrong = (stored - counted).ids
     dfs = zip(wrong.tolist(), _df_of(stored, wrong), _df_of(counted, wrong), strict=True)
-    terms = [Difference(namespace, f"df of {vocabulary.term(id_) or id_!r}", was, now) for id_, was, now in dfs]
+    terms = [Difference(namespace, f"df of {_name(vocabulary, id_)}", was, now) for id_, was, now in dfs]
     return [difference for difference in totals if difference.stored != difference.counted] + terms
+
+
+def _name(vocabulary: Vocabulary, id_: int) -> str:
+    """Return the term of an id, or the id where nobody knows it."""
+    term = vocabulary.term(id_)
+    return str(id_) if term is None else term_name(term)
 
 
 def _df_of(contribution: Contribution, ids: NDArray[np.uint32]) -> list[int]:

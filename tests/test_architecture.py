@@ -15,27 +15,32 @@ ROOT = Path(__file__).resolve().parents[1]
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
     **dict.fromkeys(("errors", "terms", "_version"), ""),
-    **dict.fromkeys(("sparse", "parameters", "filters", "jsonl", "analysis"), "errors"),
+    **dict.fromkeys(("sparse", "parameters", "filters", "jsonl"), "errors"),
     **dict.fromkeys(("fields", "weightings"), "errors parameters"),
+    "analysis": "errors terms",
     "similarity": "errors fields parameters weightings",
     "document_encoder": "analysis fields similarity sparse terms",
     "statistics": "similarity sparse terms",
-    "query_encoder": "analysis similarity sparse statistics",
-    "explanation": "document_encoder fields query_encoder similarity sparse weightings",
+    "query_encoder": "analysis similarity sparse statistics terms",
+    "explanation": "document_encoder fields query_encoder similarity sparse terms weightings",
     "query_options": "errors similarity",
-    "config": "analysis document_encoder errors fields similarity weightings",
+    "config": "analysis document_encoder errors fields similarity store weightings",
     "store": "errors filters sparse",
     "chunks": "errors store",
+    "embeddings": "errors store",
+    "fusion": "errors",
+    "ranking": "store",
+    "hybrid": "chunks fusion ranking sparse store",
     "portable": "errors statistics terms",
     "log_rows": "sparse statistics store terms",
     "statistics_log": "errors log_rows statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder errors explanation fields filters "
-    "milvus_store portable query_encoder query_options similarity sparse statistics statistics_log store terms "
-    "verification",
-    "": "_version analysis chunks config errors explanation fields index verification",
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation fields filters fusion "
+    "hybrid milvus_store portable query_encoder query_options ranking similarity sparse statistics statistics_log "
+    "store terms verification",
+    "": "_version analysis chunks config errors explanation fields fusion index verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
+from rag_bm25.analysis.bigrams import bigrams_of
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import is_plain, normalize
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han
@@ -112,7 +113,8 @@ class Analyzer:
         Returns
         -------
         list of str
-            Tokens of 1 to 64 characters in text order, with repeats.
+            Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
+            :data:`rag_bm25.terms.BIGRAM_MARK`.
         """
         return self._tokens(text, self.config.segmentation)
 
@@ -127,7 +129,8 @@ class Analyzer:
         Returns
         -------
         list of str
-            Tokens of 1 to 64 characters in text order, with repeats.
+            Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
+            :data:`rag_bm25.terms.BIGRAM_MARK`.
         """
         return self._tokens(text, self.config.query_segmentation)
 
@@ -170,11 +173,14 @@ class Analyzer:
     def _normalized(self, text: str) -> str:
         return normalize(text, simplify=self.config.simplify)
 
+    def _normal_form(self, text: str) -> str:
+        """Return the text as it is cut; user words are looked for in normalised text only."""
+        plain = self._other_words is None and is_plain(text, simplify=self.config.simplify)
+        return text if plain else self._normalized(text)
+
     def _pieces(self, text: str) -> list[str]:
         """Return the text between user words of mixed scripts, at the even places, and these, at the odd ones."""
-        if self._other_words is not None:
-            return self._other_words.split(self._normalized(text))
-        return [text if is_plain(text, simplify=self.config.simplify) else self._normalized(text)]
+        return [text] if self._other_words is None else self._other_words.split(text)
 
     def _cutter(self, mode: Segmentation) -> Callable[[str], list[str]]:
         """Return the function that cuts runs of Chinese, and load the dictionary for it."""
@@ -191,10 +197,11 @@ class Analyzer:
 
     def _tokens(self, text: str, mode: Segmentation) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""
+        text = self._normal_form(text)
         tokens: list[str] = []
         for place, piece in enumerate(self._pieces(text)):
             tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode)
-        return tokens
+        return tokens + bigrams_of(text, self._stop_words) if self.config.bigrams else tokens
 
     def _tokens_between(self, text: str, mode: Segmentation) -> Iterable[str]:
         """Return the tokens of a text without user words of mixed scripts."""
@@ -208,7 +215,7 @@ class Analyzer:
 
     def _words(self, text: str) -> Iterator[str]:
         """Yield the words of a query before any is dropped."""
-        for run in chain.from_iterable(map(find_runs, self._pieces(text)[::2])):
+        for run in chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2])):
             if is_han(run):
                 yield from self._cutter(self.config.query_segmentation)(run)
             else:

@@ -12,12 +12,15 @@ from rag_bm25.analysis.stop_words import LUCENE_33
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import FormatError, ParameterError
 
-__all__ = ["AnalyzerConfig", "Segmentation"]
+__all__ = ["BEFORE_SETTINGS", "AnalyzerConfig", "Segmentation"]
 
 Segmentation = Literal["search", "exact"]
 
 SEGMENTATIONS = ("search", "exact")
 MAX_FREQUENCY = 2**31 - 1
+
+BEFORE_SETTINGS: dict[str, Any] = {"bigrams": False}
+"""What indexes were made with before there were these settings: they do not have them stored."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class AnalyzerConfig:
         within jieba's dictionary of 60 million; without, it gets the least that keeps it whole. Stored sorted.
     split_camel_case : bool
         Whether ``getUserName`` also gives ``get``, ``user`` and ``name``; for corpora of source code.
+    bigrams : bool
+        Whether each two neighbouring Chinese characters are a term, too, in a channel of their own. It finds what the
+        dictionary cuts differently in a query than in a chunk; text in other scripts has no such terms. A search
+        weighs the channel by its ``bigram_weight``.
 
     Raises
     ------
@@ -64,12 +71,13 @@ class AnalyzerConfig:
     stop_words: tuple[str, ...] = LUCENE_33
     user_words: tuple[tuple[str, int | None], ...] = ()
     split_camel_case: bool = False
+    bigrams: bool = True
 
     def __post_init__(self) -> None:
         """Check every setting, and sort the words."""
         for name in ("segmentation", "query_segmentation"):
             _require(getattr(self, name) in SEGMENTATIONS, name, "one of search, exact", getattr(self, name))
-        for name in ("simplify", "stem", "split_camel_case"):
+        for name in ("simplify", "stem", "split_camel_case", "bigrams"):
             _require(isinstance(getattr(self, name), bool), name, "True or False", getattr(self, name))
         object.__setattr__(self, "stop_words", _sorted_stop_words(self.stop_words))
         object.__setattr__(self, "user_words", _sorted_user_words(self.user_words))
@@ -92,7 +100,7 @@ class AnalyzerConfig:
         Parameters
         ----------
         settings : dict
-            Settings by name; those that are missing have their defaults.
+            Settings by name; those that are missing have their defaults, or the values in :data:`BEFORE_SETTINGS`.
 
         Returns
         -------
@@ -110,7 +118,7 @@ class AnalyzerConfig:
         if unknown:
             msg = f"analyzer settings {', '.join(sorted(unknown))} are not known to this version of rag_bm25"
             raise FormatError(msg)
-        return cls(**settings)
+        return cls(**{**BEFORE_SETTINGS, **settings})
 
 
 def _require(holds: bool, name: str, rule: str, value: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["LETTER", "find_runs", "holds_han", "is_han", "is_only_han", "is_syllabic"]
+__all__ = ["LETTER", "find_ideographs", "find_runs", "holds_han", "is_han", "is_only_han", "is_syllabic"]
 
 _HAN = "\u4e00-\u9fd5"  # what jieba's dictionary covers
 _OTHER_IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -27,6 +27,7 @@ _RUNS = re.compile(
     rf"[{_HAN}]+|[{_OTHER_IDEOGRAPHS}]|[{_KANA}]+|[{_HANGUL}]+|"
     + _compound(rf"{LETTER}+(?:[\u0300-\u036f]+{LETTER}*)*")
 )
+_IDEOGRAPHS = re.compile(rf"[{_HAN}{_OTHER_IDEOGRAPHS}]{{2,}}")
 _FIRST_HAN = re.compile(rf"[{_HAN}]")
 _ALL_HAN = re.compile(rf"[{_HAN}]+")
 _SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
@@ -52,6 +53,27 @@ def find_runs(text: str) -> list[str]:
     ['支持', 'C++', '约', '1,000', '万元']
     """
     return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
+
+
+def find_ideographs(text: str) -> list[str]:
+    """Return where several ideographs stand side by side, whichever of them the segmenter knows.
+
+    Parameters
+    ----------
+    text : str
+        Normalised text.
+
+    Returns
+    -------
+    list of str
+        Runs of two and more, in text order.
+
+    Examples
+    --------
+    >>> find_ideographs("二〇二四年，𠮷野家的 T恤")
+    ['二〇二四年', '𠮷野家的']
+    """
+    return [] if text.isascii() else _IDEOGRAPHS.findall(text)
 
 
 def is_han(run: str) -> bool:

@@ -2,7 +2,6 @@
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -23,8 +22,6 @@ class ReportingCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; what it raises becomes a line and an exit code."""
-        # Its value has arrived as --uri. Left to pymilvus, it stops the import where it names a file.
-        os.environ.pop("MILVUS_URI", None)
         try:
             return super().invoke(ctx)
         except RagBM25Error as error:

@@ -63,6 +63,8 @@ def evaluate(
     query_segmentation: Annotated[Segmentation, typer.Option(help="How Chinese in queries is cut.")] = "search",
     stem: Annotated[bool, typer.Option(help="Stem English words.")] = True,
     simplify: Annotated[bool, typer.Option(help="Traditional Chinese to simplified.")] = True,
+    bigrams: Annotated[bool, typer.Option(help="Chinese bigrams beside words.")] = True,
+    bigram_weight: Annotated[float, typer.Option(min=0, help="Weight of Chinese bigrams beside words.")] = 0.4,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -73,11 +75,15 @@ def evaluate(
     """
     given_size = _chunk_size(chunk_size)
     analyzer = AnalyzerConfig(
-        segmentation=segmentation, query_segmentation=query_segmentation, stem=stem, simplify=simplify
+        segmentation=segmentation,
+        query_segmentation=query_segmentation,
+        stem=stem,
+        simplify=simplify,
+        bigrams=bigrams,
     )
     dataset = evaluation.load_beir(folder, split)
     size = given_size or evaluation.mean_length(dataset.corpus.values(), length_unit, Analyzer(analyzer))
-    config = IndexConfig(size, length_unit, k1, b, epsilon, idf, k3, analyzer)
+    config = IndexConfig(size, length_unit, k1, b, epsilon, idf, k3, analyzer, bigram_weight=bigram_weight)
     totals = {"chunks": len(dataset.corpus), "queries": len(dataset.queries)}
     with _temporary_index(uri, token, config) as index, count_bars(progress, totals) as move:
         result = evaluation.evaluate(index, dataset, move)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rag_bm25 import ingestion
+from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import ingest_bar, print_error, print_json, print_note, show
 from rag_bm25.cli.rendering import counted
@@ -52,6 +53,14 @@ def ingest(
     b: Annotated[float | None, typer.Option(show_default=False, help="Share of the length, for a new index.")] = None,
     idf: opt.Idf = None,
     epsilon: opt.Epsilon = None,
+    bigrams: Annotated[
+        bool | None,
+        typer.Option(
+            "--bigrams/--no-bigrams",
+            show_default=False,
+            help="Chinese bigrams beside words, for a new index; by default with them.",
+        ),
+    ] = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -67,7 +76,8 @@ def ingest(
     _note_skipped(found)
     options = {"chunk_size": chunk_size, "length_unit": length_unit, "k1": k1, "b": b, "idf": idf, "epsilon": epsilon}
     given = {name: value for name, value in options.items() if value is not None}
-    with _open_or_create(uri, collection, token, given) as index, ingest_bar(progress, found.size) as move:
+    analysis = {} if bigrams is None else {"bigrams": bigrams}
+    with _open_or_create(uri, collection, token, given, analysis) as index, ingest_bar(progress, found.size) as move:
         start = time.perf_counter()
         report = ingestion.ingest(
             index, found, chunk_overlap=chunk_overlap, namespace=namespace, prune=prune, progress=move
@@ -80,26 +90,26 @@ def ingest(
         raise typer.Exit(1)
 
 
-def _open_or_create(uri: str, collection: str, token: str | None, given: dict[str, Any]) -> BM25Index:
-    """Open the index, whose parameters must be the given ones, or create it with them."""
+def _open_or_create(
+    uri: str, collection: str, token: str | None, given: dict[str, Any], analysis: dict[str, Any]
+) -> BM25Index:
+    """Open the index, whose parameters and settings of the analyzer must be the given ones, or create it with them."""
     try:
         index = BM25Index.open(uri, collection, token=token)
     except IndexNotFoundError:
-        config = IndexConfig(**{"chunk_size": DEFAULT_CHUNK_SIZE, **given})
+        config = IndexConfig(**{"chunk_size": DEFAULT_CHUNK_SIZE, "analyzer": AnalyzerConfig(**analysis), **given})
         return BM25Index.open(uri, collection, token=token, config=config)
     try:
-        _require_same(index.config, given)
+        _require_same({**vars(index.config), **vars(index.config.analyzer)}, {**given, **analysis})
     except BaseException:
         index.close()
         raise
     return index
 
 
-def _require_same(config: IndexConfig, given: dict[str, Any]) -> None:
+def _require_same(stored: dict[str, Any], given: dict[str, Any]) -> None:
     differences = [
-        f"{name}: stored {getattr(config, name)!r}, given {value!r}"
-        for name, value in given.items()
-        if getattr(config, name) != value
+        f"{name}: stored {stored[name]!r}, given {value!r}" for name, value in given.items() if stored[name] != value
     ]
     if differences:
         msg = f"the index was created with other parameters: {'; '.join(differences)}"

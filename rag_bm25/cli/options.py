@@ -15,6 +15,7 @@ from rag_bm25.similarity import IdfName
 __all__ = [
     "DEFAULT_URI",
     "AsJson",
+    "BigramWeight",
     "Collection",
     "Epsilon",
     "Filter",
@@ -60,6 +61,12 @@ Idf: TypeAlias = Annotated[
 ]
 Epsilon: TypeAlias = Annotated[
     float | None, typer.Option(show_default=False, help="Factor of the floor of the epsilon IDF.")
+]
+BigramWeight: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        min=0, show_default=False, help="Weight of Chinese bigrams beside words; by default the index's own, 0: none."
+    ),
 ]
 Unit: TypeAlias = Annotated[
     LengthUnit | None,

@@ -13,6 +13,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from rag_bm25.analysis import query_tokens
+from rag_bm25.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,14 +62,19 @@ def hit_lines(rank: int, hit: Hit, width: int, mark: Highlighter | None) -> Rend
 def highlighter(query: str, config: IndexConfig) -> Highlighter:
     """Return what finds the query's terms in a text, in whichever form the analyzer knows them again."""
     analyzer = config.build_analyzer()
-    terms = frozenset(query_tokens(analyzer, query))
-    tokens_of = lru_cache(maxsize=10_000)(lambda text: frozenset(analyzer(text)))
+    terms = frozenset(_as_written(query_tokens(analyzer, query)))
+    tokens_of = lru_cache(maxsize=10_000)(lambda text: frozenset(_as_written(analyzer(text))))
 
     def spans(text: str) -> list[tuple[int, int]]:
         present = terms & tokens_of(text)
         return list(_spans(text, present, tokens_of)) if present else []
 
     return spans
+
+
+def _as_written(tokens: list[str]) -> Iterator[str]:
+    """Yield tokens without the mark of bigrams."""
+    return (token.removeprefix(BIGRAM_MARK) for token in tokens)
 
 
 def _spans(text: str, terms: frozenset[str], tokens_of: Callable[[str], frozenset[str]]) -> Iterator[tuple[int, int]]:

@@ -3,13 +3,16 @@
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import out, print_json, print_note, show
 from rag_bm25.cli.rendering import explanation_tree, highlighter, hit_lines
+
+if TYPE_CHECKING:
+    from rag_bm25.query_options import QueryOptions
 
 Query = Annotated[str, typer.Argument(metavar="QUERY", show_default=False, help="Words or a question.")]
 
@@ -23,14 +26,16 @@ def search(
     k: opt.K = 10,
     filter: opt.Filter = None,
     idf: opt.Idf = None,
+    bigram_weight: opt.BigramWeight = None,
     explain: Annotated[bool, typer.Option("--explain", help="Explain the score of every hit.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the greatest BM25 scores."""
     conditions = opt.parsed_filter(filter)
+    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight}
     with opt.open_index(uri, collection, token, read_only=True) as index:
-        hits = index.search(query, k, filter=conditions, namespace=namespace, idf=idf)
-        trees = [index.explain(query, hit.id, namespace=namespace, idf=idf) for hit in hits if explain]
+        hits = index.search(query, k, filter=conditions, namespace=namespace, **options)
+        trees = [index.explain(query, hit.id, namespace=namespace, **options) for hit in hits if explain]
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**asdict(hit), **more} for hit, more in zip(hits, extra, strict=True)])
@@ -53,6 +58,7 @@ def explain(
     namespace: opt.Namespace = "",
     token: opt.Token = None,
     idf: opt.Idf = None,
+    bigram_weight: opt.BigramWeight = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show where the score of a chunk comes from.
@@ -60,7 +66,7 @@ def explain(
     Of a chunk that the query does not find, show why: its terms are unknown, stop words, or not in the chunk.
     """
     with opt.open_index(uri, collection, token, read_only=True) as index:
-        tree = index.explain(query, id, namespace=namespace, idf=idf)
+        tree = index.explain(query, id, namespace=namespace, idf=idf, bigram_weight=bigram_weight)
     if as_json:
         print_json(tree.to_dict())
     else:

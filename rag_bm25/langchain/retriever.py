@@ -11,9 +11,10 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from rag_bm25.errors import RagBM25Error
 from rag_bm25.filters import parse_filter
-from rag_bm25.index import MAX_K, BM25Index
+from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
 from rag_bm25.query_options import QUERY_OPTIONS, StatisticsScope
+from rag_bm25.ranking import MAX_K
 from rag_bm25.similarity import IdfName  # noqa: TC001 - pydantic reads the annotations
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class MilvusBM25Retriever(BaseRetriever):
     statistics : {"namespace", "all"}
         Whether N and df are those of `namespace`, or of the whole index.
     idf : str, optional
-        Which IDF; by default the index's own. `epsilon` and `k3` likewise, see :class:`rag_bm25.IndexConfig`.
-    epsilon, k3 : float, optional
+        Which IDF; by default the index's own. The next three likewise, see :class:`rag_bm25.IndexConfig`.
+    epsilon, k3, bigram_weight : float, optional
         See `idf`.
     score_threshold : float, optional
         Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
@@ -89,6 +90,7 @@ class MilvusBM25Retriever(BaseRetriever):
     idf: IdfName | None = None
     epsilon: float | None = None
     k3: float | None = None
+    bigram_weight: float | None = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None

@@ -30,7 +30,7 @@ class MilvusBM25VectorStore(VectorStore):
     """Documents found by their BM25 score, wherever LangChain asks for a vector store.
 
     Every search takes the keywords of :meth:`rag_bm25.BM25Index.search` besides its own: `filter`, `namespace`,
-    `statistics`, `idf`, `epsilon` and `k3`.
+    `statistics`, `idf`, `epsilon`, `k3` and `bigram_weight`.
 
     *Scores* are those of BM25. *Relevance scores*, which LangChain wants in 0..1, are the score divided by the greatest
     one that any chunk could have for the query: the sum of the query's weights, since no term weighs more than 1 in a

@@ -13,7 +13,6 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import grpc
-import pymilvus
 
 from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
 from rag_bm25.milvus_store.address import database_path, is_address
@@ -21,7 +20,7 @@ from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -34,6 +33,19 @@ __all__ = [
     "quiet",
     "release_engine",
 ]
+
+
+def _imported_pymilvus() -> Any:
+    """Import the client without MILVUS_URI, which it reads only then, and which stops it where a file is named."""
+    hidden = os.environ.pop("MILVUS_URI", None)
+    try:
+        return importlib.import_module("pymilvus")
+    finally:
+        if hidden is not None:
+            os.environ["MILVUS_URI"] = hidden
+
+
+pymilvus = _imported_pymilvus()
 
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
@@ -60,6 +72,7 @@ class Engine:
 
     exclusive = False
     partition_key = True
+    dense_index = "AUTOINDEX"  # approximate, for many rows; embedded engines have FLAT, which is exact
     dialect: Dialect = Dialect()
     options: dict[str, Any]
     client: Any
@@ -103,7 +116,7 @@ class Engine:
             with quiet(), _interrupts_deferred():
                 return getattr(self.client, method)(*args, **self.options, **kwargs)
         except (pymilvus.MilvusException, grpc.RpcError) as error:
-            raise self._translated(method, error, filtered=bool(kwargs.get("filter"))) from error
+            raise self._translated(method, error, filtered=_is_filtered(kwargs)) from error
 
     def _check_process(self) -> None:
         """Refuse a connection inherited by fork: gRPC does not survive it."""
@@ -124,6 +137,11 @@ class Engine:
         """Return what the engine says, on one line."""
         text = str(getattr(error, "message", "")) or str(error)
         return re.sub(r"\s+", " ", re.sub(r"^\[\w+\] Retry run out of 0 retry times, (message=)?", "", text)).strip()
+
+
+def _is_filtered(call: Mapping[str, Any]) -> bool:
+    """Tell whether a call has a filter, its own or that of one of its searches."""
+    return bool(call.get("filter")) or any(request.expr for request in call.get("reqs", ()))
 
 
 class EmbeddedEngine(Engine):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.errors import MissingExtraError, ParameterError, StoreError
 from rag_bm25.milvus_store.engines import UNREACHABLE, EmbeddedEngine, connect_client, quiet
 from rag_bm25.milvus_store.expressions import Lite2Dialect
-from rag_bm25.milvus_store.schema import CHUNK_FIELDS, LOG_FIELDS, vector_fields
+from rag_bm25.milvus_store.schema import DENSE, LOG_FIELDS, SPARSE, vector_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,13 +34,14 @@ STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
 # What the engine prints would end up in the program's own output.
 AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" >"$0/output" 2>&1'
-VECTORS = frozenset(vector_fields({**CHUNK_FIELDS, **LOG_FIELDS}))
+VECTORS = frozenset({SPARSE, DENSE, *vector_fields(LOG_FIELDS)})
 
 
 class Engine(EmbeddedEngine):
     """One engine process for one database file."""
 
     partition_key = False  # accepted without effect
+    dense_index = "FLAT"
     dialect = Lite2Dialect()
 
     def __init__(self, path: Path) -> None:

@@ -17,6 +17,7 @@ __all__ = ["Engine", "FlushingEngine"]
 class FlushingEngine(engines.Engine):
     """What milvus-lite 3 needs, in this process or behind an address."""
 
+    dense_index = "FLAT"
     dialect = Lite3Dialect()
 
     def prepare(self, collection: str) -> None:

@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.store import ChunkRow, LogRow
@@ -13,23 +15,28 @@ from rag_bm25.store import ChunkRow, LogRow
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
 __all__ = [
     "CHUNK_CONTENTS",
     "CHUNK_FACTS",
-    "CHUNK_FIELDS",
-    "CHUNK_VECTOR",
+    "DENSE",
     "LOG_COUNTS",
     "LOG_FIELDS",
+    "SPARSE",
     "check_fields",
     "check_name",
     "chunk_entity",
+    "chunk_fields",
     "chunk_row",
     "entity_bytes",
+    "field_types",
     "log_entity",
     "log_row",
     "vector_fields",
 ]
 
+SPARSE, DENSE = "sparse", "dense"
 CHUNK_FIELDS: dict[str, dict[str, Any]] = {
     "pk": {"datatype": "VARCHAR", "max_length": 64, "is_primary": True},
     "id": {"datatype": "VARCHAR", "max_length": 512},
@@ -38,7 +45,7 @@ CHUNK_FIELDS: dict[str, dict[str, Any]] = {
     "metadata": {"datatype": "JSON"},
     "length": {"datatype": "INT64"},
     "batch": {"datatype": "VARCHAR", "max_length": 64},
-    "sparse": {"datatype": "SPARSE_FLOAT_VECTOR"},
+    SPARSE: {"datatype": "SPARSE_FLOAT_VECTOR"},
 }
 LOG_FIELDS: dict[str, dict[str, Any]] = {
     "key": {"datatype": "VARCHAR", "max_length": 128, "is_primary": True},
@@ -50,7 +57,6 @@ LOG_FIELDS: dict[str, dict[str, Any]] = {
 }
 CHUNK_FACTS = ("pk", "id", "namespace", "length", "batch")
 CHUNK_CONTENTS = ("text", "metadata")
-CHUNK_VECTOR = ("sparse",)
 LOG_COUNTS = ("key", "kind", "meta", "added", "removed")
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -79,9 +85,35 @@ def check_name(name: str) -> None:
         raise ParameterError(msg)
 
 
+def chunk_fields(dim: int | None) -> dict[str, dict[str, Any]]:
+    """Return the fields of the chunks.
+
+    Parameters
+    ----------
+    dim : int or None
+        Dimensions of the dense vectors; None where the index has none.
+
+    Returns
+    -------
+    dict
+        What the client takes of each field, by its name.
+    """
+    return CHUNK_FIELDS if dim is None else {**CHUNK_FIELDS, DENSE: {"datatype": "FLOAT_VECTOR", "dim": dim}}
+
+
 def vector_fields(fields: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the names of the sparse fields."""
-    return [name for name, field in fields.items() if field["datatype"] == "SPARSE_FLOAT_VECTOR"]
+    """Return the names of the fields that hold vectors."""
+    return [name for name, field in fields.items() if field["datatype"].endswith("FLOAT_VECTOR")]
+
+
+def field_types(described: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the type of each field that the client describes, dense ones with their dimensions."""
+    return {field["name"]: _type_name(field["type"].name, field["params"].get("dim")) for field in described}
+
+
+def _type_name(datatype: str, dim: int | None) -> str:
+    """Write a type as people do."""
+    return datatype if dim is None else f"{datatype}({dim})"
 
 
 def check_fields(collection: str, fields: Mapping[str, Mapping[str, Any]], found: Mapping[str, str]) -> None:
@@ -94,14 +126,14 @@ def check_fields(collection: str, fields: Mapping[str, Mapping[str, Any]], found
     fields : mapping
         What belongs there.
     found : mapping of str to str
-        Type of each field that is there.
+        Type of each field that is there, from :func:`field_types`.
 
     Raises
     ------
     FormatError
         If they differ.
     """
-    wanted = {name: field["datatype"] for name, field in fields.items()}
+    wanted = {name: _type_name(field["datatype"], field.get("dim")) for name, field in fields.items()}
     if wanted != found:
         differing = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
         shown = ", ".join(
@@ -113,7 +145,7 @@ def check_fields(collection: str, fields: Mapping[str, Mapping[str, Any]], found
 
 def chunk_entity(row: ChunkRow) -> dict[str, Any]:
     """Turn a row into what the client takes."""
-    return {
+    entity = {
         "pk": row.pk,
         "id": row.id,
         "namespace": row.namespace,
@@ -121,13 +153,15 @@ def chunk_entity(row: ChunkRow) -> dict[str, Any]:
         "metadata": row.metadata,
         "length": row.length,
         "batch": row.batch,
-        "sparse": row.vector.to_dict(),
+        SPARSE: row.vector.to_dict(),
     }
+    # A dense vector that should be there is missed by the client; None would end the engine of milvus-lite 2.5.
+    return entity if row.dense is None else {**entity, DENSE: row.dense}
 
 
 def chunk_row(entity: Mapping[str, Any]) -> ChunkRow:
     """Turn what the client gives into a row; what was not asked for is empty."""
-    vector = entity.get("sparse")
+    vector, dense = entity.get(SPARSE), entity.get(DENSE)
     return ChunkRow(
         pk=entity["pk"],
         id=entity["id"],
@@ -137,6 +171,7 @@ def chunk_row(entity: Mapping[str, Any]) -> ChunkRow:
         text=entity.get("text", ""),
         metadata=entity.get("metadata", {}),
         vector=SparseVector.from_dict(vector) if vector else EMPTY,
+        dense=None if dense is None else np.asarray(dense, np.float32),
     )
 
 
@@ -174,8 +209,10 @@ def entity_bytes(entity: Mapping[str, Any]) -> int:
     return sum(_value_bytes(value) for value in entity.values())
 
 
-def _value_bytes(value: Sequence[Any] | Mapping[Any, Any] | float) -> int:
+def _value_bytes(value: Sequence[Any] | Mapping[Any, Any] | NDArray[np.float32] | float) -> int:
     """Estimate the size of one value, from above."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes + 16
     if isinstance(value, str):
         return 4 * len(value) + 16
     if isinstance(value, dict) and value and isinstance(next(iter(value)), int):

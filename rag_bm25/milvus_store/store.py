@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from rag_bm25.errors import ReadOnlyError, StoreError
+from rag_bm25.errors import FormatError, ReadOnlyError, StoreError
 from rag_bm25.milvus_store.expressions import where_clause
 from rag_bm25.milvus_store.schema import (
     CHUNK_CONTENTS,
     CHUNK_FACTS,
-    CHUNK_FIELDS,
-    CHUNK_VECTOR,
+    DENSE,
     LOG_COUNTS,
     LOG_FIELDS,
+    SPARSE,
     check_fields,
     check_name,
     chunk_entity,
+    chunk_fields,
     chunk_row,
     entity_bytes,
+    field_types,
     log_entity,
     log_row,
     vector_fields,
 )
-from rag_bm25.store import Match
+from rag_bm25.sparse import SparseVector
+from rag_bm25.store import DenseField, Match
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from rag_bm25.filters import Filter
     from rag_bm25.milvus_store.engines import Engine
-    from rag_bm25.sparse import SparseVector
-    from rag_bm25.store import ChunkRow, LogRow
+    from rag_bm25.store import ChunkRow, DenseMetric, LogRow, SearchArm
 
 __all__ = ["MilvusStore"]
 
 T = TypeVar("T")
+_Hits: TypeAlias = "list[list[tuple[float, Mapping[str, Any]]]]"  # score and entity of each hit, for each query
 
 PAGE = 1000
 KEYS_PAGE = 10_000
 MAX_LIMIT = 16_384
 QUERIES_PER_CALL = 100
 MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
-INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "IP"}
+SPARSE_METRIC = "IP"
+SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
 
 
 class MilvusStore:
@@ -93,6 +100,7 @@ class MilvusStore:
         self._log = f"{collection}_bm25"
         self._read_only = read_only
         self._prepared: set[str] = set()
+        self._dense: DenseField | None = None  # as stored, once it has been read
         self._engine: Engine | None = open_engine(uri, token=token, timeout=timeout, read_only=read_only)
         self._name = f"{self._engine.name}, collection {collection!r}"
 
@@ -107,7 +115,7 @@ class MilvusStore:
         return self._open.exclusive
 
     def exists(self) -> bool:
-        """Return whether both collections are there and complete.
+        """Return whether both collections are there and complete, with or without dense vectors.
 
         Returns
         -------
@@ -119,31 +127,52 @@ class MilvusStore:
         FormatError
             If a collection of the name has other fields.
         """
-        return all(self._is_complete(name, fields) for name, fields in self._collections.items())
+        return all(self._is_complete(name, fields) for name, fields in self._collections(self.dense_dim()).items())
 
-    def create(self) -> None:
+    def create(self, dense: DenseField | None = None) -> None:
         """Create what is missing of the two collections.
+
+        Parameters
+        ----------
+        dense : DenseField, optional
+            The dense vectors of the chunks; by default there are none.
 
         Raises
         ------
         FormatError
-            If a collection of the name has other fields.
+            If a collection of the name has other fields, or dense vectors of another kind.
         ParameterError
             If the engine would mix the name up with another collection's.
         """
         self._check_writable()
         engine = self._open
-        for name, fields in self._collections.items():
+        for name, fields in self._collections(dense.dim if dense else None).items():
             if not self._is_complete(name, fields):
                 engine.check_collection(name)
-                self._create(name, fields)
+                self._create(name, fields, dense)
+        if dense is not None:
+            self._check_metric(dense.metric, FormatError)
+
+    def dense_dim(self) -> int | None:
+        """Return the dimensions of the stored dense vectors.
+
+        Returns
+        -------
+        int or None
+            None where the collection is missing or has no dense vectors.
+        """
+        if not self._open.read("has_collection", self._chunks):
+            return None
+        described = self._open.read("describe_collection", self._chunks)["fields"]
+        return next((field["params"].get("dim") for field in described if field["name"] == DENSE), None)
 
     def drop(self) -> None:
         """Drop both collections with everything in them; missing ones are ignored."""
         self._check_writable()
-        for name in self._collections:
+        for name in self._collections(None):
             self._open.write("drop_collection", name)
             self._prepared.discard(name)
+        self._dense = None
 
     def close(self) -> None:
         """Release the connection; the last store of a database file stops its engine."""
@@ -159,7 +188,7 @@ class MilvusStore:
         Parameters
         ----------
         rows : sequence of ChunkRow
-            Their vectors are not empty.
+            Their sparse vectors are not empty; all of them have a dense one where the index has them, else none.
         """
         self._insert(self._chunks, [chunk_entity(row) for row in rows])
 
@@ -173,7 +202,9 @@ class MilvusStore:
         """
         self._delete(self._chunks, pks)
 
-    def get_chunks(self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False) -> list[ChunkRow]:
+    def get_chunks(
+        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
+    ) -> list[ChunkRow]:
         """Return the stored ones of `pks`, in any order.
 
         Parameters
@@ -183,14 +214,19 @@ class MilvusStore:
         contents : bool, default True
             Whether to read text and metadata.
         vectors : bool, default False
-            Whether to read the vectors.
+            Whether to read the sparse vectors.
+        dense : bool, default False
+            Whether to read the dense vectors, where there are some.
 
         Returns
         -------
         list of ChunkRow
             One row a pk.
         """
-        found = self._get(self._chunks, pks, _chunk_output(contents=contents, vectors=vectors))
+        output = _chunk_output(contents=contents, vectors=vectors)
+        if dense and self._dense_field() is not None:
+            output.append(DENSE)
+        found = self._get(self._chunks, pks, output)
         return [chunk_row(entity) for entity in found]
 
     def scan_chunks(
@@ -212,7 +248,7 @@ class MilvusStore:
         contents : bool, default False
             Whether to read text and metadata.
         vectors : bool, default False
-            Whether to read the vectors.
+            Whether to read the sparse vectors.
 
         Yields
         ------
@@ -256,13 +292,89 @@ class MilvusStore:
         FilterError
             If the engine cannot evaluate the filter.
         """
+        call = self._call(SPARSE, SPARSE_METRIC, where, namespaces)
+        return self._search_all([query.to_dict() for query in queries], limit, call)
+
+    def search_dense(
+        self,
+        queries: NDArray[np.float32],
+        *,
+        metric: DenseMetric,
+        limit: int,
+        where: Filter | None = None,
+        namespaces: Sequence[str] | None = None,
+    ) -> list[list[Match]]:
+        """Return for each query the most similar rows, by (-score, id, pk).
+
+        Parameters
+        ----------
+        queries : ndarray of float32, shape (n, dim)
+            Dense vectors, finite.
+        metric : {"COSINE", "IP"}
+            The metric of the index.
+        limit : int
+            How many rows for each query, in 1..16384.
+        where : Filter, optional
+            Condition on the metadata.
+        namespaces : sequence of str, optional
+            Only these namespaces.
+
+        Returns
+        -------
+        list of list of Match
+            Exact on the embedded engines, where ties are broken as in :meth:`search`; a server's index is approximate.
+            A vector of zeros has cosine 0.0 with every other.
+
+        Raises
+        ------
+        FilterError
+            If the engine cannot evaluate the filter.
+        StoreError
+            If the index has no dense vectors, or another metric.
+        """
+        self._check_metric(metric)
+        return self._search_all(list(queries), limit, self._call(DENSE, metric, where, namespaces))
+
+    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
+        """Fuse searches by reciprocal rank, and return the best rows, by (-score, id, pk).
+
+        The score is Milvus's own: the sum of ``1 / (rrf_k + rank)`` over the arms that found the row, ranks from 1.
+
+        Parameters
+        ----------
+        arms : sequence of SearchArm
+            One or two of them.
+        limit : int
+            How many rows, in 1..16384.
+        rrf_k : float
+            Greater than 0 and less than 16384.
+
+        Returns
+        -------
+        list of Match
+            Which of several rows with the same fused score come first does not depend on the limit, as long as the
+            limits of the arms sum up to at most 16,384. Rows of equal score within an arm are ranked as the engine
+            will.
+
+        Raises
+        ------
+        FilterError
+            If the engine cannot evaluate a filter.
+        StoreError
+            If an arm is dense and the index has no dense vectors, or another metric.
+        """
+        from pymilvus import RRFRanker
+
+        requests = [self._request(arm) for arm in arms]
         engine = self._prepare(self._chunks)
-        clause = where_clause(engine.dialect, where, namespaces)
         engine.before_search(self._chunks)
-        found: list[list[Match]] = []
-        for start in range(0, len(queries), QUERIES_PER_CALL):
-            found += self._search(queries[start : start + QUERIES_PER_CALL], limit, clause)
-        return found
+        fused = {
+            "reqs": requests,
+            "ranker": RRFRanker(rrf_k),
+            "limit": min(sum(arm.limit for arm in arms), MAX_LIMIT),  # all of them: the engine breaks ties its own way
+        }
+        (matches,) = self._matches(lambda output: self._hits("hybrid_search", output, fused))
+        return sorted(matches, key=_rank)[:limit]
 
     def count_chunks(self) -> int:
         """Return the number of stored rows.
@@ -323,9 +435,9 @@ class MilvusStore:
         output = [*LOG_COUNTS, "packed"] if packed else list(LOG_COUNTS)
         return [log_row(entity) for entity in self._get(self._log, keys, output)]
 
-    @property
-    def _collections(self) -> dict[str, Mapping[str, Mapping[str, Any]]]:
-        return {self._chunks: CHUNK_FIELDS, self._log: LOG_FIELDS}
+    def _collections(self, dim: int | None) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+        """Return the fields of both collections."""
+        return {self._chunks: chunk_fields(dim), self._log: LOG_FIELDS}
 
     @property
     def _open(self) -> Engine:
@@ -355,12 +467,30 @@ class MilvusStore:
         if not engine.read("has_collection", collection):
             return False
         described = engine.read("describe_collection", collection)["fields"]
-        check_fields(collection, fields, {field["name"]: field["type"].name for field in described})
+        check_fields(collection, fields, field_types(described))
         return set(vector_fields(fields)) <= set(engine.read("list_indexes", collection))
 
-    def _create(self, collection: str, fields: Mapping[str, Mapping[str, Any]]) -> None:
+    def _dense_field(self) -> DenseField | None:
+        """Return what dense vectors are stored; once found, it is not read again."""
+        if self._dense is None and (dim := self.dense_dim()) is not None:
+            index = self._open.read("describe_index", self._chunks, DENSE)
+            self._dense = DenseField(dim, index["metric_type"])
+        return self._dense
+
+    def _check_metric(self, metric: DenseMetric, error: type[Exception] = StoreError) -> None:
+        """Refuse a metric that the index does not have: milvus-lite 3 would answer with wrong scores."""
+        stored = self._dense_field()
+        if stored is None:
+            msg = f"{self._name} has no dense vectors: it was created without them"
+            raise error(msg)
+        if metric != stored.metric:
+            msg = f"{self._name} compares dense vectors by {stored.metric}, not by {metric}"
+            raise error(msg)
+
+    def _create(self, collection: str, fields: Mapping[str, Mapping[str, Any]], dense: DenseField | None) -> None:
         """Create a collection and its indexes, where they are missing."""
         engine, client = self._open, self._open.client
+        kinds = {DENSE: {"index_type": engine.dense_index, "metric_type": dense.metric}} if dense else {}
         schema = client.create_schema(auto_id=False)
         for name, field in fields.items():
             partition_key = name == "namespace" and engine.partition_key
@@ -371,7 +501,7 @@ class MilvusStore:
             engine.write("create_collection", collection, schema=schema, num_shards=1)
         for name in vector_fields(fields):
             index = client.prepare_index_params()
-            index.add_index(name, index_name=name, **INDEX)
+            index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
             engine.write("create_index", collection, index, sync=False)
 
     def _insert(self, collection: str, entities: list[dict[str, Any]]) -> None:
@@ -439,47 +569,67 @@ class MilvusStore:
             yield found
             last = found[-1][key]
 
-    def _search(self, queries: Sequence[SparseVector], limit: int, clause: str) -> list[list[Match]]:
+    def _call(self, field: str, metric: str, where: Filter | None, namespaces: Sequence[str] | None) -> dict[str, Any]:
+        """Say what a search compares and which rows it considers."""
+        clause = where_clause(self._open.dialect, where, namespaces)
+        return {"anns_field": field, "search_params": {"metric_type": metric}, "filter": clause}
+
+    def _request(self, arm: SearchArm) -> Any:
+        """Write one search of a hybrid one."""
+        from pymilvus import AnnSearchRequest
+
+        clause = where_clause(self._open.dialect, arm.where, arm.namespaces)
+        if isinstance(arm.query, SparseVector):
+            return AnnSearchRequest(
+                [arm.query.to_dict()], SPARSE, {"metric_type": SPARSE_METRIC}, arm.limit, expr=clause
+            )
+        self._check_metric(arm.metric)
+        return AnnSearchRequest([arm.query], DENSE, {"metric_type": arm.metric}, arm.limit, expr=clause)
+
+    def _search_all(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
+        """Search, call by call."""
+        self._prepare(self._chunks).before_search(self._chunks)
+        found: list[list[Match]] = []
+        for page in _pages(queries, QUERIES_PER_CALL):
+            found += self._search(page, limit, call)
+        return found
+
+    def _search(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
         """Search one call's worth of queries."""
         wanted = limit + 1  # one more shows whether the last score is shared
-        found = self._nearest(queries, min(wanted, MAX_LIMIT), clause)
+        found = self._nearest(queries, min(wanted, MAX_LIMIT), call)
         while wanted < MAX_LIMIT:
             cut = [at for at, matches in enumerate(found) if _is_cut(matches, limit, wanted)]
             if not cut:
                 break
             wanted = min(4 * wanted, MAX_LIMIT)
-            for at, matches in zip(cut, self._nearest([queries[at] for at in cut], wanted, clause), strict=True):
+            for at, matches in zip(cut, self._nearest([queries[at] for at in cut], wanted, call), strict=True):
                 found[at] = matches
         return [sorted(matches, key=_rank)[:limit] for matches in found]
 
-    def _nearest(self, queries: Sequence[SparseVector], limit: int, clause: str) -> list[list[Match]]:
-        """Ask the engine; where the contents make the reply too large, fetch them page by page."""
+    def _nearest(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
+        """Ask the engine for the rows of greatest score."""
+        asked = {**call, "data": list(queries), "limit": limit}
+        return self._matches(lambda output: self._hits("search", output, asked))
+
+    def _matches(self, search: Callable[[list[str]], _Hits]) -> list[list[Match]]:
+        """Search with contents; where they make the reply too large, fetch them page by page."""
         from rag_bm25.milvus_store.engines import ReplyTooLargeError
 
         try:
-            hits = self._hits(queries, limit, clause, [*CHUNK_FACTS, *CHUNK_CONTENTS])
+            hits = search([*CHUNK_FACTS, *CHUNK_CONTENTS])
         except ReplyTooLargeError:
-            hits = self._hits(queries, limit, clause, ["pk"])
-            rows = {row.pk: row for row in self.get_chunks([pk for found in hits for pk, _, _ in found])}
-            return [[Match(rows[pk], score) for pk, score, _ in found if pk in rows] for found in hits]
-        return [[Match(chunk_row(entity), score) for _, score, entity in found] for found in hits]
+            hits = search(["pk"])
+            rows = {row.pk: row for row in self.get_chunks([entity["pk"] for found in hits for _, entity in found])}
+            return [
+                [Match(rows[entity["pk"]], score) for score, entity in found if entity["pk"] in rows] for found in hits
+            ]
+        return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
 
-    def _hits(
-        self, queries: Sequence[SparseVector], limit: int, clause: str, output: list[str]
-    ) -> list[list[tuple[str, float, Mapping[str, Any]]]]:
-        """Search, and return pk, score and entity of each hit."""
-        found = self._open.read(
-            "search",
-            self._chunks,
-            data=[query.to_dict() for query in queries],
-            anns_field="sparse",
-            search_params={"metric_type": "IP"},
-            limit=limit,
-            filter=clause,
-            output_fields=output,
-            consistency_level="Session",
-        )
-        return [[(hit["entity"]["pk"], float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
+    def _hits(self, method: str, output: list[str], call: Mapping[str, Any]) -> _Hits:
+        """Search, and return score and entity of each hit."""
+        found = self._open.read(method, self._chunks, output_fields=output, consistency_level="Session", **call)
+        return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
@@ -487,7 +637,7 @@ IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
 
 def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:
     """Name the fields to read, the key first."""
-    return [*CHUNK_FACTS, *(CHUNK_CONTENTS if contents else ()), *(CHUNK_VECTOR if vectors else ())]
+    return [*CHUNK_FACTS, *(CHUNK_CONTENTS if contents else ()), *([SPARSE] if vectors else ())]
 
 
 def _data_type(name: str) -> Any:

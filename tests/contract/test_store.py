@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_store import matches
 
-from rag_bm25.errors import FilterError, StoreError
+from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.store import ChunkRow, LogRow, Match
+from rag_bm25.store import ChunkRow, DenseField, LogRow, Match, SearchArm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
 
     from rag_bm25.filters import Filter
-    from rag_bm25.store import Store
+    from rag_bm25.store import DenseMetric, Store
 
 ONE = SparseVector.from_dict({1: 1.0})
 TOP = 2**32 - 2
@@ -507,6 +510,374 @@ def _leaves(where: Filter, *, negated: bool) -> list[tuple[Comparison, bool]]:
         return [leaf for part in where.parts for leaf in _leaves(part, negated=negated)]
     assert isinstance(where, Comparison)
     return [(where, negated)]
+
+
+DIM = 16
+METRICS: list[DenseMetric] = ["COSINE", "IP"]
+
+
+def dense_chunk(number: int, dense: Any, **changes: Any) -> ChunkRow:
+    return chunk(number, dense=np.asarray(dense, np.float32), **changes)
+
+
+def similarities(rows: list[ChunkRow], query: NDArray[np.float32], metric: DenseMetric) -> dict[str, float]:
+    """Score of every row, in float64."""
+    vectors = np.array([dense_of(row) for row in rows], np.float64).reshape(-1, len(query))
+    wanted = query.astype(np.float64)
+    if metric == "COSINE":
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        wanted /= np.linalg.norm(wanted)
+    return dict(zip((row.pk for row in rows), (vectors @ wanted).tolist(), strict=True))
+
+
+def dense_of(row: ChunkRow) -> NDArray[np.float32]:
+    assert row.dense is not None
+    return row.dense
+
+
+def best(scores: dict[str, float], limit: int) -> list[str]:
+    return sorted(scores, key=lambda pk: -scores[pk])[:limit]
+
+
+class TestDenseCollections:
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_dense_vectors_are_remembered(self, opened: Callable[..., Store], metric: DenseMetric) -> None:
+        store = opened()
+        assert store.dense_dim() is None
+        store.create(DenseField(DIM, metric))
+        again = opened()
+        assert (store.dense_dim(), again.dense_dim(), again.exists()) == (DIM, DIM, True)
+        again.create(DenseField(DIM, metric))
+        again.insert_chunks([dense_chunk(1, np.ones(DIM))])
+        assert [pks(found) for found in again.search_dense(np.ones((1, DIM), np.float32), metric=metric, limit=1)] == [
+            [chunk(1).pk]
+        ]
+        again.drop()
+        assert again.dense_dim() is None
+
+    def test_an_index_without_them_stays_one(self, store: Store) -> None:
+        assert store.dense_dim() is None
+        store.insert_chunks([chunk(1)])
+        assert [row.dense for row in store.get_chunks([chunk(1).pk], dense=True)] == [None]
+        with pytest.raises(StoreError, match="has no dense vectors"):
+            store.search_dense(np.ones((1, DIM), np.float32), metric="IP", limit=1)
+        with pytest.raises(StoreError, match="has no dense vectors"):
+            store.search_hybrid([SearchArm(np.ones(DIM, np.float32), "IP", 1)], limit=1, rrf_k=60)
+        (found,) = store.search_hybrid([SearchArm(ONE, "IP", 1)], limit=1, rrf_k=60)
+        assert found.row.pk == chunk(1).pk
+
+    @pytest.mark.parametrize("other", [DenseField(DIM + 1, "IP"), DenseField(DIM, "COSINE"), None])
+    def test_creating_again_with_others_is_a_format_error(
+        self, opened: Callable[..., Store], other: DenseField | None
+    ) -> None:
+        store = opened()
+        store.create(DenseField(DIM, "IP"))
+        with pytest.raises(FormatError, match="dense"):
+            opened().create(other)
+        store.drop()
+
+    def test_a_collection_without_them_is_not_given_any(self, store: Store) -> None:
+        with pytest.raises(FormatError, match="dense"):
+            store.create(DenseField(DIM, "IP"))
+
+    def test_dropping_makes_room_for_others(self, opened: Callable[..., Store]) -> None:
+        store = opened()
+        for dense in (DenseField(2, "IP"), None, DenseField(3, "COSINE")):
+            store.create(dense)
+            store.insert_chunks([chunk(1, dense=np.ones(dense.dim, np.float32) if dense else None)])
+            (row,) = store.get_chunks([chunk(1).pk], dense=True)
+            assert (None if row.dense is None else row.dense.tolist()) == ([1.0] * dense.dim if dense else None)
+            store.drop()
+
+    def test_two_dimensions_and_32768_work(self, opened: Callable[..., Store]) -> None:
+        for dim in (2, 32768):
+            store = opened()
+            store.create(DenseField(dim, "IP"))
+            store.insert_chunks([dense_chunk(1, np.arange(dim))])
+            assert store.search_dense(np.eye(1, dim, dim - 1, np.float32), metric="IP", limit=1)[0][0].score == dim - 1
+            store.drop()
+
+
+@pytest.fixture(params=METRICS)
+def metric(request: pytest.FixtureRequest) -> DenseMetric:
+    return "COSINE" if request.param == "COSINE" else "IP"
+
+
+@pytest.fixture
+def dense(opened: Callable[..., Store], metric: DenseMetric) -> Iterator[Store]:
+    """A store of dense vectors too, empty."""
+    made = opened()
+    made.create(DenseField(DIM, metric))
+    yield made
+    opened().drop()
+
+
+@pytest.fixture
+def dense_corpus(dense: Store) -> list[ChunkRow]:
+    """Rows of which no two have the same score for a query."""
+    rng = np.random.default_rng(17)
+    rows = []
+    for number in range(400):
+        ids = np.unique(rng.integers(1, 40, 8)).astype(np.uint32)
+        weights = SparseVector(ids, rng.random(len(ids)).astype(np.float32))
+        names = {"namespace": "even" if number % 2 == 0 else "odd", "metadata": {"n": number % 5}}
+        rows.append(dense_chunk(number, rng.normal(size=DIM), vector=weights, **names))
+    dense.insert_chunks(rows)
+    return rows
+
+
+@pytest.fixture
+def dense_queries() -> NDArray[np.float32]:
+    return np.random.default_rng(18).normal(size=(120, DIM)).astype(np.float32)
+
+
+class TestDense:
+    def test_reads_of_an_empty_store_find_nothing(self, dense: Store, metric: DenseMetric) -> None:
+        query = np.ones(DIM, np.float32)
+        assert dense.get_chunks(["ab"], vectors=True, dense=True) == []
+        assert dense.search_dense(query[None], metric=metric, limit=3) == [[]]
+        assert dense.search_dense(query[None][:0], metric=metric, limit=3) == []
+        assert dense.search([ONE], limit=3) == [[]]
+        arms = [SearchArm(ONE, "IP", 5), SearchArm(query, metric, 5)]
+        assert dense.search_hybrid(arms, limit=3, rrf_k=60) == []
+
+    def test_vectors_come_back_bit_for_bit(self, dense: Store) -> None:
+        rng = np.random.default_rng(2)
+        bits = rng.integers(0, 2**32, size=(200, DIM), dtype=np.uint32).view(np.float32)
+        vectors = np.where(np.isfinite(bits), bits, np.float32(-0.0))
+        vectors[0, :4] = [0.0, -0.0, np.finfo(np.float32).max, np.finfo(np.float32).smallest_subnormal]
+        dense.insert_chunks([dense_chunk(number, vector) for number, vector in enumerate(vectors)])
+        found = by_pk(dense.get_chunks([chunk(n).pk for n in range(200)], dense=True))
+        for number, vector in enumerate(vectors):
+            read = dense_of(found[chunk(number).pk])
+            assert (read.dtype, read.shape, read.tobytes()) == (np.float32, (DIM,), vector.tobytes())
+
+    def test_they_come_only_where_they_are_asked_for(self, dense: Store, metric: DenseMetric) -> None:
+        row = dense_chunk(1, np.ones(DIM), metadata={"a": 1})
+        dense.insert_chunks([row])
+        (bare,) = dense.get_chunks([row.pk])
+        assert (bare.dense, bare.vector) == (None, EMPTY)
+        (whole,) = dense.get_chunks([row.pk], contents=False, vectors=True, dense=True)
+        assert (dense_of(whole).tolist(), whole.vector, whole.text) == ([1.0] * DIM, ONE, "")
+        (found,) = dense.search_dense(dense_of(row)[None], metric=metric, limit=1)[0]
+        assert (found.row, found.row.dense) == (chunk(1, metadata={"a": 1}, vector=EMPTY), None)
+        assert [(row.pk, row.dense) for batch in dense.scan_chunks(vectors=True) for row in batch] == [(row.pk, None)]
+
+    def test_scores_and_order_equal_numpy(
+        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
+    ) -> None:
+        for query, found in zip(dense_queries, dense.search_dense(dense_queries, metric=metric, limit=20), strict=True):
+            scores = similarities(dense_corpus, query, metric)
+            assert pks(found) == best(scores, 20)
+            assert [match.score for match in found] == pytest.approx([scores[pk] for pk in pks(found)], rel=1e-5)
+
+    def test_rows_of_negative_score_are_found(
+        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
+    ) -> None:
+        (found,) = dense.search_dense(dense_queries[:1], metric=metric, limit=1000)
+        assert pks(found) == best(similarities(dense_corpus, dense_queries[0], metric), 1000)
+        assert found[-1].score < 0
+
+    def test_filters_and_namespaces_restrict_the_rows(
+        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
+    ) -> None:
+        where = parse_filter({"n": {"$gte": 3}})
+        found = dense.search_dense(dense_queries[:3], metric=metric, limit=30, where=where, namespaces=["odd"])
+        fitting = [row for row in dense_corpus if row.namespace == "odd" and row.metadata["n"] >= 3]
+        expected = [best(similarities(fitting, query, metric), 30) for query in dense_queries[:3]]
+        assert [pks(matches_) for matches_ in found] == expected
+        assert dense.search_dense(dense_queries[:1], metric=metric, limit=5, namespaces=[]) == [[]]
+
+    def test_a_vector_of_zeros_is_like_nothing(self, dense: Store, metric: DenseMetric) -> None:
+        rows = [dense_chunk(number, np.full(DIM, number)) for number in (-1, 0, 1)]
+        dense.insert_chunks(rows)
+        (found,) = dense.search_dense(np.eye(1, DIM, dtype=np.float32), metric=metric, limit=5)
+        assert pks(found) == [rows[2].pk, rows[1].pk, rows[0].pk]
+        assert found[1].score == 0.0
+
+    def test_ties_are_ordered_by_id_whatever_the_limit(self, dense: Store, metric: DenseMetric) -> None:
+        near, far = np.eye(2, DIM, dtype=np.float32)
+        rows = [dense_chunk(int(n), near, id=f"{n:05}") for n in np.random.default_rng(3).permutation(3000)]
+        rows[7] = dense_chunk(7777, near + far, id="00000")
+        dense.insert_chunks(rows)
+        order = sorted(rows, key=lambda row: (row.pk == rows[7].pk, row.id, row.pk))
+        for limit in (1, 10, 2999, 3000, 16384):
+            (found,) = dense.search_dense(near[None] - far / 2, metric=metric, limit=limit)
+            assert pks(found) == [row.pk for row in order[:limit]]
+
+    def test_replacing_and_deleting_move_both_vectors(self, dense: Store, metric: DenseMetric) -> None:
+        first, second = np.eye(2, DIM, dtype=np.float32)
+        dense.insert_chunks([dense_chunk(1, first)])
+        dense.delete_chunks([chunk(1).pk])
+        assert dense.search_dense(first[None], metric=metric, limit=2) == [[]]
+        dense.insert_chunks([dense_chunk(1, second, vector=SparseVector.from_dict({7: 2.0}))])
+        (found,) = dense.search_dense(second[None], metric=metric, limit=2)
+        assert [match.score for match in found] == [1.0]
+        assert dense.search([ONE], limit=2) == [[]]
+        (row,) = dense.get_chunks([chunk(1).pk], vectors=True, dense=True)
+        assert (dense_of(row).tolist(), row.vector.to_dict()) == (second.tolist(), {7: 2.0})
+
+    def test_many_rows_are_read_and_written_in_several_messages(self, opened: Callable[..., Store]) -> None:
+        store = opened("wide")
+        store.create(DenseField(32_768, "IP"))
+        rows = [dense_chunk(number, np.full(32_768, number)) for number in range(560)]  # 73 MB
+        store.insert_chunks(rows)
+        found = by_pk(store.get_chunks([row.pk for row in rows], dense=True))
+        assert {pk: set(dense_of(row).tolist()) for pk, row in found.items()} == {row.pk: {row.length} for row in rows}
+        store.drop()
+
+    def test_a_bad_filter_is_a_filter_error(self, dense: Store, engine: str, metric: DenseMetric) -> None:
+        if engine == "memory":
+            pytest.skip("not a Milvus engine")
+        dense.insert_chunks([dense_chunk(1, np.ones(DIM))])
+        query, bad = np.ones(DIM, np.float32), Expression("nosuchfield == 1")
+        with pytest.raises(FilterError):
+            dense.search_dense(query[None], metric=metric, limit=1, where=bad)
+        with pytest.raises(FilterError):
+            dense.search_hybrid([SearchArm(ONE, "IP", 1), SearchArm(query, metric, 1, bad)], limit=1, rrf_k=60)
+
+    def test_another_metric_is_refused(self, dense: Store, engine: str, metric: DenseMetric) -> None:
+        if engine == "memory":
+            pytest.skip("the memory store asserts it")
+        other: DenseMetric = "IP" if metric == "COSINE" else "COSINE"
+        message = f"compares dense vectors by {metric}, not by {other}"
+        query = np.ones(DIM, np.float32)
+        with pytest.raises(StoreError, match=message):
+            dense.search_dense(query[None], metric=other, limit=1)
+        with pytest.raises(StoreError, match=message):
+            dense.search_hybrid([SearchArm(query, other, 1)], limit=1, rrf_k=60)
+
+    def test_a_row_without_its_dense_vector_is_refused(self, dense: Store, engine: str) -> None:
+        if engine == "memory":
+            pytest.skip("the memory store asserts it")
+        with pytest.raises(StoreError, match="dense"):
+            dense.insert_chunks([chunk(1)])
+        assert dense.count_chunks() == 0
+
+
+def fused(ranked: list[list[str]], rrf_k: float) -> dict[str, float]:
+    """Reciprocal rank fusion, with loops."""
+    scores: dict[str, float] = {}
+    for arm in ranked:
+        for rank in range(1, len(arm) + 1):
+            scores[arm[rank - 1]] = scores.get(arm[rank - 1], 0.0) + 1 / (rrf_k + rank)
+    return scores
+
+
+class TestHybrid:
+    QUERY = SparseVector.from_dict({3: 1.0, 8: 0.5, 11: 2.0, 30: 0.7})
+
+    def ranked(self, corpus: list[ChunkRow], arm: SearchArm) -> list[str]:
+        """What one arm finds, with loops."""
+        rows = [row for row in corpus if arm.namespaces is None or row.namespace in arm.namespaces]
+        rows = [row for row in rows if arm.where is None or matches(arm.where, row.metadata)]
+        if not isinstance(arm.query, SparseVector):
+            return best(similarities(rows, arm.query, arm.metric), arm.limit)
+        products = {row.pk: arm.query.dot(row.vector) for row in rows}
+        return best({pk: product for pk, product in products.items() if product > 0}, arm.limit)
+
+    def check(self, store: Store, corpus: list[ChunkRow], arms: list[SearchArm], rrf_k: float) -> None:
+        expected = fused([self.ranked(corpus, arm) for arm in arms], rrf_k)
+        found = store.search_hybrid(arms, limit=16384, rrf_k=rrf_k)
+        assert {match.row.pk: match.score for match in found} == pytest.approx(expected, rel=1e-6)
+        assert found == sorted(found, key=lambda match: (-match.score, match.row.id, match.row.pk))
+        for limit in (1, 2, 10):
+            assert store.search_hybrid(arms, limit=limit, rrf_k=rrf_k) == found[:limit]
+
+    @pytest.mark.parametrize("rrf_k", [60, 0.5, 1, 1000])
+    def test_scores_equal_loops(
+        self,
+        dense: Store,
+        dense_corpus: list[ChunkRow],
+        dense_queries: NDArray[np.float32],
+        metric: DenseMetric,
+        rrf_k: float,
+    ) -> None:
+        for query, (first, second) in zip(dense_queries, [(50, 50), (1, 7), (30, 400), (16384, 16384)], strict=False):
+            arms = [SearchArm(self.QUERY, "IP", first), SearchArm(query, metric, second)]
+            self.check(dense, dense_corpus, arms, rrf_k)
+            self.check(dense, dense_corpus, arms[::-1], rrf_k)
+
+    def test_each_arm_has_its_own_filter_and_namespaces(
+        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
+    ) -> None:
+        few, odd = parse_filter({"n": {"$lt": 2}}), ["odd"]
+        query = dense_queries[0]
+        for arms in (
+            [SearchArm(self.QUERY, "IP", 20, few, odd), SearchArm(query, metric, 20, None, ["even"])],
+            [SearchArm(self.QUERY, "IP", 20), SearchArm(query, metric, 20, few)],
+            [SearchArm(self.QUERY, "IP", 20, None, []), SearchArm(query, metric, 20, None, odd)],
+            [SearchArm(self.QUERY, "IP", 20, None, []), SearchArm(query, metric, 20, few, [])],
+        ):
+            self.check(dense, dense_corpus, arms, 60)
+
+    def test_one_arm_alone_is_ranked_like_its_search(
+        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
+    ) -> None:
+        for arm in (SearchArm(self.QUERY, "IP", 20), SearchArm(dense_queries[0], metric, 20)):
+            self.check(dense, dense_corpus, [arm], 60)
+            found = dense.search_hybrid([arm], limit=20, rrf_k=60)
+            assert pks(found) == self.ranked(dense_corpus, arm)
+
+    def test_an_arm_that_finds_nothing_changes_nothing(
+        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
+    ) -> None:
+        nowhere = SparseVector.from_dict({9999: 1.0})
+        arms = [SearchArm(nowhere, "IP", 20), SearchArm(dense_queries[0], metric, 20)]
+        self.check(dense, dense_corpus, arms, 60)
+
+    def test_equal_scores_are_ordered_by_id_whatever_the_limit(self, dense: Store, metric: DenseMetric) -> None:
+        near, far = np.eye(2, DIM, dtype=np.float32)
+        # Of each pair, one is at a rank of the sparse arm, the other at the same rank of the dense one.
+        rows = []
+        for rank in range(60):
+            ids = [f"{rank:02}-{'ba'[rank % 2]}", f"{rank:02}-{'ab'[rank % 2]}"]
+            sparse = SparseVector.from_dict({1: 100.0 - rank})
+            rows.append(dense_chunk(2 * rank, -near, id=ids[0], vector=sparse))
+            other = SparseVector.from_dict({2: 1.0})
+            rows.append(dense_chunk(2 * rank + 1, near + far * rank / 64, id=ids[1], vector=other))
+        dense.insert_chunks(rows)
+        arms = [SearchArm(ONE, "IP", 60), SearchArm(near - far / 64, metric, 60)]
+        for limit in (1, 2, 3, 50, 119, 120, 500):
+            found = dense.search_hybrid(arms, limit=limit, rrf_k=60)
+            assert [match.row.id for match in found] == sorted(row.id for row in rows)[:limit]
+
+    def test_rows_come_with_contents_and_without_vectors(self, dense: Store, metric: DenseMetric) -> None:
+        row = dense_chunk(1, np.ones(DIM), metadata={"a": [1]}, namespace="n")
+        dense.insert_chunks([row])
+        arms = [SearchArm(ONE, "IP", 5), SearchArm(dense_of(row), metric, 5)]
+        (found,) = dense.search_hybrid(arms, limit=3, rrf_k=60)
+        assert found.row == chunk(1, metadata={"a": [1]}, namespace="n", vector=EMPTY)
+        assert found.row.dense is None
+        assert found.score == pytest.approx(2 / 61, rel=1e-6)
+
+    def test_every_write_is_visible_at_once(self, dense: Store, metric: DenseMetric) -> None:
+        arms = [SearchArm(ONE, "IP", 5), SearchArm(np.ones(DIM, np.float32), metric, 5)]
+        for number in range(5):
+            dense.insert_chunks([dense_chunk(number, np.ones(DIM))])
+            assert pks(dense.search_hybrid(arms, limit=3, rrf_k=60)) == [chunk(number).pk]
+            dense.delete_chunks([chunk(number).pk])
+            assert dense.search_hybrid(arms, limit=3, rrf_k=60) == []
+
+    def test_any_string_can_be_in_a_filter(self, dense: Store, metric: DenseMetric) -> None:
+        texts = list(HOSTILE.values())
+        dense.insert_chunks([dense_chunk(n, np.ones(DIM), metadata={"a": text}) for n, text in enumerate(texts)])
+        for number, text in enumerate(texts):
+            where = Comparison(A, "==", text)
+            arms = [SearchArm(ONE, "IP", 5, where), SearchArm(np.ones(DIM, np.float32), metric, 5, where)]
+            assert pks(dense.search_hybrid(arms, limit=3, rrf_k=60)) == [chunk(number).pk]
+
+    def test_replies_larger_than_engines_send_are_split(self, dense: Store, metric: DenseMetric) -> None:
+        large = {"text": "x" * 65535, "metadata": {"m": "y" * 30_000}}
+        rows = [dense_chunk(number, np.ones(DIM), **large) for number in range(1000)]  # 95 MB
+        dense.insert_chunks(rows)
+        arms = [SearchArm(ONE, "IP", 1000), SearchArm(np.ones(DIM, np.float32), metric, 1000)]
+        found = by_pk(match.row for match in dense.search_hybrid(arms, limit=1000, rrf_k=60))
+        assert found == by_pk(rows_without_vectors(rows))
+
+
+def rows_without_vectors(rows: list[ChunkRow]) -> list[ChunkRow]:
+    return [replace(row, vector=EMPTY, dense=None) for row in rows]
 
 
 class TestLog:

@@ -139,8 +139,13 @@ def test_method_of_a_builtin_type_is_an_analyzer() -> None:
 
 def test_config_of_an_older_version_is_that_of_the_default_weighting() -> None:
     kept = stored()
-    assert kept["document"] == {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
+    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
     assert config_from_dict(kept, CONFIG) is CONFIG
+    kept = stored(IndexConfig(chunk_size=500))
+    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
+    assert config_from_dict(kept, None) == IndexConfig(chunk_size=500)
+    with pytest.raises(ConfigMismatchError, match="weighting: stored 'bm25', given 'tf'"):
+        require_same(kept, IndexConfig(chunk_size=500, weighting="tf"))
 
 
 def test_weighting_and_fields_come_back_from_the_stored_config() -> None:

@@ -8,6 +8,7 @@ import pytest
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.explanation import Explanation
+from rag_bm25.query_encoder import Origin, QueryEncoder, QueryTerm
 
 if TYPE_CHECKING:
     from memory_store import MemoryStore
@@ -77,6 +78,26 @@ def test_saturation_shows_k3(filled: BM25Index) -> None:
     text = str(filled.explain("banana banana", "1", k3=1))
     assert "1.33333 = saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:" in text
     assert "1 = k3" in text
+
+
+def test_factors_and_reason_of_a_term_that_was_added_are_shown(filled: BM25Index) -> None:
+    origin = Origin("synonym of 'fruit'", (("weight of the synonym", 0.5),))
+    wanted = [QueryTerm("banana", 1, origin), QueryTerm("fig", 1, origin), QueryTerm("unknown", 1, origin)]
+    with_origin = lambda encoder, query, corpus: encoder.weigh(wanted, corpus)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueryEncoder, "terms", with_origin)
+        lines = str(filled.explain("fruit", "1", idf="lucene")).splitlines()
+    assert lines[1:6] == [
+        "  0.271318 = 'banana' (synonym of 'fruit'), product of:",
+        "    0.601986 = query weight, product of:",
+        "      0.5 = weight of the synonym",
+        "      1 = qtf, occurrences in the query",
+        "      1.20397 = idf 'lucene', ln(1 + (N - df + 0.5) / (df + 0.5)) from:",
+    ]
+    assert lines[-2:] == [
+        "  0 = 'fig' (synonym of 'fruit') is not in the chunk; df = 1 of N = 4 chunks have it",
+        "  0 = 'unknown' (synonym of 'fruit') is unknown: no chunk has it",
+    ]
 
 
 def test_each_branch_of_the_epsilon_idf_is_named(index: BM25Index) -> None:

@@ -126,6 +126,12 @@ class TestExtras:
         with pytest.raises(MissingExtraError, match=r'milvus-lite, which is not installed: pip install "rag-bm25\[lit'):
             MilvusStore(tmp_path / "rag.db", "docs")
 
+    def test_milvus_uri_is_nothing_to_the_library(self) -> None:
+        script = "from rag_bm25.milvus_store import engines; import os; print(os.environ['MILVUS_URI'])"
+        run = [sys.executable, "-c", script]
+        done = subprocess.run(run, env={**os.environ, "MILVUS_URI": "./rag.db"}, capture_output=True, text=True)
+        assert (done.stdout, done.stderr, done.returncode) == ("./rag.db\n", "", 0)
+
     def test_importing_the_store_imports_no_client(self) -> None:
         code = "import sys, rag_bm25.milvus_store; print({'pymilvus', 'milvus_lite', 'grpc'} & set(sys.modules))"
         root = str(Path(__file__).parents[2])

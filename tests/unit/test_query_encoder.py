@@ -7,7 +7,7 @@ from hypothesis import given
 from strategies import corpora, query_weightings, texts
 
 from rag_bm25.document_encoder import DocumentEncoder
-from rag_bm25.query_encoder import QueryEncoder
+from rag_bm25.query_encoder import Origin, QueryEncoder, QueryTerm
 from rag_bm25.similarity import DocumentWeighting, QueryWeighting
 from rag_bm25.sparse import EMPTY
 from rag_bm25.statistics import Contribution, CorpusStatistics
@@ -87,3 +87,17 @@ def test_encoding_leaves_the_statistics_alone() -> None:
     encoder().encode("apple fig unknown", CORPUS)
     after = CORPUS.contribution()
     assert (before.ids.tolist(), before.df.tolist()) == (after.ids.tolist(), after.df.tolist())
+
+
+def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
+    origin = Origin("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
+    plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
+    boosted = encoder().weigh([QueryTerm("fig", 2, origin), QueryTerm("apple")], CORPUS)
+    assert boosted.boost.tolist() == [1.5, 1.0]
+    assert boosted.weights.tolist() == pytest.approx([1.5 * plain.weights[0], plain.weights[1]])
+    assert boosted.origins == [origin, Origin()]
+
+
+def test_boost_of_an_unknown_term_leaves_its_weight_at_zero() -> None:
+    terms = encoder().weigh([QueryTerm("unknown", 1, Origin(factors=(("boost", 3.0),)))], CORPUS)
+    assert (terms.boost.tolist(), terms.weights.tolist()) == ([3.0], [0.0])

@@ -4,7 +4,7 @@ import pytest
 from memory_store import MemoryStore
 from reference import split
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, Weighted
 from rag_bm25.errors import ParameterError
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS, WeightingName, document_form
 
@@ -52,3 +52,30 @@ def test_explanation_shows_the_parameters_that_the_form_has(
     weight = index.explain("apple", "1").details[0].details[1]
     assert weight.description == f"stored weight, {formula} from:"
     assert [str(detail) for detail in weight.details] == ["1 = tf, occurrences in the chunk", *parameters]
+
+
+# The upper bound, where scores are brought to one scale
+
+
+def hybrid(form: WeightingName) -> BM25Index:
+    index = BM25Index.from_store(
+        MemoryStore(), config=IndexConfig(4, "terms", analyzer=split, weighting=form, dense_dim=2)
+    )
+    index.add(["fig " * 500, "plum"], ids=["1", "2"], embeddings=[[1, 0], [0, 1]])
+    return index
+
+
+@pytest.mark.parametrize("form", [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < 99])
+def test_score_divided_by_the_greatest_possible_one_is_below_1(form: WeightingName) -> None:
+    fusion = Weighted(1.0, 0.0, normalization="bound")
+    (best, *_) = hybrid(form).search_hybrid("fig", [1.0, 0.0], fusion=fusion)
+    assert 0.8 < best.score <= 1
+
+
+def test_weighting_without_an_upper_bound_cannot_be_divided_by_it() -> None:
+    index = hybrid("tf")
+    with pytest.raises(ParameterError) as caught:
+        index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted(normalization="bound"))
+    assert str(caught.value) == "normalization must be 'min-max' with the weighting 'tf', which has no upper bound"
+    assert index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted())[0].id == "1"
+    assert index.search_hybrid("fig", [1.0, 0.0])[0].id == "1"

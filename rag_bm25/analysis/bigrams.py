@@ -1,0 +1,39 @@
+"""Character bigrams: the second channel of terms, for which no dictionary is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis.runs import find_ideographs
+from rag_bm25.terms import BIGRAM_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+__all__ = ["bigrams_of"]
+
+
+def bigrams_of(text: str, stop_words: Collection[str] = ()) -> list[str]:
+    r"""Return each two neighbouring ideographs of a text, marked as what they are.
+
+    An ideograph that stands alone has none: it is a word already. Nor have kana and hangul, whose words are bigrams.
+
+    Parameters
+    ----------
+    text : str
+        Normalised text.
+    stop_words : collection of str
+        Bigrams that are left out.
+
+    Returns
+    -------
+    list of str
+        Each of them after the mark of the channel, in text order, with repeats.
+
+    Examples
+    --------
+    >>> bigrams_of("合同法，第 3 条")
+    ['\x00合同', '\x00同法']
+    """
+    bigrams = [run[at : at + 2] for run in find_ideographs(text) for at in range(len(run) - 1)]
+    return [BIGRAM_MARK + bigram for bigram in bigrams if bigram not in stop_words]

@@ -1,0 +1,86 @@
+"""From what a store finds to what users see: k chunks, each once, and only of the namespaces asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rag_bm25.store import Match
+
+__all__ = ["MAX_K", "best", "shown"]
+
+MAX_K = 16_384
+
+T = TypeVar("T")
+
+
+def best(
+    ask: Callable[[list[T], int], list[list[Match]]],
+    queries: Sequence[T],
+    k: int,
+    namespaces: Sequence[str] | None,
+    limit: int = 0,
+) -> list[list[Match]]:
+    """Ask for the best k chunks of each query, and for more where some of what is found is not to be shown.
+
+    Parameters
+    ----------
+    ask : callable of (list of queries, limit) to list of list of Match
+        Searches the store.
+    queries : sequence
+        What is searched for.
+    k : int
+        How many chunks at most, in 1..16384.
+    namespaces : sequence of str or None
+        Whose chunks; None for all.
+    limit : int
+        How many rows to ask for at first; by default k.
+
+    Returns
+    -------
+    list of list of Match
+        For each query, by falling score.
+    """
+    limit = limit or k
+    found = ask(list(queries), limit)
+    chosen = [shown(matches, namespaces)[:k] for matches in found]
+    lacking = [
+        position
+        for position, matches in enumerate(chosen)
+        if len(matches) < k and len(found[position]) == limit < MAX_K
+    ]
+    if lacking:
+        again = [queries[position] for position in lacking]
+        more = best(ask, again, k, namespaces, min(2 * limit, MAX_K))
+        for position, matches in zip(lacking, more, strict=True):
+            chosen[position] = matches
+    return chosen
+
+
+def shown(matches: Sequence[Match], namespaces: Sequence[str] | None) -> list[Match]:
+    """Drop the older of two rows of one chunk, and rows of other namespaces: a write under way has both.
+
+    Parameters
+    ----------
+    matches : sequence of Match
+        As the store found them.
+    namespaces : sequence of str or None
+        Whose chunks; None for all.
+
+    Returns
+    -------
+    list of Match
+        What is left, in the same order.
+    """
+    newest: dict[tuple[str, str], str] = {}
+    for match in matches:
+        chunk = (match.row.namespace, match.row.id)
+        newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
+    return [
+        match
+        for match in matches
+        if newest[match.row.namespace, match.row.id] == match.row.batch
+        and (namespaces is None or match.row.namespace in namespaces)
+    ]

@@ -1,0 +1,261 @@
+"""Dense and hybrid search of an index: the same answers on every engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from reference import split
+
+from rag_bm25 import RRF, BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError, Weighted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.store import Store
+
+DIM = 4
+CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=DIM)
+TEXTS = {
+    "a": "apple banana",
+    "b": "apple cherry cherry",
+    "c": "fig",
+    "d": "apple apple fig plum",
+    "e": "plum",
+}
+VECTORS = np.array(
+    [[1, 0, 0, 0], [0.9, 0.5, 0, 0], [0, 1, 0, 0.1], [0, 0, 1, 0], [-1, 0.2, 0, 0.3]],
+    np.float32,
+)
+QUERY = [0.8, 0.6, 0.1, 0.0]
+
+
+def cosines(query: list[float]) -> dict[str, float]:
+    """Compare with every vector, in plain loops."""
+    found = {}
+    for id_, vector in zip(TEXTS, VECTORS.tolist(), strict=True):
+        dot = sum(x * y for x, y in zip(query, vector, strict=True))
+        norms = sum(x * x for x in query) ** 0.5 * sum(y * y for y in vector) ** 0.5
+        found[id_] = dot / norms
+    return found
+
+
+@pytest.fixture
+def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
+    opened().drop()
+    with BM25Index.from_store(opened(), config=CONFIG) as index:
+        index.add(list(TEXTS.values()), ids=list(TEXTS), embeddings=VECTORS, metadatas=[{"n": n} for n in range(5)])
+        yield index
+    opened().drop()
+
+
+def ranking(scores: dict[str, float]) -> list[str]:
+    return sorted(scores, key=lambda id_: (-scores[id_], id_))
+
+
+def test_dense_search_is_the_cosine(index: BM25Index) -> None:
+    hits = index.search_dense(QUERY, 5)
+    expected = cosines(QUERY)
+    assert [hit.id for hit in hits] == ranking(expected)
+    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
+    assert hits[0].text == TEXTS[hits[0].id]
+
+
+def test_dense_search_is_filtered_and_limited(index: BM25Index) -> None:
+    assert [hit.id for hit in index.search_dense(QUERY, 2, filter={"n": {"$gte": 2}})] == ["c", "d"]
+    assert index.search_dense(QUERY, namespace="other") == []
+
+
+def test_lexical_search_does_not_see_dense_vectors(index: BM25Index) -> None:
+    assert {hit.id for hit in index.search("apple")} == {"a", "b", "d"}
+    assert index.verify().differences == []
+
+
+@pytest.mark.parametrize("arm_scores", [False, True])
+def test_reciprocal_ranks_are_fused(index: BM25Index, arm_scores: bool) -> None:
+    lexical = [hit.id for hit in index.search("apple cherry")]
+    dense = [hit.id for hit in index.search_dense(QUERY)]
+    expected: dict[str, float] = {}
+    for arm in (lexical, dense):
+        for place, id_ in enumerate(arm):
+            expected[id_] = expected.get(id_, 0.0) + 1 / (10 + place + 1)
+    hits = index.search_hybrid("apple cherry", QUERY, 4, fusion=RRF(k=10), arm_scores=arm_scores)
+    assert [hit.id for hit in hits] == ranking(expected)[:4]
+    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
+    assert all((hit.dense_score is not None) == arm_scores for hit in hits)
+
+
+def test_scores_of_both_arms_are_those_of_each_search(index: BM25Index) -> None:
+    lexical = {hit.id: hit.score for hit in index.search("fig plum")}
+    dense = {hit.id: hit.score for hit in index.search_dense(QUERY)}
+    for hit in index.search_hybrid("fig plum", QUERY, arm_scores=True):
+        assert hit.sparse_score == lexical.get(hit.id)
+        assert hit.dense_score == dense.get(hit.id)
+
+
+def scaled(scores: dict[str, float]) -> dict[str, float]:
+    low, high = min(scores.values()), max(scores.values())
+    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
+
+
+def test_weights_are_put_on_scores_of_one_scale(index: BM25Index) -> None:
+    lexical = scaled({hit.id: hit.score for hit in index.search("apple cherry")})
+    dense = scaled({hit.id: hit.score for hit in index.search_dense(QUERY)})
+    expected = {id_: 0.7 * lexical.get(id_, 0) + 0.3 * dense.get(id_, 0) for id_ in TEXTS}
+    hits = index.search_hybrid("apple cherry", QUERY, fusion=Weighted(0.7, 0.3))
+    assert [hit.id for hit in hits] == ranking(expected)
+    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
+
+
+def test_weighted_bound_divides_by_the_greatest_possible_score(index: BM25Index) -> None:
+    bound = float(index.encode_queries(["apple cherry"])[0].values.sum())
+    lexical = {hit.id: hit.score / bound for hit in index.search("apple cherry")}
+    dense = {hit.id: hit.score for hit in index.search_dense(QUERY)}
+    hits = index.search_hybrid("apple cherry", QUERY, fusion=Weighted(1, 2, normalization="bound"))
+    for hit in hits:
+        assert hit.score == pytest.approx(lexical.get(hit.id, 0.0) + 2 * dense[hit.id], rel=1e-5)
+
+
+@pytest.mark.parametrize("fusion", [RRF(), Weighted()])
+def test_arms_have_limits_and_filters_of_their_own(index: BM25Index, fusion: RRF | Weighted) -> None:
+    def found(**options: object) -> set[str]:
+        return {hit.id for hit in index.search_hybrid("plum", QUERY, fusion=fusion, **options)}  # type: ignore[arg-type]
+
+    assert found(dense_k=1) == {"b", "d", "e"}
+    assert found(dense_k=1, sparse_k=1) == {"b", "e"}
+    assert found(sparse_filter={"n": 4}, dense_filter={"n": 0}) == {"e", "a"}
+    assert found(filter={"n": {"$lte": 3}}, dense_filter={"n": {"$lte": 1}}) == {"a", "b", "d"}
+
+
+@pytest.mark.parametrize("fusion", [RRF(), Weighted()])
+def test_a_query_without_known_terms_is_answered_by_the_dense_arm(index: BM25Index, fusion: RRF | Weighted) -> None:
+    hits = index.search_hybrid("unknown words", QUERY, 3, fusion=fusion)
+    assert [hit.id for hit in hits] == [hit.id for hit in index.search_dense(QUERY, 3)]
+
+
+def test_updates_and_deletes_keep_both_vectors_and_the_statistics(index: BM25Index) -> None:
+    index.add(["apple kiwi"], ids=["a"], embeddings=[[0, 0, 0, 1]], metadatas=[{"n": 0}])
+    index.delete(["b"])
+    assert index.search_dense([0, 0, 0, 1], 1)[0].id == "a"
+    assert {hit.id for hit in index.search_dense(QUERY, 10)} == {"a", "c", "d", "e"}
+    assert [hit.id for hit in index.search("kiwi")] == ["a"]
+    assert index.verify().differences == []
+
+
+def test_a_new_vector_alone_is_an_update(index: BM25Index) -> None:
+    index.add([TEXTS["e"]], ids=["e"], embeddings=[QUERY], metadatas=[{"n": 4}])
+    assert index.search_dense(QUERY, 1)[0].id == "e"
+    assert index.verify().differences == []
+
+
+def test_only_new_texts_are_embedded(index: BM25Index) -> None:
+    asked: list[list[str]] = []
+
+    def embed(texts: list[str]) -> NDArray[np.float64]:
+        asked.append(texts)
+        return np.ones((len(texts), DIM))
+
+    same = {"texts": list(TEXTS.values()), "ids": list(TEXTS)}
+    index.add(**same, metadatas=[{"n": n} for n in range(5)], embeddings=embed)
+    assert asked == []
+    index.add(["fig", "new"], ids=["c", "f"], metadatas=[{"n": 99}, None], embeddings=embed)
+    assert asked == [["new"]]
+    (dense,) = [hit.score for hit in index.search_dense(VECTORS[2].tolist(), 1, filter={"n": 99})]
+    assert dense == pytest.approx(1.0, rel=1e-5)
+
+
+def test_an_embedder_that_fails_leaves_the_index_as_it_was(index: BM25Index) -> None:
+    def embed(texts: list[str]) -> NDArray[np.float64]:
+        raise ConnectionError("no answer")
+
+    with pytest.raises(ConnectionError, match="no answer"):
+        index.add(["new"], ids=["f"], embeddings=embed)
+    with pytest.raises(InputError, match="what the embedder returned must be as many as the texts, 1, got 0"):
+        index.add(["new"], ids=["f"], embeddings=lambda texts: [])
+    assert index.get(["f"]) == []
+    assert index.verify().differences == []
+
+
+def test_opened_again_it_is_the_same(index: BM25Index, opened: Callable[..., Store]) -> None:
+    again = BM25Index.from_store(opened(), config=CONFIG)
+    assert again.search_hybrid("apple", QUERY) == index.search_hybrid("apple", QUERY)
+
+
+def test_another_dimension_is_refused(index: BM25Index, opened: Callable[..., Store]) -> None:
+    with pytest.raises(ConfigMismatchError, match="dense_dim: stored 4, given 5"):
+        BM25Index.from_store(opened(), config=IndexConfig(chunk_size=12, analyzer=split, dense_dim=5))
+    with pytest.raises(ConfigMismatchError, match="dense_metric: stored 'COSINE', given 'IP'"):
+        BM25Index.from_store(
+            opened(), config=IndexConfig(chunk_size=12, analyzer=split, dense_dim=4, dense_metric="IP")
+        )
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "message"),
+    [
+        (None, r"embeddings must be given: .* has dense_dim=4"),
+        ([], "embeddings must be as many as the texts, 1, got 0"),
+        ([[1.0, 2.0]], r"embeddings\[0\] must have the index's dimension, 4, got shape \(2,\)"),
+        ([["a", 0, 0, 0]], r"embeddings\[0\] must be a sequence of numbers, got list"),
+        ([[0.0] * 4], r"embeddings\[0\] must not be zero: it has no direction for the cosine"),
+        ([[1, float("nan"), 0, 0]], r"embeddings\[0\] must have finite numbers only"),
+        ([[1, 1e300, 0, 0]], r"embeddings\[0\] must have finite numbers only"),
+    ],
+)
+def test_wrong_embeddings_are_refused_and_nothing_is_written(
+    index: BM25Index, embeddings: object, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        index.add(["new"], embeddings=embeddings)  # type: ignore[arg-type]
+    assert index.stats().num_chunks == 5
+
+
+def test_wrong_queries_are_refused(index: BM25Index) -> None:
+    with pytest.raises(InputError, match=r"embedding\[0\] must have the index's dimension, 4"):
+        index.search_dense([1.0])
+    for limits in ({"k": 0}, {"sparse_k": 0}, {"dense_k": 20_000}):
+        with pytest.raises(InputError, match=r"k must be an int in 1..16384"):
+            index.search_hybrid("apple", QUERY, **limits)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'idff'"):
+        index.search_hybrid("apple", QUERY, idff="lucene")  # type: ignore[call-arg]
+
+
+def test_an_index_without_dense_vectors_says_so(opened: Callable[..., Store]) -> None:
+    opened().drop()
+    with BM25Index.from_store(opened(), config=IndexConfig(chunk_size=12, analyzer=split)) as plain:
+        with pytest.raises(InputError, match=r"embedding given, but .* has no dense vectors: .* without dense_dim"):
+            plain.search_dense(QUERY)
+        with pytest.raises(InputError, match=r"embeddings given, but .* has no dense vectors"):
+            plain.add(["apple"], embeddings=[QUERY])
+        assert plain.stats().num_chunks == 0
+    opened().drop()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dense_dim": 1}, "dense_dim must be an int in 2..32768, got 1"),
+        ({"dense_dim": 4, "dense_metric": "L2"}, "dense_metric must be one of COSINE, IP, got 'L2'"),
+    ],
+)
+def test_wrong_dense_parameters_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        IndexConfig(chunk_size=5, **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fusion", "arguments", "message"),
+    [
+        (RRF, {"k": 0}, "k of RRF must be a finite number > 0, got 0"),
+        (Weighted, {"sparse": -1}, "weight 'sparse' must be a finite number >= 0, got -1"),
+        (Weighted, {"dense": True}, "weight 'dense' must be a finite number >= 0, got True"),
+        (Weighted, {"sparse": 0, "dense": 0}, "the sum of both weights must be > 0, got 0"),
+        (Weighted, {"normalization": "l2"}, "normalization must be one of min-max, bound, got 'l2'"),
+    ],
+)
+def test_wrong_fusions_are_refused(fusion: type[RRF | Weighted], arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        fusion(**arguments)  # type: ignore[arg-type]
