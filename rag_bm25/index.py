@@ -85,13 +85,15 @@ class IndexStats:
         The constant in place of the mean length.
     length_unit : str
         Unit of all lengths.
+    weighting : str
+        The document side in use.
     k1, b : float
         The parameters in use.
     chunk_size_ratio : float
         s = chunk_size / mean_length; 1.0 for an empty index.
     effective_k1, effective_b : float
         Parameters of the exact BM25 that this chunk_size amounts to, see
-        :func:`rag_bm25.similarity.effective_parameters`.
+        :func:`rag_bm25.similarity.effective_parameters`; `effective_b` is right for every weighting with a b.
     """
 
     name: str
@@ -103,6 +105,7 @@ class IndexStats:
     namespaces: list[str]
     chunk_size: float
     length_unit: str
+    weighting: str
     k1: float
     b: float
     chunk_size_ratio: float
@@ -791,6 +794,7 @@ class BM25Index:
                 namespaces=self._log.statistics.namespaces,
                 chunk_size=config.chunk_size,
                 length_unit=config.length_unit,
+                weighting=config.weighting,
                 k1=config.k1,
                 b=config.b,
                 chunk_size_ratio=ratio,
@@ -924,9 +928,7 @@ class BM25Index:
         """Return what no score of a query is above, if there is such a thing."""
         greatest = self._encoder.weighting.bounds[1]
         if math.isinf(greatest) and isinstance(fusion, Weighted) and fusion.normalization == "bound":
-            msg = (
-                f"normalization must be 'min-max' for the weighting {self.config.weighting!r}, which has no upper bound"
-            )
+            msg = f"normalization must be 'min-max' with the weighting {self.config.weighting!r}, which has no upper bound"
             raise ParameterError(msg)
         return greatest * float(query.values.sum(dtype=float)) if len(query) else 0.0
 

@@ -251,6 +251,14 @@ def test_a_new_index_has_the_given_parameters(docs: Path) -> None:
     assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
 
 
+def test_a_new_index_has_the_given_weighting(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--weighting", "bm25l", "--delta", 0.3)
+    assert run_json("stats", "--collection", "new")["weighting"] == "bm25l"
+    assert run_json("ingest", docs, "--collection", "new", "--weighting", "bm25l", "--delta", 0.3)["added"] == 0
+    refused = run("ingest", docs, "--collection", "new", "--weighting", "bm25+")
+    assert_fails(refused, "weighting: stored 'bm25l', given 'bm25+'")
+
+
 def test_the_chunk_size_of_an_index_is_used_again(docs: Path) -> None:
     run("ingest", docs, "--collection", "new", "--chunk-size", 12)
     assert run_json("stats", "--collection", "new")["num_chunks"] > 3
@@ -514,9 +522,16 @@ def test_evaluate_json(beir: Path) -> None:
     assert result["queries_per_second"] > 0 < result["chunks_per_second"]
 
 
+def test_evaluate_takes_a_weighting_and_its_delta(beir: Path) -> None:
+    result = run_json("evaluate", beir, "--weighting", "bm25+", "--delta", 0.5)
+    assert (result["config"]["weighting"], result["config"]["delta"]) == ("bm25+", 0.5)
+    lines = run("evaluate", beir, "--weighting", "bm25l").stdout.splitlines()
+    assert lines[0] == "set: bm25l, idf epsilon, k1 1.5, b 0.75, delta 0.5, chunk size 8.0 characters"
+
+
 def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
-    assert lines[0] == "set: idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
+    assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
     assert lines[1].split() == ["nDCG@10", "0.5000"]
 
 

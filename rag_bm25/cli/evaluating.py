@@ -21,6 +21,7 @@ from rag_bm25.config import IndexConfig
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.index import BM25Index
 from rag_bm25.similarity import IdfName
+from rag_bm25.weightings import WeightingName
 
 Segmentation = Literal["search", "exact"]
 
@@ -53,6 +54,8 @@ def evaluate(
     length_unit: Annotated[LengthUnit, typer.Option(help="What lengths are counted in.")] = "characters",
     k1: Annotated[float, typer.Option(help="Saturation of repeated terms.")] = 1.5,
     b: Annotated[float, typer.Option(help="Share of the length.")] = 0.75,
+    weighting: Annotated[WeightingName, typer.Option(help="What occurrences in a chunk are worth.")] = "bm25",
+    delta: opt.Delta = None,
     idf: Annotated[IdfName, typer.Option(help="IDF formula.")] = "epsilon",
     epsilon: Annotated[float, typer.Option(help="Factor of the floor of the epsilon IDF.")] = 0.25,
     k3: Annotated[
@@ -83,7 +86,19 @@ def evaluate(
     )
     dataset = evaluation.load_beir(folder, split)
     size = given_size or evaluation.mean_length(dataset.corpus.values(), length_unit, Analyzer(analyzer))
-    config = IndexConfig(size, length_unit, k1, b, epsilon, idf, k3, analyzer, bigram_weight=bigram_weight)
+    config = IndexConfig(
+        size,
+        length_unit,
+        k1,
+        b,
+        epsilon,
+        idf,
+        k3,
+        analyzer,
+        weighting=weighting,
+        delta=delta,
+        bigram_weight=bigram_weight,
+    )
     totals = {"chunks": len(dataset.corpus), "queries": len(dataset.queries)}
     with _temporary_index(uri, token, config) as index, count_bars(progress, totals) as move:
         result = evaluation.evaluate(index, dataset, move)

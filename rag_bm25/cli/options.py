@@ -11,6 +11,7 @@ from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.index import BM25Index
 from rag_bm25.similarity import IdfName
+from rag_bm25.weightings import WeightingName
 
 __all__ = [
     "DEFAULT_URI",
@@ -26,6 +27,7 @@ __all__ = [
     "Token",
     "Unit",
     "Uri",
+    "Weighting",
     "open_index",
     "parsed_filter",
 ]
@@ -67,6 +69,14 @@ BigramWeight: TypeAlias = Annotated[
     typer.Option(
         min=0, show_default=False, help="Weight of Chinese bigrams beside words; by default the index's own, 0: none."
     ),
+]
+Weighting: TypeAlias = Annotated[
+    WeightingName | None,
+    typer.Option(show_default=False, help="What occurrences in a chunk are worth, for a new index; by default bm25."),
+]
+Delta: TypeAlias = Annotated[
+    float | None,
+    typer.Option(show_default=False, help="Delta of bm25l, bm25+ and tfldp; by default 0.5, 1 and 1."),
 ]
 Unit: TypeAlias = Annotated[
     LengthUnit | None,
