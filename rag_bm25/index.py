@@ -928,7 +928,8 @@ class BM25Index:
         """Return what no score of a query is above, if there is such a thing."""
         greatest = self._encoder.weighting.bounds[1]
         if math.isinf(greatest) and isinstance(fusion, Weighted) and fusion.normalization == "bound":
-            msg = f"normalization must be 'min-max' with the weighting {self.config.weighting!r}, which has no upper bound"
+            name = self.config.weighting
+            msg = f"normalization must be 'min-max' with the weighting {name!r}, which has no upper bound"
             raise ParameterError(msg)
         return greatest * float(query.values.sum(dtype=float)) if len(query) else 0.0
 
