@@ -41,7 +41,7 @@ from rag_bm25.errors import FilterError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["And", "Comparison", "Expression", "Filter", "Not", "Or", "Scalar", "parse_filter"]
+__all__ = ["And", "Comparison", "Expression", "Filter", "Not", "Or", "Scalar", "both", "parse_filter"]
 
 Scalar: TypeAlias = "str | int | float | bool"
 Operator: TypeAlias = Literal["==", "!=", ">", ">=", "<", "<=", "in", "not in", "exists", "like", "contains"]
@@ -137,13 +137,13 @@ class Expression:
 Filter: TypeAlias = "Comparison | And | Or | Not | Expression"
 
 
-def parse_filter(filter: Mapping[Any, Any] | str | None) -> Filter | None:
+def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | None:
     """Read a filter as users write it; see :mod:`rag_bm25.filters` for the forms and what they mean.
 
     Parameters
     ----------
-    filter : mapping, str or None
-        Conditions on metadata, a Milvus expression, or None or ``{}`` for no filter.
+    filter : mapping, str, Filter or None
+        Conditions on metadata, a Milvus expression, or None or ``{}`` for no filter. A tree is returned as it is.
 
     Returns
     -------
@@ -166,14 +166,35 @@ def parse_filter(filter: Mapping[Any, Any] | str | None) -> Filter | None:
     Traceback (most recent call last):
     rag_bm25.errors.FilterError: unknown operator '$above' at 'page', known are $eq, $ne, $gt, ...
     """
-    if filter is None:
-        return None
+    if filter is None or isinstance(filter, Comparison | And | Or | Not | Expression):
+        return filter
     if isinstance(filter, str):
         return _expression(filter)
     if not isinstance(filter, Mapping):
         msg = f"a filter must be a mapping, a Milvus expression or None, got {type(filter).__name__}"
         raise FilterError(msg)
     return _mapping(filter, MAX_DEPTH) if filter else None
+
+
+def both(first: Filter | None, second: Filter | None) -> Filter | None:
+    """Join two filters.
+
+    Parameters
+    ----------
+    first, second : Filter or None
+        As returned by :func:`parse_filter`.
+
+    Returns
+    -------
+    Filter or None
+        One that passes what both of them pass.
+
+    Examples
+    --------
+    >>> both(None, parse_filter({"page": 3}))
+    Comparison(path=('page',), op='==', value=3)
+    """
+    return And((first, second)) if first is not None and second is not None else first or second
 
 
 def _expression(text: str) -> Expression:

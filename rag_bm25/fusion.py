@@ -66,6 +66,11 @@ class RRF:
         """Check the range."""
         _require("k of RRF", self.k, "a finite number > 0", _finite(self.k) > 0)
 
+    @property
+    def greatest(self) -> float:
+        """The fused score of who is first in both arms; nobody has more."""
+        return 2 / (self.k + 1)
+
     def fuse(self, sparse: Arm, dense: Arm, bound: float) -> dict[str, float]:  # noqa: ARG002 - as Weighted's
         """Fuse two arms.
 
@@ -135,6 +140,11 @@ class Weighted:
             f"one of {', '.join(NORMALIZATIONS)}",
             self.normalization in NORMALIZATIONS,
         )
+
+    @property
+    def greatest(self) -> float:
+        """The fused score of who has 1 in both arms; nobody has more, unless dense scores are above 1."""
+        return self.sparse + self.dense
 
     def fuse(self, sparse: Arm, dense: Arm, bound: float) -> dict[str, float]:
         """Fuse two arms.

@@ -26,7 +26,7 @@ from rag_bm25.errors import (
 )
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.fields import check_field_values
-from rag_bm25.filters import And, parse_filter
+from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
 from rag_bm25.portable import read_statistics, write_statistics
@@ -482,6 +482,30 @@ class BM25Index:
         found = self._rows(check_ids(ids), check_namespace(namespace))
         return [Chunk.of(found[id_]) for id_ in dict.fromkeys(ids) if id_ in found]
 
+    def get_embeddings(self, ids: Sequence[str], *, namespace: str = "") -> dict[str, NDArray[np.float32]]:
+        """Return the dense vectors of chunks.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            Any number.
+        namespace : str
+            Where they are.
+
+        Returns
+        -------
+        dict of str to ndarray of float32, shape (dense_dim,)
+            Id -> vector, of those that are there.
+
+        Raises
+        ------
+        InputError
+            The index has no dense vectors.
+        """
+        self._dense_field("get_embeddings called")
+        rows = self._rows(check_ids(ids), check_namespace(namespace), dense=True)
+        return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
+
     def chunks(
         self,
         *,
@@ -662,11 +686,11 @@ class BM25Index:
         """
         for limit in (k, sparse_k, dense_k):
             _check_k(k if limit is None else limit)
-        names, both = _names(namespace), parse_filter(filter)
+        names, common = _names(namespace), parse_filter(filter)
         vector = self.encode_queries([query], namespace=names, **options)[0]
-        where, limit = _both(both, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
+        where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         sparse = SearchArm(vector, "IP", limit, where, self._needed(names)) if len(vector) else None
-        where, limit = _both(both, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
+        where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         dense = self._dense_arm(embedding, limit, where, names)
         arms = Arms(sparse, dense, names, self._greatest_score(vector, fusion))
         return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
@@ -869,14 +893,14 @@ class BM25Index:
     def _dense_field(self, name: str) -> DenseField:
         dense = self.config.dense_field()
         if dense is None:
-            msg = f"{name} given, but {self._store.name} has no dense vectors: it was created without dense_dim"
+            msg = f"{name}, but {self._store.name} has no dense vectors: it was created without dense_dim"
             raise InputError(msg)
         return dense
 
     def _dense_arm(
         self, embedding: Sequence[float], limit: int, where: Filter | None, namespaces: list[str] | None
     ) -> SearchArm:
-        dense = self._dense_field("embedding")
+        dense = self._dense_field("embedding given")
         row = as_matrix("embedding", [embedding], 1, dense)[0]
         return SearchArm(row, dense.metric, limit, where, self._needed(namespaces))
 
@@ -889,7 +913,7 @@ class BM25Index:
                 msg = f"embeddings must be given: {self._store.name} has dense_dim={self.config.dense_dim}"
                 raise InputError(msg)
             return chunks, None
-        dense = self._dense_field("embeddings")
+        dense = self._dense_field("embeddings given")
         if callable(embeddings):
             return chunks, calling(embeddings, dense)
         matrix = as_matrix("embeddings", embeddings, len(chunks), dense)
@@ -981,10 +1005,6 @@ def _check_queries(queries: Sequence[str]) -> None:
         if not isinstance(query, str):
             msg = f"a query must be a str, got {type(query).__name__}"
             raise InputError(msg)
-
-
-def _both(first: Filter | None, second: Filter | None) -> Filter | None:
-    return And((first, second)) if first is not None and second is not None else first or second
 
 
 def _check_k(k: int) -> None:

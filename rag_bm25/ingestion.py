@@ -6,9 +6,11 @@ import codecs
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.chunks import new_chunks
@@ -33,6 +35,7 @@ __all__ = [
     "find_files",
     "ingest",
     "read_file",
+    "sample",
     "splitter",
 ]
 
@@ -247,15 +250,17 @@ def _os_message(error: OSError) -> str:
 # Reading
 
 
-def splitter(config: IndexConfig, chunk_overlap: int | None = None) -> Splitter:
+def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: int | None = None) -> Splitter:
     """Return what cuts texts into chunks for an index: at paragraphs, lines, sentences, clauses, words.
 
     Parameters
     ----------
     config : IndexConfig
-        Its `chunk_size`, in its `length_unit`, is the greatest length of a chunk.
+        Its `length_unit` is what lengths are counted in.
     chunk_overlap : int, optional
-        What neighbouring chunks share at most, in the same unit; by default a tenth of the chunk size, at most 50.
+        What neighbouring chunks share at most; by default a tenth of the greatest length, at most 50.
+    split_size : int, optional
+        The greatest length of a chunk, > 0; by default the config's `chunk_size`.
 
     Returns
     -------
@@ -265,25 +270,28 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None) -> Splitter:
     Raises
     ------
     ParameterError
-        `chunk_overlap` is not below the chunk size.
+        `chunk_overlap` is not below the greatest length.
     MissingExtraError
         langchain-text-splitters is not installed.
     """
-    chunk_size = max(1, int(config.chunk_size))
-    overlap = min(DEFAULT_OVERLAP, chunk_size // 10) if chunk_overlap is None else chunk_overlap
-    if not 0 <= overlap < chunk_size:
-        msg = f"chunk_overlap must be >= 0 and below the chunk size of {chunk_size}, got {overlap}"
+    longest = max(1, int(config.chunk_size)) if split_size is None else split_size
+    if longest < 1:
+        msg = f"split_size must be > 0, got {longest}"
+        raise ParameterError(msg)
+    overlap = min(DEFAULT_OVERLAP, longest // 10) if chunk_overlap is None else chunk_overlap
+    if not 0 <= overlap < longest:
+        msg = f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}"
         raise ParameterError(msg)
     length = _length_function(config)
     recursive = _text_splitter()(
         separators=list(SEPARATORS),
         is_separator_regex=True,
         keep_separator="end",
-        chunk_size=chunk_size,
+        chunk_size=longest,
         chunk_overlap=overlap,
         length_function=length,
     )
-    return lambda text: [text] if length(text) <= chunk_size else recursive.split_text(text)
+    return lambda text: [text] if length(text) <= longest else recursive.split_text(text)
 
 
 def read_file(file: SourceFile, split: Splitter) -> Iterator[Piece]:
@@ -311,6 +319,36 @@ def read_file(file: SourceFile, split: Splitter) -> Iterator[Piece]:
     """
     is_rows = file.path.suffix.lower() == ".jsonl"
     return _row_pieces(file, split) if is_rows else _text_pieces(file, split)
+
+
+def sample(files: Sequence[SourceFile], split: Splitter, size: int, *, seed: int = 0) -> Iterator[Piece]:
+    """Yield some chunks of files, to see what an ingestion would make of them.
+
+    Parameters
+    ----------
+    files : sequence of SourceFile
+        As found by :func:`find_files`; they are read in random order, and files that cannot be read are left out.
+    split : callable of str to list of str
+        As made by :func:`splitter`.
+    size : int
+        How many chunks at most.
+    seed : int
+        Of the order.
+
+    Yields
+    ------
+    Piece
+        Whole files but for the last one.
+    """
+    shuffled = list(files)
+    Random(seed).shuffle(shuffled)  # noqa: S311  # no secret
+    yield from islice((piece for file in shuffled for piece in _readable(file, split)), size)
+
+
+def _readable(file: SourceFile, split: Splitter) -> Iterator[Piece]:
+    """Yield the pieces of a file up to where it cannot be read."""
+    with suppress(InputError, OSError):
+        yield from read_file(file, split)
 
 
 def _text_pieces(file: SourceFile, split: Splitter) -> Iterator[Piece]:
@@ -372,6 +410,7 @@ def ingest(
     found: Found,
     *,
     chunk_overlap: int | None = None,
+    split_size: int | None = None,
     namespace: str = "",
     prune: bool = False,
     progress: Progress = lambda _size, _chunks: None,
@@ -387,7 +426,7 @@ def ingest(
         Open for writing.
     found : Found
         As returned by :func:`find_files`.
-    chunk_overlap : int, optional
+    chunk_overlap, split_size : int, optional
         As for :func:`splitter`.
     namespace : str
         Where the chunks belong.
@@ -401,7 +440,7 @@ def ingest(
     IngestReport
         What was done.
     """
-    run = _Run(splitter(index.config, chunk_overlap), index.config.fields)
+    run = _Run(splitter(index.config, chunk_overlap, split_size), index.config.fields)
     before = index.stats(namespace=namespace).num_chunks
     chunks = 0
     pieces = run.pieces(found.files)

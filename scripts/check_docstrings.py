@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 LEFT_OUT = {"ES01", "EX01", "GL01", "GL02", "GL03", "PR04", "PR08", "RT02", "RT04", "SA01", "SS06", "YD01"}
 
 # Classes of LangChain bring parameters of their own, which LangChain describes.
-WITH_INHERITED_PARAMETERS = ("rag_bm25.langchain.MilvusBM25DocumentIndex", "rag_bm25.langchain.MilvusBM25Retriever")
+WITH_INHERITED_PARAMETERS = {
+    f"rag_bm25.langchain.{name}" for name in ("MilvusBM25DocumentIndex", "MilvusBM25Retriever", "MilvusHybridRetriever")
+}
 
 
 def public_modules() -> Iterator[ModuleType]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 TINY = 1e-6  # what a weight of zero or less becomes, where the formula has no floor of its own
 
+BIGRAM = "\0"  # what begins the terms of the second channel
+
 
 @dataclass
 class Corpus:
@@ -66,6 +68,7 @@ class BM25:
     form: str = "bm25"
     delta: float | None = None
     fields: dict[str, Field] = field(default_factory=dict)
+    bigram_weight: float = 1.0
 
     def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
         """Score of each chunk that shares a term with the query; lengths are tokens unless given."""
@@ -77,6 +80,7 @@ class BM25:
                 if term in corpus.terms(id_):
                     weight = idf(self.idf, corpus.df(term), corpus.n, self.epsilon, average)
                     weight *= saturated(query.count(term), self.k3)
+                    weight *= self.bigram_weight if term.startswith(BIGRAM) else 1.0
                     weight *= self.weight(term, tokens, length, corpus.fields.get(id_, {}))
                     scores[id_] = scores.get(id_, 0.0) + weight
         return scores
@@ -164,6 +168,12 @@ def idf(name: str, df: int, n: int, epsilon: float, average: float) -> float:
 def split(text: str) -> list[str]:
     """Analyze by white space alone: what the tests do where the analyzer does not matter."""
     return text.split()
+
+
+def words_and_bigrams(text: str) -> list[str]:
+    """Analyze by white space, and by pairs of neighbouring characters."""
+    words = text.split()
+    return words + [BIGRAM + word[at : at + 2] for word in words for at in range(len(word) - 1)]
 
 
 @dataclass

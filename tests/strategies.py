@@ -51,12 +51,14 @@ def weightings(draw: st.DrawFn, names: tuple[str, ...] = WEIGHTING_NAMES, max_fi
 
 field_names = st.sampled_from(["title", "标题", "a 'quoted' name"])
 document_weightings = weightings()
+bigram_weights = st.sampled_from([0, 0.4, 1]) | st.floats(0.001, 10)
 idf_names = st.sampled_from(IDF_NAMES)
 query_weightings = st.builds(
     QueryWeighting,
     idf=idf_names,
     epsilon=st.floats(0.001, 10),
     k3=st.none() | st.sampled_from([0, 8]) | st.floats(0, 1000),
+    bigram_weight=bigram_weights,
 )
 
 json_scalars = (

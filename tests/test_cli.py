@@ -271,6 +271,7 @@ def test_the_chunk_size_of_an_index_is_used_again(docs: Path) -> None:
         ("--chunk-size", 400, "chunk_size: stored 500, given 400"),
         ("--k1", 1.2, "k1: stored 1.5, given 1.2"),
         ("--idf", "lucene", "idf: stored 'epsilon', given 'lucene'"),
+        ("--no-bigrams", None, "bigrams: stored True, given False"),
     ],
 )
 def test_other_parameters_than_the_stored_ones_are_refused(
@@ -278,12 +279,28 @@ def test_other_parameters_than_the_stored_ones_are_refused(
 ) -> None:
     before = dict(databases["./rag_bm25.db", "docs"].log)
     (docs / "new.txt").write_text("new")
-    assert_fails(run("ingest", docs, option, value), f"the index was created with other parameters: {difference}")
+    given = [option] if value is None else [option, value]
+    assert_fails(run("ingest", docs, *given), f"the index was created with other parameters: {difference}")
     assert databases["./rag_bm25.db", "docs"].log == before
 
 
 def test_the_same_parameters_are_welcome(docs: Path) -> None:
-    assert run("ingest", docs, "--chunk-size", 500, "--idf", "epsilon").exit_code == 0
+    assert run("ingest", docs, "--chunk-size", 500, "--idf", "epsilon", "--bigrams").exit_code == 0
+
+
+def test_bigrams_can_be_left_out_of_a_new_index_and_of_a_search(docs: Path) -> None:
+    (docs / "zh.txt").write_text("经济补偿", encoding="utf-8")
+    run("ingest", docs)
+    run("ingest", docs, "--collection", "words", "--no-bigrams")
+    with_bigrams, words = (run_json("stats", "--collection", name)["num_terms"] for name in ("docs", "words"))
+    assert with_bigrams > words
+    (hit,) = run_json("search", "济补")
+    assert run_json("search", "济补", "--bigram-weight", 0) == []
+    (heavier,) = run_json("search", "济补", "--bigram-weight", 4, "--explain")
+    assert heavier["score"] == pytest.approx(10 * hit["score"])
+    assert "bigram '济补'" in str(heavier["explanation"])
+    assert run_json("explain", "济补", hit["id"], "--bigram-weight", 4)["value"] == pytest.approx(heavier["score"])
+    assert run_json("search", "济补", "--collection", "words") == []
 
 
 def test_bad_parameters_are_refused(docs: Path, databases: Databases) -> None:
@@ -517,7 +534,9 @@ def test_evaluate_json(beir: Path) -> None:
     result = run_json("evaluate", beir, "--idf", "lucene", "--k3", 8, "--no-simplify")
     assert [result[name] for name in ("ndcg@10", "recall@100", "mrr@10")] == [0.5, 0.5, 0.5]
     assert (result["queries"], result["chunks"], result["chunk_size"]) == (2, 2, 8.0)
-    assert result["config"].items() >= {"idf": "lucene", "k1": 1.5, "b": 0.75, "k3": 8.0}.items()
+    assert result["config"].items() >= {"idf": "lucene", "k1": 1.5, "b": 0.75, "k3": 8.0, "bigram_weight": 0.4}.items()
+    words = run_json("evaluate", beir, "--no-bigrams", "--bigram-weight", 0.2)["config"]
+    assert (words["analyzer"]["bigrams"], words["bigram_weight"]) == (False, 0.2)
     assert (result["config"]["analyzer"]["simplify"], result["config"]["analyzer"]["stem"]) == (False, True)
     assert result["queries_per_second"] > 0 < result["chunks_per_second"]
 

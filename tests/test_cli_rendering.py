@@ -23,7 +23,7 @@ def marked(query: str, text: str) -> list[str]:
     [
         ("sparse vectors", "Sparse VECTOR spaces, a vector's sparsity", ["Sparse", "VECTOR", "vector's"]),
         ("寵物", "小型宠物和寵物店", ["宠物", "寵物"]),
-        ("劳动合同", "解除劳动合同的", ["劳动合同", "劳动", "合同"]),
+        ("劳动合同", "解除劳动合同的", ["劳动合同", "劳动", "合同", "动合"]),
         ("E-42", "显示 E-42，不是 F-43", ["E-42"]),
         ("v2.5.1", "fixed in v2.5.1.", ["v2.5.1"]),
         ("unheard of", "nothing to see", []),

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import evaluating, ingesting, maintaining, searching
+from rag_bm25.cli import calibrating, evaluating, ingesting, maintaining, searching, tuning
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.errors import RagBM25Error
 
@@ -82,4 +82,18 @@ _add("repair", maintaining.repair, "--collection manuals")
 _add("export", maintaining.export, "statistics.json.gz")
 _add("import", maintaining.import_, "statistics.json.gz")
 _add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
-_add("evaluate", evaluating.evaluate, "scifact --idf lucene", "scifact --length-unit terms --k1 0.9 --b 0.4 --json")
+_add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
+_add(
+    "evaluate",
+    evaluating.evaluate,
+    "scifact --idf lucene",
+    "scifact --length-unit terms --k1 0.9 --b 0.4 --json",
+    "scifact --compare idf=lucene --compare k1=0.9,b=0.4 --run bm25.run",
+)
+_add(
+    "tune",
+    tuning.tune,
+    "scifact --plot scifact.png",
+    "scifact --search k1 --search b=0.3,0.5,0.75 --search idf --base stem=false",
+    "mine --tune-split train --measure recall@100 --json",
+)

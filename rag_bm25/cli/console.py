@@ -98,8 +98,8 @@ def ingest_bar(wanted: bool | None, size: int) -> Iterator[Callable[[int, int], 
 
 
 @contextmanager
-def count_bars(wanted: bool | None, totals: Mapping[str, int]) -> Iterator[Callable[[str, int], None]]:
-    """Show a bar for each kind of thing that is counted; yield what moves them."""
+def count_bars(wanted: bool | None, totals: Mapping[str, int | None]) -> Iterator[Callable[[str, int], None]]:
+    """Show a bar for each kind of thing that is counted, with or without a known total; yield what moves them."""
     bar = _bar(wanted, MofNCompleteColumn(), TimeElapsedColumn())
     with nullcontext() if bar.disable else bar:
         tasks = {what: bar.add_task(what, total=total) for what, total in totals.items()}

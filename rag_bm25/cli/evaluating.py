@@ -2,55 +2,37 @@
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
-import secrets
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from rag_bm25 import evaluation
-from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import count_bars, print_json, show
-from rag_bm25.cli.rendering import evaluation_table
+from rag_bm25.cli.configurations import AUTO, chunk_size_of, config_of, evaluated, plain_config, settings_of
+from rag_bm25.cli.console import print_json, show
+from rag_bm25.cli.rendering import comparison_table, evaluation_table
 from rag_bm25.config import IndexConfig
 from rag_bm25.document_encoder import LengthUnit
-from rag_bm25.index import BM25Index
+from rag_bm25.errors import InputError
+from rag_bm25.evaluation import SETTING_NAMES, EvaluationResult, PairedTest
 from rag_bm25.similarity import IdfName
 from rag_bm25.weightings import WeightingName
 
 Segmentation = Literal["search", "exact"]
 
 
-def _chunk_size(text: str) -> float | None:
-    """Read a number, or ``auto`` as None."""
-    if text == "auto":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        msg = f"must be a number or 'auto', got {text!r}"
-        raise typer.BadParameter(msg) from None
-
-
 def evaluate(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", show_default=False, help="A set in BEIR form: corpus, queries, qrels.")
-    ],
-    split: Annotated[str, typer.Option(help="Which judgements: qrels/SPLIT.tsv.")] = "test",
-    uri: Annotated[
-        str | None,
-        typer.Option(show_default=False, help="Where to put the temporary index; by default a temporary folder."),
-    ] = None,
+    folder: opt.JudgedSet,
+    split: opt.Split = "test",
+    uri: opt.TemporaryUri = None,
     token: opt.Token = None,
     chunk_size: Annotated[
         str,
         typer.Option(metavar="NUMBER|auto", help="Constant in place of the mean length; auto: the corpus mean."),
-    ] = "auto",
+    ] = AUTO,
     length_unit: Annotated[LengthUnit, typer.Option(help="What lengths are counted in.")] = "characters",
     k1: Annotated[float, typer.Option(help="Saturation of repeated terms.")] = 1.5,
     b: Annotated[float, typer.Option(help="Share of the length.")] = 0.75,
@@ -68,60 +50,74 @@ def evaluate(
     simplify: Annotated[bool, typer.Option(help="Traditional Chinese to simplified.")] = True,
     bigrams: Annotated[bool, typer.Option(help="Chinese bigrams beside words.")] = True,
     bigram_weight: Annotated[float, typer.Option(min=0, help="Weight of Chinese bigrams beside words.")] = 0.4,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            show_default=False,
+            help="Compare with another configuration, given by what differs, as in k1=0.9,b=0.4; may be repeated.",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(show_default=False, help="Write the rankings as a TREC run; of several, as FILE-1, FILE-2, ..."),
+    ] = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Measure retrieval on a judged set in BEIR form.
+    """Measure retrieval on a judged set in BEIR form, and compare configurations.
 
     Prints nDCG@10, Recall@100, MRR@10 and the speed. The documents, each as one chunk, go to a temporary index, which
     is dropped at the end. MILVUS_URI is not used here: a server is only written to where --uri names it.
+
+    With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
+    over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
+    idf, k3 or bigram_weight, share an index.
     """
-    given_size = _chunk_size(chunk_size)
-    analyzer = AnalyzerConfig(
-        segmentation=segmentation,
-        query_segmentation=query_segmentation,
-        stem=stem,
-        simplify=simplify,
-        bigrams=bigrams,
-    )
+    base = {name: value for name, value in locals().items() if name in SETTING_NAMES}
+    base["chunk_size"] = chunk_size_of(chunk_size)
+    changes = [{}, *(settings_of(text, "--compare") for text in compare or ())]
+    labels = ["as given", *(compare or ())]
+    if run is not None and not run.parent.is_dir():
+        msg = f"there is no folder {run.parent} to put {run.name} in"
+        raise InputError(msg)
     dataset = evaluation.load_beir(folder, split)
-    size = given_size or evaluation.mean_length(dataset.corpus.values(), length_unit, Analyzer(analyzer))
-    config = IndexConfig(
-        size,
-        length_unit,
-        k1,
-        b,
-        epsilon,
-        idf,
-        k3,
-        analyzer,
-        weighting=weighting,
-        delta=delta,
-        bigram_weight=bigram_weight,
-    )
-    totals = {"chunks": len(dataset.corpus), "queries": len(dataset.queries)}
-    with _temporary_index(uri, token, config) as index, count_bars(progress, totals) as move:
-        result = evaluation.evaluate(index, dataset, move)
+    configs = [config_of({**base, **change}, dataset) for change in changes]
+    results = evaluated(configs, dataset, uri, token, progress)
+    if run is not None:
+        _write_runs(run, labels, results)
+    tests = [_tests(results, measure) for measure in evaluation.MEASURES]
     if as_json:
-        print_json({**result.to_dict(), "chunk_size": size, "config": _plain(config, analyzer)})
-    else:
-        show(evaluation_table(folder.resolve().name, result, config))
+        compared = [
+            {"compare": label, **_plain_result(result, config), "tests": _plain_tests(row)}
+            for label, result, config, row in zip(
+                labels[1:], results[1:], configs[1:], zip(*tests, strict=True), strict=True
+            )
+        ]
+        print_json({**_plain_result(results[0], configs[0]), **({"compared": compared} if compared else {})})
+        return
+    show(evaluation_table(folder.resolve().name, results[0], configs[0]))
+    if len(results) > 1:
+        show("", comparison_table(labels, results, tests[0]))
 
 
-@contextmanager
-def _temporary_index(uri: str | None, token: str | None, config: IndexConfig) -> Iterator[BM25Index]:
-    """Create an index, and leave nothing of it."""
-    from rag_bm25.milvus_store import MilvusStore
-
-    with tempfile.TemporaryDirectory(prefix="rag-bm25-") as folder:
-        place = Path(folder, "evaluate.db") if uri is None else uri
-        store = MilvusStore(place, f"evaluate_{secrets.token_hex(6)}", token=token)
-        with BM25Index.from_store(store, config=config) as index:
-            try:
-                yield index
-            finally:
-                store.drop()
+def _tests(results: Sequence[EvaluationResult], measure: evaluation.MeasureName) -> list[PairedTest]:
+    """Compare each result with the first one, the p-values adjusted for their number."""
+    first, *others = (result.per_query.values[measure] for result in results)
+    tests = [evaluation.paired_test(first, other) for other in others]
+    adjusted = evaluation.holm([test.p_value for test in tests])
+    return [replace(test, p_value=p_value) for test, p_value in zip(tests, adjusted, strict=True)]
 
 
-def _plain(config: IndexConfig, analyzer: AnalyzerConfig) -> dict[str, Any]:
-    return {**asdict(config), "analyzer": analyzer.to_dict()}
+def _write_runs(path: Path, labels: Sequence[str], results: Sequence[EvaluationResult]) -> None:
+    for place, (label, result) in enumerate(zip(labels, results, strict=True), 1):
+        file = path if len(results) == 1 else path.with_name(f"{path.stem}-{place}{path.suffix}")
+        evaluation.write_run(file, result.run, "rag_bm25" if place == 1 else "".join(label.split()))
+
+
+def _plain_result(result: EvaluationResult, config: IndexConfig) -> dict[str, Any]:
+    return {**result.to_dict(), "chunk_size": config.chunk_size, "config": plain_config(config)}
+
+
+def _plain_tests(row: Sequence[PairedTest]) -> dict[str, Any]:
+    return {measure: asdict(test) for measure, test in zip(evaluation.MEASURES, row, strict=True)}

@@ -32,15 +32,20 @@ def ingest(
         typer.Option(
             min=1,
             show_default=False,
-            help=f"Greatest length of a chunk; by default the index's own, {DEFAULT_CHUNK_SIZE} for a new one.",
+            help="Constant in place of the mean length of chunks, and the greatest length of one; by default the "
+            f"index's own, {DEFAULT_CHUNK_SIZE} for a new one.",
         ),
+    ] = None,
+    split_size: Annotated[
+        int | None,
+        typer.Option(min=1, show_default=False, help="Greatest length of a chunk, where it is not the chunk size."),
     ] = None,
     chunk_overlap: Annotated[
         int | None,
         typer.Option(
             min=0,
             show_default=False,
-            help="What neighbouring chunks share; by default a tenth of the chunk size, at most 50.",
+            help="What neighbouring chunks share; by default a tenth of the greatest length, at most 50.",
         ),
     ] = None,
     prune: Annotated[
@@ -91,7 +96,13 @@ def ingest(
     with _open_or_create(uri, collection, token, given, analysis) as index, ingest_bar(progress, found.size) as move:
         start = time.perf_counter()
         report = ingestion.ingest(
-            index, found, chunk_overlap=chunk_overlap, namespace=namespace, prune=prune, progress=move
+            index,
+            found,
+            chunk_overlap=chunk_overlap,
+            split_size=split_size,
+            namespace=namespace,
+            prune=prune,
+            progress=move,
         )
         seconds = time.perf_counter() - start
     _print_report(report, len(found.skipped), seconds, as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -21,9 +22,12 @@ __all__ = [
     "Epsilon",
     "Filter",
     "Idf",
+    "JudgedSet",
     "K",
     "Namespace",
     "ShowProgress",
+    "Split",
+    "TemporaryUri",
     "Token",
     "Unit",
     "Uri",
@@ -81,6 +85,16 @@ Delta: TypeAlias = Annotated[
 Unit: TypeAlias = Annotated[
     LengthUnit | None,
     typer.Option(show_default=False, help="What lengths are counted in; by default characters."),
+]
+
+
+JudgedSet: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="DIR", show_default=False, help="A set in BEIR form: corpus, queries, qrels.")
+]
+Split: TypeAlias = Annotated[str, typer.Option(help="Which judgements: qrels/SPLIT.tsv.")]
+TemporaryUri: TypeAlias = Annotated[
+    str | None,
+    typer.Option(show_default=False, help="Where to put the temporary index; by default a temporary folder."),
 ]
 
 

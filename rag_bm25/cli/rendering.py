@@ -9,24 +9,38 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Group
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from rag_bm25.analysis import query_tokens
+from rag_bm25.evaluation import config_line
 from rag_bm25.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
+    from rag_bm25.calibration import Calibration
     from rag_bm25.chunks import Hit
     from rag_bm25.config import IndexConfig
-    from rag_bm25.evaluation import EvaluationResult
+    from rag_bm25.evaluation import EvaluationResult, PairedTest, Tuning
     from rag_bm25.explanation import Explanation
     from rag_bm25.index import IndexStats
 
-__all__ = ["Highlighter", "counted", "evaluation_table", "explanation_tree", "highlighter", "hit_lines", "stats_table"]
+__all__ = [
+    "Highlighter",
+    "calibration_table",
+    "comparison_table",
+    "counted",
+    "evaluation_table",
+    "explanation_tree",
+    "highlighter",
+    "hit_lines",
+    "stats_table",
+    "tuning_report",
+]
 
 Highlighter: TypeAlias = Callable[[str], "list[tuple[int, int]]"]
 
@@ -141,6 +155,19 @@ def stats_table(stats: IndexStats) -> Text:
     return _lines(Text(stats.name, style="bold"), rows)
 
 
+def calibration_table(proposal: Calibration, split_size: int | None) -> Text:
+    """Return a proposed chunk size, and how to use it where it is for files that are cut at `split_size`."""
+    unit = proposal.length_unit
+    rows = {
+        "measured": f"{counted(proposal.chunks, 'chunk')}, mean length {proposal.mean_length:,.1f} {unit}",
+        "s": f"{proposal.ratio:.3f} = chunk size / mean length",
+        "k1', b'": f"{proposal.effective_k1:.3f}, {proposal.effective_b:.3f}: what k1 and b amount to",
+    }
+    if split_size is not None:
+        rows["use"] = f"rag-bm25 ingest --chunk-size {proposal.chunk_size} --split-size {split_size}"
+    return _lines(Text(f"chunk size {proposal.chunk_size:,} {unit}", style="bold"), rows)
+
+
 def evaluation_table(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures and what they were measured with."""
     delta = config.document_weighting().delta
@@ -156,6 +183,61 @@ def evaluation_table(name: str, result: EvaluationResult, config: IndexConfig) -
         "chunks": f"{result.chunks:,}, {result.chunks_per_second:,.0f}/s",
     }
     return _lines(Text.assemble((name, "bold"), f": {used}"), rows)
+
+
+def comparison_table(labels: Sequence[str], results: Sequence[EvaluationResult], tests: Sequence[PairedTest]) -> Table:
+    """Return configurations side by side; the tests are of nDCG@10, of all but the first against the first."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("configuration")
+    for heading in ("nDCG@10", "Recall@100", "MRR@10", "difference", "p", "better", "worse"):
+        table.add_column(heading, justify="right")
+    for label, result, test in zip(labels, results, (None, *tests), strict=True):
+        measured = (f"{value:.4f}" for value in result.measures.to_dict().values())
+        table.add_row(label, *measured, *(_test_cells(test) if test else ()))
+    return table
+
+
+def _test_cells(test: PairedTest) -> tuple[str, ...]:
+    return f"{test.difference:+.4f}", _p_value(test), f"{test.better:,}", f"{test.worse:,}"
+
+
+def _p_value(test: PairedTest) -> str:
+    return f"{test.p_value:.4f}" if test.p_value >= 0.001 else "< 0.001"
+
+
+def tuning_report(name: str, tuning: Tuning, confirmed: float | None, commands: Mapping[str, list[str]]) -> Text:
+    """Return what tuning found, what may be expected of it, and how to use it."""
+    test, folds = tuning.test, tuning.folds
+    how = f"{len(folds)} folds" if len(folds) > 1 else "held-out split"
+    rows = {
+        "before": f"{tuning.base_mean:.4f}  {config_line(tuning.base)}",
+        "tuned, on unseen queries": f"{tuning.held_out_mean:.4f}  {test.difference:+.4f}, p {_p_value(test)}, "
+        f"{test.better:,} better, {test.worse:,} worse",
+        **{
+            f"  {f'fold {place}' if len(folds) > 1 else how}": f"{fold.tuned:.4f}  {fold.tuned - fold.base:+.4f}  "
+            + (_settings_text(fold.settings) or "nothing changed")
+            for place, fold in enumerate(folds, 1)
+        },
+        "verdict": _verdict(tuning),
+        "winner": config_line(tuning.best),
+        "its mean": f"{tuning.best_mean:.4f} on counts" + ("" if confirmed is None else f", {confirmed:.4f} in Milvus"),
+        "tried": counted(len(tuning.points), "configuration"),
+        **{f"rag-bm25 {command}": " ".join(flags) for command, flags in commands.items() if flags},
+    }
+    return _lines(Text.assemble((name, "bold"), f": {tuning.measure}, {how}"), rows)
+
+
+def _verdict(tuning: Tuning) -> str:
+    if not tuning.settings:
+        return "nothing tried is better: keep what there is"
+    if tuning.pays:
+        return "tuning pays: the gain on unseen queries is significant"
+    return "no significant gain on unseen queries: the winner may have been lucky"
+
+
+def _settings_text(settings: Mapping[str, object]) -> str:
+    """Return settings as they are written on the command line."""
+    return ",".join(f"{name}={str(value).lower()}" for name, value in settings.items())
 
 
 def _lines(title: Text, rows: dict[str, str]) -> Text:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.indexing import DeleteResponse, UpsertResponse
 from langchain_core.indexing.base import DocumentIndex
+from pydantic import model_validator
 
 from rag_bm25.langchain.documents import add_documents, to_document
-from rag_bm25.langchain.retriever import MilvusBM25Retriever
+from rag_bm25.langchain.hybrid_retriever import MilvusHybridRetriever
+from rag_bm25.langchain.searching import as_mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["MilvusBM25DocumentIndex"]
 
 
-class MilvusBM25DocumentIndex(MilvusBM25Retriever, DocumentIndex):
+class MilvusBM25DocumentIndex(MilvusHybridRetriever, DocumentIndex):
     """Write, read, delete and find documents; a destination of LangChain's ``index()``.
 
-    The constructor and the search are those of :class:`MilvusBM25Retriever`; `namespace` is a single one, and what is
-    written goes there.
+    The constructor and the search are those of :class:`MilvusHybridRetriever`, but without an embedding the search is
+    lexical. Where the index has dense vectors, writing needs an embedding, which is asked for the texts that are new or
+    changed. `namespace` is a single one, and what is written goes there.
 
     Examples
     --------
@@ -34,6 +37,11 @@ class MilvusBM25DocumentIndex(MilvusBM25Retriever, DocumentIndex):
 
     namespace: str = ""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _lexical_without_embedding(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return {"mode": as_mode(None, given.get("embedding")), **given}
+
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
         """Add documents, or update those whose id is there.
 
@@ -42,14 +50,15 @@ class MilvusBM25DocumentIndex(MilvusBM25Retriever, DocumentIndex):
         items : sequence of Document
             Those without an id get a hash of their contents.
         **kwargs
-            `namespace`, where it is to be another one.
+            `namespace`, where it is to be another one; `embeddings`, where the dense vectors are known already;
+            ``reembed=True`` to replace those of texts that are stored already, too, by those of another model.
 
         Returns
         -------
         UpsertResponse
             All ids under "succeeded": what cannot be written is an error, and not a part of the answer.
         """
-        written = add_documents(self.index, items, **{"namespace": self.namespace, **kwargs})
+        written = add_documents(self.index, items, **{**self._adding(), **kwargs})
         return UpsertResponse(succeeded=written, failed=[])
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:

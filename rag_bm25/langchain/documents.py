@@ -9,6 +9,8 @@ from langchain_core.documents import Document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from langchain_core.embeddings import Embeddings
+
     from rag_bm25.chunks import Chunk, Hit
     from rag_bm25.index import BM25Index
 
@@ -38,6 +40,9 @@ def add_texts(
     texts: Iterable[str],
     metadatas: Sequence[Mapping[str, Any]] | None = None,
     ids: Sequence[str | None] | None = None,
+    *,
+    embedding: Embeddings | None = None,
+    reembed: bool = False,
     **options: Any,
 ) -> list[str]:
     """Add texts under their ids, or under hashes of their contents where they have none.
@@ -52,6 +57,10 @@ def add_texts(
         One for each text.
     ids : sequence of str or None, optional
         One for each text.
+    embedding : Embeddings, optional
+        The model, where the index has dense vectors.
+    reembed : bool
+        Ask the model for all texts, and not only for those that are new or changed.
     **options
         As for :meth:`rag_bm25.BM25Index.add`.
 
@@ -60,7 +69,11 @@ def add_texts(
     list of str
         Their ids, in their order.
     """
-    return index.add(list(texts), ids=ids, metadatas=metadatas, **options)
+    given = list(texts)
+    if embedding is not None:
+        embed = embedding.embed_documents
+        options = {"embeddings": embed(given) if reembed else embed, **options}
+    return index.add(given, ids=ids, metadatas=metadatas, **options)
 
 
 def add_documents(index: BM25Index, documents: Sequence[Document], **options: Any) -> list[str]:

@@ -132,7 +132,7 @@ class MilvusBM25Retriever(BaseRetriever):
             A retriever.
         """
         retriever = cls(index=index, **options)
-        add_documents(index, documents, namespace=retriever.namespace)
+        add_documents(index, documents, **retriever._adding())
         return retriever
 
     @classmethod
@@ -166,7 +166,7 @@ class MilvusBM25Retriever(BaseRetriever):
             A retriever.
         """
         retriever = cls(index=index, **options)
-        add_texts(index, texts, metadatas, ids, namespace=retriever.namespace)
+        add_texts(index, texts, metadatas, ids, **retriever._adding())
         return retriever
 
     def batch(
@@ -195,9 +195,8 @@ class MilvusBM25Retriever(BaseRetriever):
         list of list of Document
             In the order of `inputs`.
         """
-        try:
-            answers = self._answers(inputs, kwargs)
-        except (RagBM25Error, ValueError):  # one by one, so that each query has its own error in its own trace
+        answers = self._together(inputs, kwargs)
+        if answers is None:
             return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
         configs = get_config_list(config, len(inputs))
         return [
@@ -225,9 +224,8 @@ class MilvusBM25Retriever(BaseRetriever):
         list of list of Document
             In the order of `inputs`.
         """
-        try:
-            answers = await run_in_executor(None, self._answers, inputs, kwargs)
-        except (RagBM25Error, ValueError):
+        answers = await run_in_executor(None, self._together, inputs, kwargs)
+        if answers is None:
             return await super().abatch(inputs, config, return_exceptions=return_exceptions, **kwargs)
         configs = get_config_list(config, len(inputs))
         return [
@@ -250,28 +248,43 @@ class MilvusBM25Retriever(BaseRetriever):
         self,
         query: str,
         *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
+        run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002
         answer: list[Document] | None = None,
         **options: Any,
     ) -> list[Document]:
-        """Answer a query in a thread."""
-        return await run_in_executor(
-            None,
-            self._get_relevant_documents,
-            query,
-            run_manager=run_manager.get_sync(),
-            answer=answer,
-            **options,
-        )
+        """Answer a query without blocking the event loop, unless a batch has done so."""
+        if answer is not None:
+            return answer
+        (documents,) = await self._asked(options)._afind([query])  # noqa: SLF001 - one of its kind
+        return documents
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """Describe the retriever to tracers."""
         return {**super()._get_ls_params(**kwargs), "ls_vector_store_provider": "Milvus"}
 
+    def _adding(self) -> dict[str, Any]:
+        """Return how documents are added; the namespace must be a single one."""
+        return {"namespace": self.namespace}
+
+    def _asked(self, options: Mapping[str, Any]) -> Self:
+        """Return this retriever as it would be if it had been made with `options` too."""
+        return type(self)(**{**self._given(), **options}) if options else self
+
     def _answers(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]]:
-        """Search as this retriever would if it had been made with `options` too."""
-        asked = type(self)(**{**self._given(), **options}) if options else self
-        return [asked._documents(hits) for hits in asked._search(queries)]  # noqa: SLF001
+        return self._asked(options)._find(queries)  # noqa: SLF001 - one of its kind
+
+    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | None:
+        """Answer a batch in one call; None where that fails, so that each query has its own error in its own trace."""
+        try:
+            return self._answers(queries, options)
+        except (RagBM25Error, ValueError):
+            return None
+
+    def _find(self, queries: Sequence[str]) -> list[list[Document]]:
+        return [self._documents(hits) for hits in self._search(queries)]
+
+    async def _afind(self, queries: Sequence[str]) -> list[list[Document]]:
+        return [self._documents(hits) for hits in await self._asearch(queries)]
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
         return self.index.search_batch(
@@ -281,6 +294,9 @@ class MilvusBM25Retriever(BaseRetriever):
             namespace=self.namespace,
             **{name: value for name, value in self._given().items() if name in QUERY_OPTIONS},
         )
+
+    async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
+        return await run_in_executor(None, self._search, queries)
 
     def _given(self) -> dict[str, Any]:
         """Return the options that were given; the others are as the index's config says."""

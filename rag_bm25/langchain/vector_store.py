@@ -1,7 +1,8 @@
-"""LangChain's vector store, over lexical vectors."""
+"""LangChain's vector store, over lexical vectors, and dense ones where the index has them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from langchain_core.vectorstores import VectorStore
 
 from rag_bm25.chunks import Hit
 from rag_bm25.errors import ParameterError
+from rag_bm25.langchain.diversity import as_rows, cosines, diverse
 from rag_bm25.langchain.documents import add_texts, to_document
+from rag_bm25.langchain.searching import as_mode, check_embedding, relevance, search, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,31 +24,79 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rag_bm25.index import BM25Index
-    from rag_bm25.sparse import SparseVector
+    from rag_bm25.langchain.searching import SearchMode
 
 __all__ = ["MilvusBM25VectorStore"]
 
 
+@dataclass(frozen=True)
+class Request:
+    """A query as it is to be asked.
+
+    Parameters
+    ----------
+    query : str
+        Any text.
+    embedding : sequence of float or None
+        Its dense vector.
+    mode : {"hybrid", "sparse", "dense"}
+        By what to search.
+    options : dict
+        Those of :meth:`rag_bm25.BM25Index.search_hybrid`.
+    """
+
+    query: str
+    embedding: Sequence[float] | None
+    mode: SearchMode
+    options: dict[str, Any]
+
+
 class MilvusBM25VectorStore(VectorStore):
-    """Documents found by their BM25 score, wherever LangChain asks for a vector store.
+    """Documents found by their BM25 score, or by dense vectors, or by both, wherever LangChain asks for a vector store.
 
-    Every search takes the keywords of :meth:`rag_bm25.BM25Index.search` besides its own: `filter`, `namespace`,
-    `statistics`, `idf`, `epsilon`, `k3` and `bigram_weight`.
+    Every search takes, besides its own keywords,
 
-    *Scores* are those of BM25. *Relevance scores*, which LangChain wants in 0..1, are the score divided by the greatest
-    one that any chunk could have for the query: the sum of the query's weights, since no term weighs more than 1 in a
-    chunk. They rank as scores do, and compare across queries. A chunk of the mean length that has every known term
-    of the query once is at 0.4 with the default k1.
+    - `mode`: "sparse", "dense" or "hybrid", for this search;
+    - `query_embedding`: the query's dense vector, where it is known already;
+    - `filter`, `namespace`, `statistics`, `idf`, `epsilon`, `k3` and `bigram_weight`, as
+      :meth:`rag_bm25.BM25Index.search` does;
+    - `fusion`, `sparse_k`, `dense_k`, `sparse_filter` and `dense_filter`, as
+      :meth:`rag_bm25.BM25Index.search_hybrid` does; `fusion` also by name, "rrf" or "weighted".
+
+    *Scores* are those of the search: BM25; cosine or inner product; or fused. *Relevance scores*, which LangChain wants
+    in 0..1, rank as scores do:
+
+    ======== =================================================================================================
+    sparse   the score divided by the greatest one that any chunk could have for the query: the sum of the
+             query's weights, since no term weighs more than 1 in a chunk. They compare across queries. A chunk
+             of the mean length that has every known term of the query once is at 0.4 with the default k1
+    dense    (1 + cosine) / 2; an inner product is taken for the cosine of vectors of length 1
+    hybrid   the score divided by that of a chunk that is best in both arms
+    ======== =================================================================================================
+
+    What is outside 0..1 all the same, as inner products of longer vectors are, is cut off.
 
     Parameters
     ----------
     index : BM25Index
         Where the documents are; opened and closed by the caller.
+    embedding : Embeddings, optional
+        The model; needed to write to an index with dense vectors, and to search them, and allowed only there. It is
+        asked only for texts that are new or changed.
+    mode : {"hybrid", "sparse", "dense"}, optional
+        How to search unless a search says otherwise; by default "hybrid" with an embedding, and "sparse" without.
     namespace : str
         Where documents are written, and are looked for unless a search names another.
     pad_results : bool
-        Fill up to k with documents that share no term with the query, at score 0, in no particular order. A store of
-        dense vectors always returns k documents, and some programs rely on that.
+        Fill up the results of a sparse search to k with documents that share no term with the query, at score 0, in no
+        particular order. A store of dense vectors always returns k documents, and some programs rely on that.
+
+    Raises
+    ------
+    InputError
+        An embedding is given, and the index has no dense vectors.
+    ParameterError
+        There is no such mode.
 
     Examples
     --------
@@ -60,18 +111,28 @@ class MilvusBM25VectorStore(VectorStore):
         self,
         index: BM25Index,
         *,
+        embedding: Embeddings | None = None,
+        mode: SearchMode | None = None,
         namespace: str = "",
         pad_results: bool = False,
     ) -> None:
+        check_embedding(index, embedding)
         self.index = index
+        self.embedding = embedding
+        self.mode = as_mode(mode, embedding)
         self.namespace = namespace
         self.pad_results = pad_results
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """The embedding model, where there is one."""
+        return self.embedding
 
     @classmethod
     def from_texts(
         cls,
         texts: Iterable[str],
-        embedding: Embeddings | None = None,  # noqa: ARG003 - the signature is LangChain's
+        embedding: Embeddings | None = None,
         metadatas: Sequence[Mapping[str, Any]] | None = None,
         *,
         ids: Sequence[str | None] | None = None,
@@ -84,7 +145,7 @@ class MilvusBM25VectorStore(VectorStore):
         texts : iterable of str
             The texts.
         embedding : Embeddings, optional
-            Not used: LangChain passes one to every vector store.
+            The model, where the index has dense vectors.
         metadatas : sequence of mappings, optional
             One for each text.
         ids : sequence of str, optional
@@ -97,7 +158,7 @@ class MilvusBM25VectorStore(VectorStore):
         MilvusBM25VectorStore
             A store.
         """
-        store = cls(**kwargs)
+        store = cls(embedding=embedding, **kwargs)
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
@@ -120,7 +181,9 @@ class MilvusBM25VectorStore(VectorStore):
         ids : sequence of str, optional
             One for each text; by default, and for None, a hash of the contents.
         **kwargs
-            `namespace`, where it is to be another one; LangChain's `batch_size` has no effect.
+            `namespace`, where it is to be another one; `embeddings`, where the dense vectors are known already;
+            ``reembed=True`` to replace those of texts that are stored already, too, by those of another model.
+            LangChain's `batch_size` has no effect.
 
         Returns
         -------
@@ -128,7 +191,7 @@ class MilvusBM25VectorStore(VectorStore):
             The ids, in the order of `texts`.
         """
         kwargs.pop("batch_size", None)
-        options = {"namespace": self.namespace, **kwargs}
+        options = {"namespace": self.namespace, "embedding": self.embedding, **kwargs}
         return add_texts(self.index, texts, metadatas, ids, **options)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
@@ -178,14 +241,29 @@ class MilvusBM25VectorStore(VectorStore):
         k : int
             How many at most.
         **kwargs
-            As for :meth:`rag_bm25.BM25Index.search`.
+            See :class:`MilvusBM25VectorStore`.
 
         Returns
         -------
         list of Document
             By falling score.
         """
-        return [to_document(hit) for hit in self._hits(query, k, kwargs)]
+        return [to_document(hit) for hit in self._hits(self._request(query, kwargs), k)]
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Return the documents with the greatest scores, without blocking the event loop.
+
+        Parameters
+        ----------
+        query, k, **kwargs
+            As for :meth:`similarity_search`.
+
+        Returns
+        -------
+        list of Document
+            By falling score.
+        """
+        return await run_in_executor(None, self.similarity_search, query, k, **await self._aembedded(query, kwargs))
 
     def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
         """Return the documents with the greatest scores, and the scores.
@@ -200,7 +278,42 @@ class MilvusBM25VectorStore(VectorStore):
         list of (Document, float)
             By falling score.
         """
-        return [(to_document(hit), hit.score) for hit in self._hits(query, k, kwargs)]
+        return [(to_document(hit), hit.score) for hit in self._hits(self._request(query, kwargs), k)]
+
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """Return the documents with the greatest scores, and the scores, without blocking the event loop.
+
+        Parameters
+        ----------
+        query, k, **kwargs
+            As for :meth:`similarity_search`.
+
+        Returns
+        -------
+        list of (Document, float)
+            By falling score.
+        """
+        options = await self._aembedded(query, kwargs)
+        return await run_in_executor(None, self.similarity_search_with_score, query, k, **options)
+
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+        """Return the documents whose dense vectors are most similar.
+
+        Parameters
+        ----------
+        embedding : list of float
+            A dense vector.
+        k, **kwargs
+            As for :meth:`similarity_search`.
+
+        Returns
+        -------
+        list of Document
+            By falling score.
+        """
+        return self.similarity_search("", k, **{**kwargs, "mode": "dense", "query_embedding": embedding})
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
@@ -208,8 +321,9 @@ class MilvusBM25VectorStore(VectorStore):
         """Return documents that match the query and differ from each other.
 
         One after the other, the document is taken whose ``lambda_mult * relevance - (1 - lambda_mult) * similarity`` is
-        greatest: its relevance score, and the cosine of its lexical vector with that of the most similar document
-        taken before.
+        greatest: its relevance score, and its similarity to the most similar document taken before. That is the
+        cosine of lexical vectors in mode "sparse", and otherwise of dense ones, brought to 0..1 as relevance scores
+        are; so in mode "dense" the choice is that of LangChain's ``maximal_marginal_relevance``.
 
         Parameters
         ----------
@@ -222,7 +336,7 @@ class MilvusBM25VectorStore(VectorStore):
         lambda_mult : float
             In [0, 1]; 1 ranks by the score alone.
         **kwargs
-            As for :meth:`rag_bm25.BM25Index.search`.
+            As for :meth:`similarity_search`.
 
         Returns
         -------
@@ -232,100 +346,133 @@ class MilvusBM25VectorStore(VectorStore):
         if not 0 <= lambda_mult <= 1:
             msg = f"lambda_mult must be in [0, 1], got {lambda_mult!r}"
             raise ParameterError(msg)
-        hits = self._hits(query, max(k, fetch_k), kwargs)
-        if not hits:
-            return []
-        relevance = self._relevance(query, hits, kwargs)
-        similarity = cosines(self.index.encode_documents([hit.text for hit in hits]))
-        return [to_document(hits[at]) for at in diverse(relevance, similarity, lambda_mult, k)]
+        request = self._request(query, kwargs)
+        hits, similarity = self._compared(request.mode, self._hits(request, max(k, fetch_k)))
+        return [to_document(hits[at]) for at in diverse(self._relevance(request, hits), similarity, lambda_mult, k)]
+
+    async def amax_marginal_relevance_search(
+        self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Return documents that match the query and differ from each other, without blocking the event loop.
+
+        Parameters
+        ----------
+        query, k, fetch_k, lambda_mult, **kwargs
+            As for :meth:`max_marginal_relevance_search`.
+
+        Returns
+        -------
+        list of Document
+            In the order in which they were taken.
+        """
+        options = await self._aembedded(query, kwargs)
+        return await run_in_executor(
+            None, self.max_marginal_relevance_search, query, k, fetch_k, lambda_mult, **options
+        )
+
+    def max_marginal_relevance_search_by_vector(
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Return documents whose dense vectors are similar to one, and differ from each other.
+
+        Parameters
+        ----------
+        embedding : list of float
+            A dense vector.
+        k, fetch_k, lambda_mult, **kwargs
+            As for :meth:`max_marginal_relevance_search`.
+
+        Returns
+        -------
+        list of Document
+            In the order in which they were taken.
+        """
+        options = {**kwargs, "mode": "dense", "query_embedding": embedding}
+        return self.max_marginal_relevance_search("", k, fetch_k, lambda_mult, **options)
+
+    async def amax_marginal_relevance_search_by_vector(
+        self, embedding: list[float], k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
+    ) -> list[Document]:
+        """Return documents whose dense vectors are similar to one, and differ from each other, without blocking.
+
+        Parameters
+        ----------
+        embedding : list of float
+            A dense vector.
+        k, fetch_k, lambda_mult, **kwargs
+            As for :meth:`max_marginal_relevance_search`.
+
+        Returns
+        -------
+        list of Document
+            In the order in which they were taken.
+        """
+        search_by_vector = self.max_marginal_relevance_search_by_vector
+        return await run_in_executor(None, search_by_vector, embedding, k, fetch_k, lambda_mult, **kwargs)
 
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Divide by the greatest possible score, which differs from query to query."""
-        hits = self._hits(query, k, kwargs)
-        return list(zip(map(to_document, hits), self._relevance(query, hits, kwargs).tolist(), strict=True))
+        """Bring each score to 0..1; the greatest possible BM25 score differs from query to query."""
+        request = self._request(query, kwargs)
+        hits = self._hits(request, k)
+        return list(zip(map(to_document, hits), self._relevance(request, hits).tolist(), strict=True))
 
     async def _asimilarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Do so in a thread."""
-        return await run_in_executor(None, self._similarity_search_with_relevance_scores, query, k, **kwargs)
+        """Do so without blocking the event loop."""
+        options = await self._aembedded(query, kwargs)
+        return await run_in_executor(None, self._similarity_search_with_relevance_scores, query, k, **options)
 
-    def _hits(self, query: str, k: int, options: Mapping[str, Any]) -> list[Hit]:
+    def _request(self, query: str, options: Mapping[str, Any]) -> Request:
+        """Embed the query where that is needed and not done yet."""
         options = {"namespace": self.namespace, **options}
-        hits = self.index.search(query, k, **options)
-        return [*hits, *self._others(hits, k - len(hits), options)] if self.pad_results else hits
+        mode = as_mode(options.pop("mode", self.mode), self.embedding)
+        embedding = options.pop("query_embedding", None)
+        if mode != "sparse" and embedding is None and self.embedding is not None:
+            embedding = self.embedding.embed_query(query)
+        return Request(query, embedding, mode, options)
+
+    async def _aembedded(self, query: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options with the query's vector, where one is needed, from the model's own coroutine."""
+        needed = options.get("mode", self.mode) != "sparse" and options.get("query_embedding") is None
+        if not needed or self.embedding is None:
+            return dict(options)
+        return {**options, "query_embedding": await self.embedding.aembed_query(query)}
+
+    def _hits(self, request: Request, k: int) -> list[Hit]:
+        mode, options = request.mode, request.options
+        (hits,) = search(self.index, [request.query], [request.embedding], k, mode=mode, options=options)
+        if self.pad_results and mode == "sparse":
+            hits += self._others(hits, k - len(hits), options)
+        return hits
 
     def _others(self, hits: Sequence[Hit], wanted: int, options: Mapping[str, Any]) -> Iterator[Hit]:
-        """Yield chunks that were not found."""
+        """Yield chunks that a lexical search did not find."""
         found = {(hit.namespace, hit.id) for hit in hits}
-        chunks = self.index.chunks(filter=options.get("filter"), namespace=options["namespace"])
+        chunks = self.index.chunks(filter=where_of("sparse", options), namespace=options["namespace"])
         others = (chunk for chunk in chunks if (chunk.namespace, chunk.id) not in found)
         for _, chunk in zip(range(wanted), others, strict=False):
             yield Hit(chunk.id, 0.0, chunk.text, chunk.metadata, chunk.namespace)
 
-    def _relevance(self, query: str, hits: Sequence[Hit], options: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return the scores as shares of the greatest possible one."""
-        weighing = {name: value for name, value in options.items() if name != "filter"}
-        weights = self.index.encode_queries([query], **{"namespace": self.namespace, **weighing})[0].values
-        scores = np.array([hit.score for hit in hits])
-        # At least the scores themselves: float32 rounds, and another writer may come in between.
-        greatest = max(float(weights.sum(dtype=np.float64)), *scores.tolist(), 1e-9)
-        return np.asarray(scores / greatest)
+    def _relevance(self, request: Request, hits: Sequence[Hit]) -> NDArray[np.float64]:
+        return relevance(self.index, request.query, hits, mode=request.mode, options=request.options)
 
+    def _compared(self, mode: SearchMode, hits: Sequence[Hit]) -> tuple[list[Hit], NDArray[np.float64]]:
+        """Return hits, and the similarity of each to each, in 0..1."""
+        if not hits:
+            return [], np.empty((0, 0))
+        if mode == "sparse":
+            return list(hits), cosines(as_rows(self.index.encode_documents([hit.text for hit in hits])))
+        vectors = self._dense_vectors(hits)
+        left = [hit for hit in hits if (hit.namespace, hit.id) in vectors]  # the others were deleted meanwhile
+        return left, (1 + cosines(np.array([vectors[hit.namespace, hit.id] for hit in left]))) / 2
 
-def cosines(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
-    """Compare vectors with each other.
-
-    Parameters
-    ----------
-    vectors : sequence of SparseVector
-        At least one, and none of them empty.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_vectors, n_vectors)
-        Their cosines.
-    """
-    ids, columns = np.unique(np.concatenate([vector.ids for vector in vectors]), return_inverse=True)
-    rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
-    matrix = np.zeros((len(vectors), len(ids)))
-    matrix[rows, columns] = np.concatenate([vector.values for vector in vectors])
-    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.asarray(matrix @ matrix.T)
-
-
-def diverse(relevance: NDArray[np.float64], similarity: NDArray[np.float64], lambda_mult: float, k: int) -> list[int]:
-    """Choose by maximal marginal relevance.
-
-    Parameters
-    ----------
-    relevance : ndarray of float64, shape (n,)
-        Of each candidate, in 0..1.
-    similarity : ndarray of float64, shape (n, n)
-        Of each candidate with each other, in 0..1.
-    lambda_mult : float
-        Share of the relevance, in [0, 1].
-    k : int
-        How many to choose at most.
-
-    Returns
-    -------
-    list of int
-        The chosen ones, in the order of choice; of equals, the first.
-
-    Examples
-    --------
-    >>> similarity = np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.1], [0.1, 0.1, 1.0]])
-    >>> diverse(np.array([0.8, 0.7, 0.5]), similarity, 0.5, 2)
-    [0, 2]
-    """
-    chosen: list[int] = []
-    left = list(range(len(relevance)))
-    redundancy = np.zeros(len(relevance))
-    for _ in range(min(k, len(left))):
-        gains = lambda_mult * relevance[left] - (1 - lambda_mult) * redundancy[left]
-        chosen.append(left.pop(int(np.argmax(gains))))
-        redundancy = np.maximum(redundancy, similarity[chosen[-1]])
-    return chosen
+    def _dense_vectors(self, hits: Sequence[Hit]) -> dict[tuple[str, str], NDArray[np.float32]]:
+        vectors = {}
+        for namespace in {hit.namespace for hit in hits}:
+            ids = [hit.id for hit in hits if hit.namespace == namespace]
+            found = self.index.get_embeddings(ids, namespace=namespace)
+            vectors.update({(namespace, id_): vector for id_, vector in found.items()})
+        return vectors

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "MESSAGE_BYTES",
     "UNREACHABLE",
     "EmbeddedEngine",
     "Engine",
@@ -47,6 +48,7 @@ def _imported_pymilvus() -> Any:
 
 pymilvus = _imported_pymilvus()
 
+MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
 TOO_LARGE = ("exceed the limit size", "message larger than max", "maxOutputSize", "RESOURCE_EXHAUSTED")
@@ -73,6 +75,7 @@ class Engine:
     exclusive = False
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; embedded engines have FLAT, which is exact
+    dense_bytes = MESSAGE_BYTES  # how much of a message may be dense vectors
     dialect: Dialect = Dialect()
     options: dict[str, Any]
     client: Any

@@ -42,6 +42,7 @@ class Engine(EmbeddedEngine):
 
     partition_key = False  # accepted without effect
     dense_index = "FLAT"
+    dense_bytes = 4 * 2**20  # above 7 MB, each row takes the engine 5 ms instead of 0.3
     dialect = Lite2Dialect()
 
     def __init__(self, path: Path) -> None:

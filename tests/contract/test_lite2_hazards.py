@@ -9,16 +9,18 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import engines
+import numpy as np
 import pytest
 
 from rag_bm25.errors import FilterError, ParameterError, StoreError
 from rag_bm25.filters import Expression
 from rag_bm25.sparse import SparseVector
-from rag_bm25.store import ChunkRow, LogRow
+from rag_bm25.store import ChunkRow, DenseField, LogRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -395,3 +397,31 @@ class TestNoise:
         assert list(store.scan_chunks(vectors=True)) == []
         assert store.get_log(["k"]) == []
         assert capfd.readouterr() == ("", "")
+
+    def test_reading_dense_vectors_of_an_empty_collection_is_silent(
+        self, opened: Callable[..., MilvusStore], capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        store = opened("dense")
+        store.create(DenseField(2, "IP"))
+        assert store.get_chunks(["ab"], dense=True) == []
+        assert capfd.readouterr() == ("", "")
+
+
+class TestDenseVectors:
+    def test_a_message_has_no_more_of_them_than_the_engine_takes_fast(
+        self, opened: Callable[..., MilvusStore], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = opened("dense")
+        store.create(DenseField(2048, "IP"))
+        messages: list[list[str]] = []
+        insert = store._open.client.insert
+        monkeypatch.setattr(
+            store._open.client,
+            "insert",
+            lambda name, rows, **options: messages.append([row["pk"] for row in rows]) or insert(name, rows, **options),
+        )
+        rows = [replace(chunk(number), dense=np.full(2048, number, np.float32)) for number in range(1300)]
+        store.insert_chunks(rows)
+        assert [len(message) for message in messages] == [512, 512, 276]  # of 4 MB at most
+        assert [pk for message in messages for pk in message] == [row.pk for row in rows]
+        assert store.count_chunks() == 1300

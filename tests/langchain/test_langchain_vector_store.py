@@ -14,7 +14,7 @@ from strategies import corpora, texts
 
 from rag_bm25 import BM25Index, IndexConfig, InputError, ParameterError
 from rag_bm25.langchain import MilvusBM25VectorStore
-from rag_bm25.langchain.vector_store import diverse
+from rag_bm25.langchain.diversity import diverse
 
 TEXTS = {
     "a": "apple banana",

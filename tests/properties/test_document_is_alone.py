@@ -8,16 +8,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 from reference import split
 from strategies import any_terms, document_weightings, texts
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import Analyzer, BM25Index, IndexConfig
 from rag_bm25.document_encoder import DocumentEncoder, LengthUnit
 
 if TYPE_CHECKING:
+    from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.similarity import DocumentWeighting
     from rag_bm25.sparse import SparseVector
 
@@ -26,10 +28,11 @@ CONFIG = IndexConfig(chunk_size=4, analyzer=split)
 
 
 @given(st.lists(texts() | any_terms, min_size=1, max_size=6), document_weightings, units, st.data())
+@pytest.mark.parametrize("analyzer", [split, Analyzer()], ids=["split", "words and bigrams"])
 def test_vector_does_not_depend_on_its_batch(
-    chunks: list[str], weighting: DocumentWeighting, unit: LengthUnit, data: st.DataObject
+    analyzer: TextAnalyzer, chunks: list[str], weighting: DocumentWeighting, unit: LengthUnit, data: st.DataObject
 ) -> None:
-    encoder = DocumentEncoder(split, weighting, unit)
+    encoder = DocumentEncoder(analyzer, weighting, unit)
     order = data.draw(st.permutations(range(len(chunks))))
     together = encoder.encode([chunks[at] for at in order])
     for place, at in enumerate(order):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
-from reference import split
+from reference import split, words_and_bigrams
 from strategies import corpora, query_weightings, texts, weightings
 
 from rag_bm25 import BM25Index, Explanation, IndexConfig
@@ -48,10 +48,11 @@ def test_explanations_add_up_to_the_scores(
         weighting.epsilon,
         weighting.idf,
         weighting.k3,
-        split,
+        words_and_bigrams,
         document.form,
         document.delta,
         document.fields,
+        bigram_weight=weighting.bigram_weight,
     )
     index = BM25Index.from_store(MemoryStore(), config=config)
     metadatas = [dict.fromkeys(document.fields, field)] * len(chunks)

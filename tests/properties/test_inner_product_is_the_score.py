@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
-from reference import BM25, Corpus, Field, split
+from reference import BM25, Corpus, Field, split, words_and_bigrams
 from strategies import corpora, document_weightings, idf_names, query_weightings, texts, weightings
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -89,6 +89,28 @@ def test_scores_over_fields_are_those_of_the_loops(
     expected = reference_of(document, weighting).scores(query.split(), corpus)
     assert scores(index, query) == pytest.approx(expected, rel=1e-5)
     assert index.verify().ok
+
+
+@given(corpora(), texts(), query_weightings, st.sampled_from(["characters", "terms"]))
+def test_bigrams_are_a_channel_with_a_weight_and_without_a_length(
+    chunks: dict[str, str], query: str, weighting: QueryWeighting, unit: LengthUnit
+) -> None:
+    parameters: dict[str, Any] = {name: getattr(weighting, name) for name in ("idf", "epsilon", "k3", "bigram_weight")}
+    config = IndexConfig(4, unit, analyzer=words_and_bigrams, **parameters)
+    corpus = Corpus({id_: words_and_bigrams(text) for id_, text in chunks.items()})
+    lengths = {id_: len(text) if unit == "characters" else len(text.split()) for id_, text in chunks.items()}
+    expected = BM25(4, **parameters).scores(words_and_bigrams(query), corpus, lengths)
+    found = scores(filled(chunks, config), query)
+    assert found == pytest.approx({id_: score for id_, score in expected.items() if score}, rel=1e-5)
+    asked = filled(chunks, replace(config, bigram_weight=0.5))
+    assert scores(asked, query, bigram_weight=weighting.bigram_weight) == found
+
+
+@given(corpora(min_size=1), texts(), idf_names)
+def test_words_alone_are_searched_where_bigrams_weigh_nothing(chunks: dict[str, str], query: str, idf: IdfName) -> None:
+    assume(idf != "epsilon")  # its floor is a mean over all terms
+    index = filled(chunks, replace(CONFIG, analyzer=words_and_bigrams, idf=idf))
+    assert scores(index, query, bigram_weight=0) == scores(filled(chunks, replace(CONFIG, idf=idf)), query)
 
 
 @given(corpora(min_size=2), texts(), st.integers(1, 4))

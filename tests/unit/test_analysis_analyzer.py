@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, query_tokens
 from rag_bm25.analysis.contract import PROBES
 from rag_bm25.errors import ParameterError
+from rag_bm25.terms import BIGRAM_MARK
 
 GOLDEN: list[dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[1] / "golden" / "analysis.json").read_text(encoding="utf-8")
 )
+
+WORDS = AnalyzerConfig(bigrams=False)
 
 
 @pytest.fixture(scope="module", params=["jieba", "rjieba"])
@@ -28,8 +32,9 @@ def with_exact_queries(request: pytest.FixtureRequest) -> Analyzer:
 @pytest.mark.parametrize("case", GOLDEN, ids=[case["text"] for case in GOLDEN])
 def test_worked_strings(case: dict[str, Any], with_exact_queries: Analyzer) -> None:
     analyzer = with_exact_queries
-    assert analyzer(case["text"]) == case["chunk"]
-    assert analyzer.query(case["text"]) == case["exact_query"]
+    bigrams = [BIGRAM_MARK + bigram for bigram in case["bigrams"]]
+    assert analyzer(case["text"]) == case["chunk"] + bigrams
+    assert analyzer.query(case["text"]) == case["exact_query"] + bigrams
 
 
 def test_the_worked_strings_are_probes_of_the_contract() -> None:
@@ -41,12 +46,14 @@ def test_text_without_words_has_no_tokens(text: str) -> None:
     assert Analyzer()(text) == []
 
 
-def test_tokens_are_in_text_order_with_repeats() -> None:
-    assert Analyzer()("法院 court 法院 courts") == ["法院", "court", "法院", "court"]
+def test_tokens_are_in_text_order_with_repeats_and_bigrams_after_words() -> None:
+    words = ["法院", "court", "法院", "court"]
+    assert Analyzer(WORDS)("法院 court 法院 courts") == words
+    assert Analyzer()("法院 court 法院 courts") == [*words, "\0法院", "\0法院"]
 
 
 def test_each_side_has_its_segmentation() -> None:
-    analyzer = Analyzer(AnalyzerConfig(segmentation="exact", query_segmentation="search"))
+    analyzer = Analyzer(replace(WORDS, segmentation="exact", query_segmentation="search"))
     assert analyzer("长江大桥") == ["长江大桥"]
     assert analyzer.query("长江大桥") == ["长江", "大桥", "长江大桥"]
 
@@ -58,12 +65,12 @@ def test_traditional_text_finds_simplified_text() -> None:
 
 
 def test_stop_words_are_met_in_every_script_and_spelling() -> None:
-    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "這", "DON'T", "cafe\u0301", "を"]))
+    analyzer = Analyzer(replace(WORDS, stop_words=("的", "這", "DON'T", "cafe\u0301", "を")))
     assert analyzer("这是我的 the don’t Café １ を") == ["是", "我", "the", "1"]
 
 
 def test_stop_words_are_dropped_from_queries_too() -> None:
-    assert Analyzer(AnalyzerConfig(stop_words=["的"])).query("我的the") == ["我", "the"]
+    assert Analyzer(replace(WORDS, stop_words=("的",))).query("我的the") == ["我", "the"]
 
 
 def test_words_in_capitals_are_kept() -> None:
@@ -112,5 +119,5 @@ def test_an_unknown_segmenter_is_refused() -> None:
 
 def test_a_callable_is_asked_for_query_tokens_where_it_has_no_query() -> None:
     assert query_tokens(str.split, "a b") == ["a", "b"]
-    analyzer = Analyzer(AnalyzerConfig(query_segmentation="exact"))
+    analyzer = Analyzer(replace(WORDS, query_segmentation="exact"))
     assert query_tokens(analyzer, "长江大桥") == ["长江大桥"]

@@ -12,7 +12,7 @@ from rag_bm25.errors import FormatError, ParameterError
 def test_the_defaults_are_search_mode_on_both_sides() -> None:
     config = AnalyzerConfig()
     assert (config.segmentation, config.query_segmentation) == ("search", "search")
-    assert (config.simplify, config.stem, config.split_camel_case) == (True, True, False)
+    assert (config.simplify, config.stem, config.split_camel_case, config.bigrams) == (True, True, False, True)
     assert (len(config.stop_words), config.user_words) == (33, ())
 
 
@@ -28,8 +28,9 @@ def test_settings_survive_json() -> None:
     assert AnalyzerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
-def test_missing_settings_have_their_defaults() -> None:
-    assert AnalyzerConfig.from_dict({"stem": False}) == AnalyzerConfig(stem=False)
+def test_missing_settings_have_their_defaults_or_what_was_done_before_them() -> None:
+    assert AnalyzerConfig.from_dict({"stem": False, "bigrams": True}) == AnalyzerConfig(stem=False)
+    assert AnalyzerConfig.from_dict({"stem": False}) == AnalyzerConfig(stem=False, bigrams=False)
 
 
 def test_settings_of_a_newer_version_are_refused() -> None:
@@ -47,6 +48,7 @@ VISIBLE = "words of 1 to 64 visible characters without white space"
         ({"segmentation": "fine"}, "segmentation must be one of search, exact, got 'fine'"),
         ({"query_segmentation": None}, "query_segmentation must be one of search, exact, got None"),
         ({"stem": 1}, "stem must be True or False, got 1"),
+        ({"bigrams": 2}, "bigrams must be True or False, got 2"),
         ({"simplify": "yes"}, "simplify must be True or False, got 'yes'"),
         ({"stop_words": "the"}, "stop_words must be a collection of words, got 'the'"),
         ({"stop_words": None}, "stop_words must be a collection of words, got None"),

@@ -79,7 +79,7 @@ def test_nothing_is_loaded_before_it_is_needed() -> None:
 def test_jieba_is_used_without_warnings_logs_or_cache_files(tmp_path: Path) -> None:
     bytecode, temporary = tmp_path / "bytecode", tmp_path / "temporary"
     temporary.mkdir()
-    code = "from rag_bm25.analysis import Analyzer; print(*Analyzer(segmenter='jieba')('全文检索'))"
+    code = "from rag_bm25.analysis import Analyzer; print(*Analyzer(segmenter='jieba')('全文检索')[:3])"
     # An empty folder of bytecode makes Python compile jieba, which is when it warns of jieba's escape sequences.
     done = run_python(code, "-W", "error", PYTHONPYCACHEPREFIX=str(bytecode), TMPDIR=str(temporary), PYTHONUTF8="1")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "全文 检索 全文检索\n")
@@ -93,7 +93,7 @@ def test_the_global_tokenizer_of_jieba_is_neither_used_nor_changed(tmp_path: Pat
         "jieba.add_word('全文检', 10**9); jieba.del_word('检索')\n"
         "before = dict(jieba.dt.FREQ), jieba.dt.total\n"
         "from rag_bm25.analysis import Analyzer, AnalyzerConfig\n"
-        "print(*Analyzer(segmenter='jieba')('全文检索'))\n"
+        "print(*Analyzer(segmenter='jieba')('全文检索')[:3])\n"
         "Analyzer(AnalyzerConfig(user_words=['索引擎']), segmenter='jieba')('索引擎')\n"
         "print((jieba.dt.FREQ, jieba.dt.total) == before)\n"
     )
@@ -104,14 +104,14 @@ def test_the_global_tokenizer_of_jieba_is_neither_used_nor_changed(tmp_path: Pat
 def test_the_global_dictionary_of_rjieba_is_neither_used_nor_changed() -> None:
     rjieba = pytest.importorskip("rjieba")
     rjieba.add_word("全检测", 10**9, None)
-    assert Analyzer(segmenter="rjieba")("全检测") == ["全", "检测"]
+    assert Analyzer(AnalyzerConfig(bigrams=False), segmenter="rjieba")("全检测") == ["全", "检测"]
     Analyzer(AnalyzerConfig(user_words=["索引擎"]), segmenter="rjieba")("索引擎")
     assert not rjieba.has_word("索引擎")
 
 
 @pytest.mark.usefixtures("_nothing_loaded")
 def test_threads_load_the_dictionary_once() -> None:
-    analyzer = Analyzer()
+    analyzer = Analyzer(AnalyzerConfig(bigrams=False))
     start = threading.Barrier(6)
     results: list[list[str]] = []
 

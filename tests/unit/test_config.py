@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import pytest
 from reference import split
@@ -29,7 +30,7 @@ def stored(config: IndexConfig = CONFIG) -> dict[str, object]:
 def test_defaults_are_those_of_the_design() -> None:
     config = IndexConfig(chunk_size=500)
     assert (config.length_unit, config.k1, config.b) == ("characters", 1.5, 0.75)
-    assert (config.idf, config.epsilon, config.k3) == ("epsilon", 0.25, None)
+    assert (config.idf, config.epsilon, config.k3, config.bigram_weight) == ("epsilon", 0.25, None, 0.4)
     assert config.analyzer == AnalyzerConfig()
 
 
@@ -47,6 +48,8 @@ def test_config_is_frozen() -> None:
         ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
         ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'bm25'"),
         ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
+        ({"bigram_weight": -0.1}, "bigram_weight must be finite and >= 0, got -0.1"),
+        ({"bigram_weight": float("nan")}, "bigram_weight must be finite and >= 0, got nan"),
         ({"length_unit": "bytes"}, "length_unit must be one of characters, terms, got 'bytes'"),
         ({"weighting": "okapi"}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
         ({"delta": 0.5}, "delta must be None for 'bm25', which has none, got 0.5"),
@@ -125,6 +128,30 @@ def test_other_analyzer_settings_are_named() -> None:
 def test_stored_config_is_used_where_none_is_given() -> None:
     config = IndexConfig(chunk_size=9, k1=1.25, idf="plus", k3=7, analyzer=AnalyzerConfig(simplify=False))
     assert config_from_dict(stored(config), None) == config
+
+
+def made_before_bigrams(config: IndexConfig) -> dict[str, Any]:
+    kept: dict[str, Any] = stored(replace(config, analyzer=AnalyzerConfig(bigrams=False)))
+    del kept["query"]["bigram_weight"], kept["analyzer"]["settings"]["bigrams"]
+    return kept
+
+
+@pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
+def test_an_index_made_before_bigrams_is_used_as_it_was_made(given: IndexConfig | None) -> None:
+    used = config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
+    assert used == IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(bigrams=False))
+
+
+def test_an_index_made_before_bigrams_needs_all_other_settings() -> None:
+    given = IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(simplify=False))
+    with pytest.raises(ConfigMismatchError, match="parameters: simplify: stored True, given False"):
+        config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
+
+
+def test_bigrams_are_a_difference_where_they_could_be_chosen() -> None:
+    kept = stored(IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(bigrams=False)))
+    with pytest.raises(ConfigMismatchError, match="bigrams: stored False, given True"):
+        config_from_dict(kept, IndexConfig(chunk_size=500))
 
 
 def test_callable_analyzer_must_be_given_again() -> None:

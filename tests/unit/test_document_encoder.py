@@ -73,6 +73,13 @@ def test_lengths_in_terms_count_repeats() -> None:
     assert encoder("terms").encode(["a b a"]).lengths.tolist() == [3]
 
 
+def test_lengths_in_terms_leave_bigrams_out() -> None:
+    made = DocumentEncoder(lambda _: ["劳动", "合同", "\0劳动", "\0动合"], DocumentWeighting(4), "terms")
+    encoded = made.encode(["劳动合同"])
+    assert encoded.lengths.tolist() == [2]
+    assert set(encoded.vectors[0].to_dict()) == set(map(term_id, ["劳动", "合同", "\0劳动", "\0动合"]))
+
+
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_chunk_without_terms_gets_the_placeholder_wherever_it_stands(at: int) -> None:
     chunks = ["a a", "b"]

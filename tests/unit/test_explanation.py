@@ -1,17 +1,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
+from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.explanation import Explanation
 from rag_bm25.query_encoder import Origin, QueryEncoder, QueryTerm
-
-if TYPE_CHECKING:
-    from memory_store import MemoryStore
 
 TREE = Explanation(
     0.5, "score, sum of:", (Explanation(0.5, "'<b>'", (Explanation(1234567, "N"),)), Explanation(0.0, "none"))
@@ -72,6 +69,21 @@ def test_explanation_shows_every_number_of_a_score(filled: BM25Index) -> None:
 
 def test_repeated_query_term_shows_its_occurrences(filled: BM25Index) -> None:
     assert "2 = qtf, occurrences in the query" in str(filled.explain("banana banana", "1"))
+
+
+def test_bigrams_show_their_channel_and_its_weight() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=4))
+    index.add(["劳动合同", "法律", "诉讼", "合同法"], ids=["1", "2", "3", "4"])
+    tree = index.explain("动合同约", "1", idf="lucene", bigram_weight=0.25)
+    names = [detail.description.partition(",")[0] for detail in tree.details]
+    assert names[:2] == ["'动' is unknown: no chunk has it", "'合同'"]
+    assert names[-3:] == ["bigram '动合'", "bigram '合同'", "bigram '同约' is unknown: no chunk has it"]
+    weight, *factors = str(tree.details[-3].details[0]).splitlines()
+    assert weight == f"{0.25 * 1.2039728:.6g} = query weight, product of:"
+    assert factors[0] == "  0.25 = bigram_weight, of the channel of bigrams"
+    elsewhere = str(index.explain("动合同约", "4"))
+    assert "0 = bigram '动合' is not in the chunk; df = 1 of N = 4 chunks have it" in elsewhere
+    assert "bigram" not in str(index.explain("动合同约", "1", bigram_weight=0))
 
 
 def test_saturation_shows_k3(filled: BM25Index) -> None:

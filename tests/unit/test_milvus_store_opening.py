@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import engines
+import numpy as np
 import pytest
 
 from rag_bm25.errors import (
@@ -23,7 +24,10 @@ from rag_bm25.errors import (
 from rag_bm25.milvus_store import MilvusStore, is_missing_file
 from rag_bm25.milvus_store.address import without_secrets
 from rag_bm25.milvus_store.lock import DatabaseLock
-from rag_bm25.store import ChunkRow, LogRow
+from rag_bm25.sparse import SparseVector
+from rag_bm25.store import ChunkRow, DenseField, LogRow
+
+ONE = SparseVector.from_dict({1: 1.0})
 
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
@@ -161,6 +165,25 @@ class TestEmbedded:
         assert not store.exists()
         store.create()
         assert store.exists()
+        store.close()
+
+    def test_an_interrupted_create_with_dense_vectors_is_completed_with_the_same(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = MilvusStore(tmp_path / "rag.db", "docs")
+        engine, write, steps = store._open, store._open.write, iter(["create_collection", "create_index"])
+        monkeypatch.setattr(engine, "write", lambda *args, **kwargs: next(steps) and write(*args, **kwargs))
+        with pytest.raises(StopIteration):
+            store.create(DenseField(4, "IP"))
+        monkeypatch.undo()
+        assert (store.exists(), store.dense_dim()) == (False, 4)
+        for other in (None, DenseField(5, "IP")):
+            with pytest.raises(FormatError, match=r"dense \(is FLOAT_VECTOR\(4\), must be"):
+                store.create(other)
+        store.create(DenseField(4, "IP"))
+        assert store.exists()
+        store.insert_chunks([ChunkRow("a", "a", "", 1, "b", "", {}, ONE, np.ones(4, np.float32))])
+        assert store.search_dense(np.ones((1, 4), np.float32), metric="IP", limit=1)[0][0].score == 4.0
         store.close()
 
     def test_reading_only_refuses_every_write(self, tmp_path: Path) -> None:

@@ -76,6 +76,31 @@ def test_query_method_of_the_analyzer_is_used() -> None:
     assert made.terms("whatever", CORPUS).terms == ["fig"]
 
 
+def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
+    tokens = ["合同", "\0合同", "\0同法", "\0合同"]
+    made = QueryEncoder(lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25), TermIds())
+    corpus = CorpusStatistics()
+    ids = sorted(map(term_id, tokens[:2]))
+    corpus.add(Contribution(4, 9, np.array(ids, np.uint32), np.array([1, 1])))
+    terms = made.terms("合同法", corpus)
+    assert (terms.terms, terms.qtf.tolist()) == (tokens[:3], [1, 2, 1])
+    assert terms.weights.tolist() == pytest.approx([terms.weights[0], 2 * 0.25 * terms.weights[0], 0])
+    assert [origin.boost for origin in terms.origins] == [1, 0.25, 0.25]
+
+
+def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
+    made = encoder(QueryWeighting(bigram_weight=0.25))
+    asked = QueryTerm("\0合同", 1, Origin("synonym", (("weight of the synonym", 2.0),)))
+    terms = made.weigh([asked], CORPUS)
+    assert terms.boost.tolist() == [0.5]
+    assert terms.origins[0].reason == "synonym"
+
+
+def test_bigrams_without_weight_are_left_out() -> None:
+    made = QueryEncoder(lambda _: ["合同", "\0合同"], QueryWeighting(bigram_weight=0), TermIds())
+    assert made.terms("合同", CORPUS).terms == ["合同"]
+
+
 def test_terms_that_share_an_id_add_up() -> None:
     made = QueryEncoder(str.split, QueryWeighting(idf="lucene"), {"fig": term_id("fig"), "figs": term_id("fig")})
     both, alone = made.encode("fig figs", CORPUS), made.encode("fig", CORPUS)

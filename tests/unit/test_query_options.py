@@ -22,8 +22,8 @@ def test_none_switches_off_the_saturation_of_the_index() -> None:
 
 
 def test_given_options_win() -> None:
-    asked = weighting_of(QueryWeighting(), {"idf": "plus", "epsilon": 0.5, "k3": 2.0})
-    assert asked == QueryWeighting("plus", 0.5, 2.0)
+    asked = weighting_of(QueryWeighting(), {"idf": "plus", "epsilon": 0.5, "k3": 2.0, "bigram_weight": 0})
+    assert asked == QueryWeighting("plus", 0.5, 2.0, 0)
 
 
 def test_unknown_option_is_refused_like_an_unknown_keyword() -> None:
@@ -55,4 +55,4 @@ def test_saturation_can_be_switched_off_per_search() -> None:
 
 
 def test_names_are_those_of_the_type() -> None:
-    assert {"statistics", "idf", "epsilon", "k3"} <= QUERY_OPTIONS
+    assert {"statistics", "idf", "epsilon", "k3", "bigram_weight"} <= QUERY_OPTIONS

@@ -7,7 +7,17 @@ from hypothesis import given
 from strategies import any_terms
 
 from rag_bm25 import terms
-from rag_bm25.terms import NO_TERMS_ID, TermIds, Vocabulary, assign_known_ids, term_id
+from rag_bm25.terms import (
+    BIGRAM_MARK,
+    NO_TERMS_ID,
+    TermIds,
+    Vocabulary,
+    assign_known_ids,
+    is_bigram,
+    num_words,
+    term_id,
+    term_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +58,20 @@ def test_term_ids_leave_the_displaced_mapping_alone() -> None:
     displaced = {"moved": 7}
     assert TermIds(displaced)["other"]
     assert displaced == {"moved": 7}
+
+
+def test_the_channels_have_spaces_of_their_own() -> None:
+    assert term_id(f"{BIGRAM_MARK}检索") != term_id("检索")
+    vocabulary = _grown(["检索", f"{BIGRAM_MARK}检索"])
+    assert [is_bigram(term) for term in vocabulary] == [False, True]
+
+
+def test_words_are_counted_without_bigrams() -> None:
+    assert [num_words(terms) for terms in ([], ["a", "a"], ["a", "\0ab", "\0bc"], ["\0ab"])] == [0, 2, 1, 0]
+
+
+def test_terms_are_named_with_their_channel() -> None:
+    assert [term_name(term) for term in ("检索", "it's", "\0检索")] == ["'检索'", '"it\'s"', "bigram '检索'"]
 
 
 def _grown(*batches: list[str]) -> Vocabulary:

@@ -1,0 +1,94 @@
+"""A picture of how quality depends on k1 and b."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rag_bm25.evaluation.tuning import HeatMap
+
+__all__ = ["PICTURES", "draw_heat_map", "require_drawable"]
+
+PICTURES = (".png", ".svg", ".pdf")
+"""Kinds of pictures, by the ending of the file's name."""
+
+DARK = 0.5  # share of the colour scale below which letters are white
+
+
+def require_drawable(path: Path) -> None:
+    """Refuse a file that a picture could not be drawn to, before any work is done.
+
+    Parameters
+    ----------
+    path : Path
+        Where to.
+
+    Raises
+    ------
+    InputError
+        Its name ends in none of :data:`PICTURES`, or its folder does not exist.
+    MissingExtraError
+        matplotlib is not installed.
+    """
+    if path.suffix.lower() not in PICTURES:
+        msg = f"the file of a picture must end in one of {', '.join(PICTURES)}, got {str(path)!r}"
+        raise InputError(msg)
+    if not path.parent.is_dir():
+        msg = f"there is no folder {path.parent} to put {path.name} in"
+        raise InputError(msg)
+    _matplotlib()
+
+
+def draw_heat_map(heat_map: HeatMap, path: Path, title: str) -> None:
+    """Draw the grid with its values, the greatest one framed.
+
+    Parameters
+    ----------
+    heat_map : HeatMap
+        As :func:`~rag_bm25.evaluation.tune` returns it.
+    path : Path
+        Where to; its ending says which kind of picture.
+    title : str
+        What stands above it.
+
+    Raises
+    ------
+    InputError
+        As for :func:`require_drawable`.
+    MissingExtraError
+        matplotlib is not installed.
+    """
+    require_drawable(path)
+    matplotlib = _matplotlib()
+    values = np.array(heat_map.values)
+    rows, columns = values.shape
+    figure = matplotlib.figure.Figure(figsize=(2.2 + 0.75 * columns, 1.8 + 0.42 * rows), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(values, cmap="viridis", aspect="auto", origin="lower")
+    axes.set_xticks(range(columns), [f"{b:g}" for b in heat_map.b])
+    axes.set_yticks(range(rows), [f"{k1:g}" for k1 in heat_map.k1])
+    axes.set(xlabel="b", ylabel="k1", title=title)
+    for (row, column), value in np.ndenumerate(values):
+        color = "white" if image.norm(value) < DARK else "black"
+        axes.text(column, row, f"{value:.4f}", ha="center", va="center", color=color, fontsize=8)
+    row, column = np.unravel_index(values.argmax(), values.shape)
+    axes.add_patch(matplotlib.patches.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, color="red", linewidth=2))
+    figure.colorbar(image, label=heat_map.measure)
+    figure.savefig(path, dpi=150)
+
+
+def _matplotlib() -> Any:
+    """Return the library, of which only the parts that need no screen are used."""
+    try:
+        import matplotlib.figure
+        import matplotlib.patches
+    except ImportError as error:
+        msg = f'drawing needs matplotlib: pip install "rag-bm25[plot]" ({error})'
+        raise MissingExtraError(msg) from error
+    return matplotlib

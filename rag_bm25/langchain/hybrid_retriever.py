@@ -1,0 +1,132 @@
+"""The retriever that asks for words and for meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from langchain_core.embeddings import Embeddings  # noqa: TC002 - pydantic reads the annotations
+from langchain_core.runnables.config import run_in_executor
+from pydantic import BeforeValidator, Field, InstanceOf, model_validator
+
+from rag_bm25.errors import InputError
+from rag_bm25.fusion import RRF, Weighted
+from rag_bm25.langchain.retriever import MetadataFilter, MilvusBM25Retriever
+from rag_bm25.langchain.searching import HYBRID_OPTIONS, SearchMode, as_fusion, check_embedding, search
+from rag_bm25.query_options import QUERY_OPTIONS
+from rag_bm25.ranking import MAX_K
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import LangSmithRetrieverParams
+    from typing_extensions import Self
+
+    from rag_bm25.chunks import Hit
+
+__all__ = ["MilvusHybridRetriever"]
+
+OPTIONS = {"filter", "namespace", *HYBRID_OPTIONS, *QUERY_OPTIONS}
+
+AnyFusion: TypeAlias = Annotated[InstanceOf[RRF] | InstanceOf[Weighted], BeforeValidator(as_fusion)]
+
+
+class MilvusHybridRetriever(MilvusBM25Retriever):
+    """Find documents by their words and by their meaning: BM25 and dense vectors of the same chunks, as one ranking.
+
+    The index must have been created with the dimension of the embedding model, ``IndexConfig(dense_dim=...)``. Every
+    option may be given to the constructor, and to ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` for one call.
+
+    A query is embedded by ``embed_query``, or natively by ``aembed_query`` where it is awaited. A batch is answered
+    side by side, at most ``max_concurrency`` queries at a time: LangChain has no call that embeds several queries, and
+    ``embed_documents`` is another thing for models that tell queries from documents. In mode "sparse" it is one call to
+    Milvus.
+
+    Parameters
+    ----------
+    index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, score_key, id_key
+        As for :class:`MilvusBM25Retriever`.
+    embedding : Embeddings
+        The model; may be left out in mode "sparse".
+    mode : {"hybrid", "sparse", "dense"}
+        Ask both arms, or one of them alone. Options of an arm that is not asked have no effect.
+    fusion : RRF, Weighted, "rrf" or "weighted"
+        How two scores become one, see :mod:`rag_bm25.fusion`; by name with its defaults.
+    sparse_k, dense_k : int, optional
+        How many candidates each arm brings to the fusion; by default 100, or `k` where that is more.
+    sparse_filter, dense_filter : mapping or str, optional
+        Conditions for one arm, in addition to `filter`.
+    score_threshold : float, optional
+        Leave out documents whose score is lower: the fused one, or that of the one arm that is asked.
+    sparse_score_key, dense_score_key : str, optional
+        Put the BM25 score, the dense score, into the metadata under this key: None where an arm did not find the
+        document. With RRF this costs a second call to Milvus.
+
+    Examples
+    --------
+    ::
+
+        config = IndexConfig(chunk_size=500, dense_dim=384)
+        with BM25Index.open("./rag.db", "docs", config=config) as index:
+            retriever = MilvusHybridRetriever.from_documents(documents, index=index, embedding=model, k=5)
+            retriever.invoke("how do I cut costs?", fusion=Weighted(sparse=0.3, dense=0.7))
+    """
+
+    embedding: Embeddings | None = Field(default=None, repr=False, exclude=True)
+    mode: SearchMode = "hybrid"
+    fusion: AnyFusion = Field(default_factory=RRF)
+    sparse_k: int | None = Field(default=None, ge=1, le=MAX_K)
+    dense_k: int | None = Field(default=None, ge=1, le=MAX_K)
+    sparse_filter: MetadataFilter = None
+    dense_filter: MetadataFilter = None
+    sparse_score_key: str | None = None
+    dense_score_key: str | None = None
+
+    @model_validator(mode="after")
+    def _embedding_fits(self) -> Self:
+        check_embedding(self.index, self.embedding)
+        self._model()
+        return self
+
+    def _model(self) -> Embeddings | None:
+        """Return what embeds the queries, None where they are not embedded."""
+        if self.mode == "sparse":
+            return None
+        if self.embedding is None:
+            msg = f"mode {self.mode!r} needs an embedding"
+            raise InputError(msg)
+        return self.embedding
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        """Name the embedding model to tracers, too."""
+        params = super()._get_ls_params(**kwargs)
+        model = self.embedding
+        return params if model is None else {**params, "ls_embedding_provider": type(model).__name__}
+
+    def _adding(self) -> dict[str, Any]:
+        return {**super()._adding(), "embedding": self.embedding}
+
+    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | None:
+        """Answer lexical queries in one call; LangChain asks the others side by side."""
+        return super()._together(queries, options) if options.get("mode", self.mode) == "sparse" else None
+
+    def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
+        model = self._model()
+        return self._ask(queries, [None if model is None else model.embed_query(query) for query in queries])
+
+    async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
+        model = self._model()
+        embeddings = [None if model is None else await model.aembed_query(query) for query in queries]
+        return await run_in_executor(None, self._ask, queries, embeddings)
+
+    def _ask(self, queries: Sequence[str], embeddings: Sequence[Sequence[float] | None]) -> list[list[Hit]]:
+        options = {name: value for name, value in self._given().items() if name in OPTIONS}
+        options["arm_scores"] = bool(self.sparse_score_key or self.dense_score_key)
+        return search(self.index, queries, embeddings, self.k, mode=self.mode, options=options)
+
+    def _extra(self, hit: Hit) -> dict[str, Any]:
+        extra = super()._extra(hit)
+        for arm, key in (("sparse", self.sparse_score_key), ("dense", self.dense_score_key)):
+            if key is not None:
+                extra[key] = hit.score if self.mode == arm else getattr(hit, f"{arm}_score", None)
+        return extra

@@ -1,0 +1,51 @@
+"""Bigrams, whose terms begin with a NUL, travel through every engine as words do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from memory_store import MemoryStore
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.terms import is_bigram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.store import Store
+
+TEXTS = ["劳动合同", "合同法", "Milvus 与劳动"]
+CONFIG = IndexConfig(chunk_size=5)
+
+
+def scores(index: BM25Index) -> dict[str, float]:
+    return {hit.text: hit.score for query in ("动合", "劳动合同法") for hit in index.search(query)}
+
+
+@pytest.fixture
+def filled(store: Store) -> BM25Index:
+    index = BM25Index.from_store(store, config=CONFIG)
+    index.add(TEXTS)
+    return index
+
+
+def test_both_channels_are_stored_and_searched(filled: BM25Index, opened: Callable[..., Store]) -> None:
+    expected = BM25Index.from_store(MemoryStore(), config=CONFIG)
+    expected.add(TEXTS)
+    filled.close()
+    reader = BM25Index.from_store(opened(), read_only=True)
+    assert scores(reader) == pytest.approx(scores(expected), rel=1e-5)
+    assert reader.search("动合", bigram_weight=0) == []
+    assert reader.verify().ok
+
+
+@pytest.mark.usefixtures("tiny_id_space")
+def test_displaced_bigrams_come_back(filled: BM25Index, opened: Callable[..., Store]) -> None:
+    before, found = dict(filled._log.displaced), scores(filled)
+    assert any(map(is_bigram, before))
+    filled.close()
+    reader = BM25Index.from_store(opened(), read_only=True)
+    assert reader._log.displaced == before
+    assert scores(reader) == found
+    assert reader.verify().ok
