@@ -24,6 +24,7 @@ from rag_bm25.explanation import Explanation
 from rag_bm25.fields import FieldWeight
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.index import BM25Index, IndexStats
+from rag_bm25.reencoding import ReencodeReport
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "ParameterError",
     "RagBM25Error",
     "ReadOnlyError",
+    "ReencodeReport",
     "RepairReport",
     "StoreError",
     "StoreLockedError",

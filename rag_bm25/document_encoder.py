@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rag_bm25.fields import field_text
-from rag_bm25.sparse import SparseBatch
+from rag_bm25.sparse import EMPTY, SparseBatch, SparseVector
 from rag_bm25.terms import NO_TERMS_ID, TermIds, num_words
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,6 +90,7 @@ class DocumentEncoder:
         texts: Sequence[str],
         ids: Mapping[str, int] | None = None,
         metadatas: Sequence[Mapping[str, Any]] | None = None,
+        term_k1: SparseVector = EMPTY,
     ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone.
 
@@ -100,6 +102,8 @@ class DocumentEncoder:
             Term -> id for every term; by default the hash.
         metadatas : sequence of mappings, optional
             Metadata of each chunk, where the texts of its fields are; without it, fields are empty.
+        term_k1 : SparseVector
+            Term id -> k1, for a weighting that has one for each term; the weighting's k1 is for all other terms.
 
         Returns
         -------
@@ -109,10 +113,33 @@ class DocumentEncoder:
         ids = TermIds() if ids is None else ids
         tf, lengths = self._counted(texts, ids)
         if self.weighting.fields:
-            weighed = self._weigh_fields(tf, lengths, ids, [{}] * len(texts) if metadatas is None else metadatas)
+            keys, frequencies = self._combined(tf, lengths, ids, [{}] * len(texts) if metadatas is None else metadatas)
+            weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
+            weighed = _batch(keys, weights.astype(np.float32), len(texts))
         else:
-            weighed = self._weigh(tf, lengths)
+            weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), self._k1_of(tf.ids, term_k1))
+            weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
         return EncodedChunks(_with_placeholders(weighed), lengths)
+
+    def frequencies(
+        self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        """Return what weights are made of: weighted and normalised frequencies, added up over text and fields.
+
+        Parameters
+        ----------
+        texts, ids, metadatas
+            As for :meth:`encode`.
+
+        Returns
+        -------
+        ids : ndarray of uint32, shape (n_entries,)
+            An entry for every term of each chunk.
+        frequencies : ndarray of float64, shape (n_entries,)
+            Of these terms; > 0.
+        """
+        keys, frequencies = self._combined(*self._counted(texts, ids), ids, metadatas)
+        return _ids(keys), frequencies
 
     def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
         """Return the terms of a chunk, those of its fields included.
@@ -157,19 +184,19 @@ class DocumentEncoder:
         counts = map(num_words, tokens) if self.length_unit == "terms" else map(len, texts)
         return term_frequencies(tokens, ids), np.fromiter(counts, np.int64, len(texts))
 
-    def _weigh(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> SparseBatch:
-        """Replace each tf by its weight."""
-        weights = self.weighting.weights(tf.values, _per_entry(tf, lengths))
-        return SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+    def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
+        """Return the k1 of each entry, None where all terms have the same."""
+        per_term = WEIGHTINGS[self.weighting.form].k1_per_term
+        return term_k1.get_many(ids, self.weighting.k1) if per_term else None
 
-    def _weigh_fields(
+    def _combined(
         self,
         tf: SparseBatch,
         lengths: NDArray[np.int64],
         ids: Mapping[str, int],
         metadatas: Sequence[Mapping[str, Any]],
-    ) -> SparseBatch:
-        """Add the weighted frequencies of text and fields up, and weigh the sums."""
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """Add the frequencies of text and fields up; row and term id of each sum are one integer."""
         keys = [_keys(tf)]
         frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
         for name in sorted(self.weighting.fields):  # in one order, since sums of floats depend on it
@@ -178,8 +205,8 @@ class DocumentEncoder:
             per_entry = _per_entry(counts, field_lengths)
             frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
         every, entry = np.unique(np.concatenate(keys), return_inverse=True)
-        sums = np.bincount(entry, np.concatenate(frequencies), len(every))
-        return _batch(every, self.weighting.combined_weights(sums).astype(np.float32), len(tf))
+        sums: NDArray[np.float64] = np.bincount(entry, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
+        return every, sums
 
 
 def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -198,7 +225,12 @@ def _batch(keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int)
     """Build a batch from rising keys that have row and id in one integer."""
     rows = (keys >> np.uint64(32)).astype(np.int64)
     indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
-    return SparseBatch(indptr, keys.astype(np.uint32), values)
+    return SparseBatch(indptr, _ids(keys), values)
+
+
+def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Return the ids in keys that have row and id in one integer."""
+    return keys.astype(np.uint32)
 
 
 def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) -> SparseBatch:

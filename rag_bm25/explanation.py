@@ -9,13 +9,14 @@ import html
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import idf_branches
+from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.terms import term_name
 from rag_bm25.weightings import WEIGHTINGS
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rag_bm25.document_encoder import FieldCounts
     from rag_bm25.query_encoder import QueryTerms
     from rag_bm25.similarity import CorpusFigures, DocumentWeighting, QueryWeighting
-    from rag_bm25.sparse import SparseVector
 
 __all__ = ["ChunkFacts", "Explanation", "QueryFacts", "explain"]
 
@@ -140,6 +140,8 @@ class ChunkFacts:
         Form, k1, b, the chunk size, and the weights of the fields.
     length_unit : str
         Unit of length and chunk size.
+    term_k1 : SparseVector
+        Term id -> k1, where the weighting has one for each term.
     """
 
     id: str
@@ -148,6 +150,7 @@ class ChunkFacts:
     vector: SparseVector
     weighting: DocumentWeighting
     length_unit: str
+    term_k1: SparseVector = field(default_factory=lambda: EMPTY)
 
 
 def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
@@ -191,7 +194,7 @@ def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
         return _reason(f"{name} is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it")
     # As Milvus computes it: both weights are float32.
     weight = float(np.float32(terms.weights[at]))
-    factors = (_query_weight(query, at, weight), _document_weight(chunk, term, stored))
+    factors = (_query_weight(query, at, weight), _document_weight(chunk, term, id_, stored))
     return Explanation(weight * stored, f"{name}, product of:", factors)
 
 
@@ -227,7 +230,7 @@ def _idf(query: QueryFacts, df: int) -> Explanation:
     return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
 
 
-def _document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation:
+def _document_weight(chunk: ChunkFacts, term: str, id_: int, stored: float) -> Explanation:
     """Explain a stored weight by its form, with the parameters that the form has."""
     weighting = chunk.weighting
     formula = WEIGHTINGS[weighting.form].formula
@@ -239,12 +242,26 @@ def _document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation
         formula = formula.replace("norm", _norm_formula(weighting))
         details = [Explanation(chunk.text.tf.get(term, 0), "tf, occurrences in the chunk")]
     if "k1" in formula:
-        details.append(Explanation(weighting.k1, "k1, saturation"))
+        details.append(_k1(chunk, id_, details[0].value, stored))
     if normed:
         details += _length(weighting, weighting.b, weighting.chunk_size, chunk.text.length, chunk.length_unit, "chunk")
     if weighting.delta is not None:
         details.append(Explanation(weighting.delta, "delta"))
     return Explanation(stored, f"stored weight, {formula} from:", tuple(details))
+
+
+def _k1(chunk: ChunkFacts, id_: int, tf: float, stored: float) -> Explanation:
+    """Explain the k1; where terms have their own, a chunk has the one that its term had when it was encoded."""
+    weighting = chunk.weighting
+    if not WEIGHTINGS[weighting.form].k1_per_term:
+        return Explanation(weighting.k1, "k1, saturation")
+    own = chunk.term_k1.get(id_) if id_ in chunk.term_k1.ids else None
+    k1 = weighting.k1 if own is None else own
+    norm = 1.0 if chunk.fields else float(weighting.norm(chunk.text.length))
+    if math.isclose(float(weighting.combined_weights(tf / norm, k1)), stored, rel_tol=1e-5):
+        return Explanation(k1, "k1, saturation" if own is None else "k1, saturation of this term")
+    then = tf * (1 - stored) / (norm * stored - tf)  # the formula, solved for k1
+    return Explanation(then, "k1, saturation of this term when the chunk was encoded; reencode brings it up to date")
 
 
 def _norm_formula(weighting: DocumentWeighting) -> str:

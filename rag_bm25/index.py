@@ -33,11 +33,13 @@ from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.query_options import QueryOptions, check_options, weighting_of
 from rag_bm25.ranking import MAX_K, best
+from rag_bm25.reencoding import ReencodeReport, survey
 from rag_bm25.similarity import effective_parameters
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.store import SearchArm
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -428,6 +430,45 @@ class BM25Index:
             self._read_anew()
             return report
 
+    def reencode(self, *, progress: Callable[[int, int], None] | None = None) -> ReencodeReport:
+        """Work out the k1 of each term again, and encode all chunks with it; for ``bm25-adpt`` and ``bm25t``.
+
+        These weightings take the k1 of a term from its frequencies in all chunks, which changes as chunks come and go;
+        a stored vector does not. Until the first call every term has the config's k1; afterwards those that enough is
+        known of have their own, in chunks that are added later, too. Call it after the first large ingestion, and when
+        the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
+
+        With every other weighting a vector depends on its chunk alone, and nothing is written. Searches go on
+        meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes only what is
+        missing. N and df do not change.
+
+        Parameters
+        ----------
+        progress : callable of (int, int) to None, optional
+            Told from time to time how many chunks were read or written, and how many it will be: each is met twice.
+
+        Returns
+        -------
+        ReencodeReport
+            What was done.
+        """
+        self._require_writable()
+        with self._lock:
+            self._log.refresh()
+        total = 2 * self._log.statistics.whole.num_chunks
+        tell = (lambda _done, _total: None) if progress is None else progress
+        chunks, term_k1 = survey(self._store, self._log, self._encoder, lambda read: tell(read, max(total, 2 * read)))
+        if WEIGHTINGS[self.config.weighting].k1_per_term:
+            with self._lock:
+                self._log.write_term_k1(term_k1)
+        done = reencoded = 0
+        for namespace, digests in chunks.batches():
+            with self._lock:
+                reencoded += self._writer.reencode(namespace, digests)
+            done += len(digests)
+            tell(len(chunks) + done, 2 * len(chunks))
+        return ReencodeReport.of(done, reencoded, term_k1)
+
     def export_statistics(self, path: str | Path) -> None:
         """Write N, df, lengths and the vocabulary to one portable file.
 
@@ -714,7 +755,8 @@ class BM25Index:
         """
         with self._lock:
             ids = TermIds(self._log.displaced)
-        return list(self._encoder.encode(texts, ids, metadatas).vectors)
+            term_k1 = self._log.term_k1
+        return list(self._encoder.encode(texts, ids, metadatas, term_k1).vectors)
 
     def encode_queries(
         self,
@@ -960,7 +1002,8 @@ class BM25Index:
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
         text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
         fields = self._encoder.field_counts(row.metadata)
-        return ChunkFacts(row.id, text, fields, row.vector, self._encoder.weighting, self.config.length_unit)
+        weighting, unit = self._encoder.weighting, self.config.length_unit
+        return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
 
 
 def _open_config(

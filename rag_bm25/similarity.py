@@ -142,7 +142,7 @@ class DocumentWeighting:
         """
         return _norm(length, self.chunk_size, self._share(self.b))
 
-    def weights(self, tf: ArrayLike, length: ArrayLike) -> NDArray[np.float64]:
+    def weights(self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
         """Weight of each term, where the chunk is its text alone.
 
         Parameters
@@ -151,13 +151,15 @@ class DocumentWeighting:
             Occurrences in the chunk, > 0.
         length : array_like of float
             Length of the chunk of each term, broadcast against `tf`.
+        k1 : array_like of float, optional
+            The k1 of each term, for those forms where terms have one of their own.
 
         Returns
         -------
         ndarray of float64
             Within `bounds` and > 0, rising in `tf`, falling in `length`.
         """
-        return self._values(np.asarray(tf, np.float64), self.norm(length))
+        return self._values(np.asarray(tf, np.float64), self.norm(length), k1)
 
     def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
         r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.
@@ -180,23 +182,28 @@ class DocumentWeighting:
         norm = np.maximum(_norm(length, of.chunk_size, self._share(of.b)), SMALLEST_NORM)
         return of.weight * np.asarray(tf, np.float64) / norm
 
-    def combined_weights(self, frequency: ArrayLike) -> NDArray[np.float64]:
+    def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
         """Weight of each term, where the chunk has fields: saturated once, after they were added up.
 
         Parameters
         ----------
         frequency : array_like of float
             Sums of :meth:`frequencies`.
+        k1 : array_like of float, optional
+            As for :meth:`weights`.
 
         Returns
         -------
         ndarray of float64
             Within `bounds` and > 0, rising in `frequency`. Without any field this is :meth:`weights`.
         """
-        return self._values(np.asarray(frequency, np.float64), 1.0)
+        return self._values(np.asarray(frequency, np.float64), 1.0, k1)
 
-    def _values(self, tf: NDArray[np.float64], norm: NDArray[np.float64] | float) -> NDArray[np.float64]:
-        return WEIGHTINGS[self.form].values(tf, norm, self.k1, self.delta or 0.0)
+    def _values(
+        self, tf: NDArray[np.float64], norm: NDArray[np.float64] | float, k1: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        used = self.k1 if k1 is None else np.asarray(k1, np.float64)
+        return WEIGHTINGS[self.form].values(tf, norm, used, self.delta or 0.0)
 
     def _share(self, b: float) -> float:
         """Return the form's own share of the length where it has one."""

@@ -38,6 +38,8 @@ WeightingName = Literal[
     "bm25l",
     "bm25+",
     "tfldp",
+    "bm25-adpt",
+    "bm25t",
     "tf",
     "sqrt",
     "log",
@@ -52,6 +54,10 @@ Numbers: TypeAlias = NDArray[np.float64]
 
 SMALLEST_NORM = 1e-9
 """Least divisor: with b = 1 the norm of a chunk of length 0 is 0, and an analyzer may find terms even there."""
+
+
+MAX_TERM_K1 = 10.0
+"""Greatest k1 that a term is given of its own: beyond it, the weight hardly saturates any more."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ class DocumentForm:
         Share of the length normalisation where it is part of the formula; None where the user chooses.
     combines_fields : bool
         Whether the value depends on tf and norm by their ratio alone, so that fields can be summed up before.
+    k1_per_term : bool
+        Whether each term has a k1 of its own, from :mod:`rag_bm25.term_k1`; the given one is for all others.
     """
 
     formula: str
@@ -86,6 +94,7 @@ class DocumentForm:
     least_k1: float = 0.0
     b: float | None = None
     combines_fields: bool = True
+    k1_per_term: bool = False
 
 
 def document_form(name: str, k1: float, delta: float | None) -> tuple[DocumentForm, float | None]:
@@ -187,12 +196,14 @@ def _up_to(limit: Callable[[float, float], float]) -> Callable[[float, float], t
 
 _UNBOUNDED = _up_to(lambda _k1, _delta: math.inf)
 _UP_TO_K1_PLUS_1 = _up_to(lambda k1, _delta: k1 + 1)
+_UP_TO_TERM_K1_PLUS_1 = _up_to(lambda k1, _delta: max(k1, MAX_TERM_K1) + 1)
+_FULL = "(k1 + 1) * tf / (tf + k1 * norm)"
 
 WEIGHTINGS: dict[str, DocumentForm] = {
     # [1] without the factor (k1 + 1), as in Lucene 8: it cannot change a ranking.
     "bm25": DocumentForm("tf / (tf + k1 * norm)", _bm25, _up_to(lambda _k1, _delta: 1.0)),
     # [1] as printed, as in ATIRE and Elasticsearch before 8.
-    "elasticsearch": DocumentForm("(k1 + 1) * tf / (tf + k1 * norm)", _elasticsearch, _UP_TO_K1_PLUS_1),
+    "elasticsearch": DocumentForm(_FULL, _elasticsearch, _UP_TO_K1_PLUS_1),
     # [2] equation 4; nothing for terms that a chunk does not have.
     "bm25l": DocumentForm(
         "(k1 + 1) * (tf / norm + delta) / (k1 + tf / norm + delta)", _bm25l, _UP_TO_K1_PLUS_1, delta=0.5
@@ -208,6 +219,9 @@ WEIGHTINGS: dict[str, DocumentForm] = {
     "tfldp": DocumentForm(
         "1 + ln(1 + ln(tf / norm + delta))", _tfldp, lambda _k1, _delta: (1.0, math.inf), delta=1.0, least_delta=1.0
     ),
+    # The formula of [1], with a k1 for each term by the two methods of `term_k1`.
+    "bm25-adpt": DocumentForm(_FULL, _elasticsearch, _UP_TO_TERM_K1_PLUS_1, k1_per_term=True),
+    "bm25t": DocumentForm(_FULL, _elasticsearch, _UP_TO_TERM_K1_PLUS_1, k1_per_term=True),
     # [5] "n", and its square root and logarithm ("l").
     "tf": DocumentForm("tf", _tf, _UNBOUNDED, b=0.0),
     "sqrt": DocumentForm("sqrt(tf)", _sqrt, _UNBOUNDED, b=0.0),

@@ -111,7 +111,7 @@ def length_norm(length: float, chunk_size: float, b: float) -> float:
 def chunk_weight(form: str, tf: float, norm: float, k1: float, delta: float | None) -> float:
     if form == "bm25":
         return tf / (tf + k1 * norm)
-    if form == "elasticsearch":
+    if form in ("elasticsearch", "bm25-adpt", "bm25t"):
         return tf * (k1 + 1) / (tf + k1 * norm)
     if form == "bm25l":
         delta = 0.5 if delta is None else delta

@@ -18,8 +18,9 @@ ALLOWED = {
     **dict.fromkeys(("sparse", "parameters", "filters", "jsonl"), "errors"),
     **dict.fromkeys(("fields", "weightings"), "errors parameters"),
     "analysis": "errors terms",
+    "term_k1": "sparse weightings",
     "similarity": "errors fields parameters weightings",
-    "document_encoder": "analysis fields similarity sparse terms",
+    "document_encoder": "analysis fields similarity sparse terms weightings",
     "statistics": "similarity sparse terms",
     "query_encoder": "analysis similarity sparse statistics terms",
     "explanation": "document_encoder fields query_encoder similarity sparse terms weightings",
@@ -34,14 +35,15 @@ ALLOWED = {
     "hybrid": "chunks fusion ranking sparse store",
     "portable": "errors statistics terms",
     "log_rows": "sparse statistics store terms",
-    "statistics_log": "errors log_rows statistics store terms",
+    "statistics_log": "errors log_rows sparse statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
+    "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
     "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation fields filters fusion "
-    "hybrid milvus_store portable query_encoder query_options ranking similarity sparse statistics statistics_log "
-    "store terms verification",
-    "": "_version analysis chunks config errors explanation fields fusion index verification",
+    "hybrid milvus_store portable query_encoder query_options ranking reencoding similarity sparse statistics "
+    "statistics_log store terms verification weightings",
+    "": "_version analysis chunks config errors explanation fields fusion index reencoding verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
