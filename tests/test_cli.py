@@ -485,6 +485,23 @@ def test_repair_mends_what_verify_found(docs: Path, databases: Databases) -> Non
     assert run("verify").exit_code == 0
 
 
+def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:
+    run("ingest", docs, "--collection", "adapted", "--weighting", "bm25t")
+    report = run_json("reencode", "--collection", "adapted")
+    assert report["weighting"] == "bm25t"
+    assert report["reencoded"] == report["num_chunks"] == 3
+    assert report["num_terms"] == run_json("stats", "--collection", "adapted")["num_terms"]
+    lines = run("reencode", "--collection", "adapted").stdout.splitlines()
+    assert lines[0] == "0 of 3 chunks encoded again, with the weighting bm25t"
+    assert lines[1].startswith(f"{report['num_terms']} terms with a k1 of their own, {report['mean_k1']:.3f}")
+
+
+def test_reencode_has_nothing_to_do_where_a_vector_is_its_chunk_s_alone(docs: Path) -> None:
+    run("ingest", docs, "--collection", "plain")
+    lines = run("reencode", "--collection", "plain").stdout.splitlines()
+    assert lines == ["0 of 3 chunks encoded again, with the weighting bm25"]
+
+
 def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Databases) -> None:
     log = databases["./rag_bm25.db", "docs"].log
     for key in [key for key in log if key.startswith("delta")]:
