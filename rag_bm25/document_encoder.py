@@ -176,13 +176,16 @@ class DocumentEncoder:
 
     def _count(self, text: str) -> FieldCounts:
         tokens = self.analyzer(text)
-        return FieldCounts(Counter(tokens), num_words(tokens) if self.length_unit == "terms" else len(text))
+        return FieldCounts(Counter(tokens), self._length(text, tokens))
+
+    def _length(self, text: str, tokens: Sequence[str]) -> int:
+        return num_words(tokens) if self.length_unit == "terms" else len(text)
 
     def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> tuple[SparseBatch, NDArray[np.int64]]:
         """Return the tf of each text, and its length."""
         tokens = [self.analyzer(text) for text in texts]
-        counts = map(num_words, tokens) if self.length_unit == "terms" else map(len, texts)
-        return term_frequencies(tokens, ids), np.fromiter(counts, np.int64, len(texts))
+        lengths = np.fromiter(map(self._length, texts, tokens), np.int64, len(texts))
+        return term_frequencies(tokens, ids), lengths
 
     def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
         """Return the k1 of each entry, None where all terms have the same."""

@@ -64,15 +64,14 @@ class ReencodeReport:
 
 
 class StoredChunks:
-    """Which chunks there are, in twenty bytes each, to be read again in batches that a message can carry."""
+    """Which chunks there are, by digests of twenty bytes, to be read again in batches that a message can carry."""
 
     def __init__(self) -> None:
-        self._digests: dict[str, list[bytes]] = defaultdict(list)
-        self._sizes: dict[str, list[int]] = defaultdict(list)
+        self._sizes: dict[str, dict[bytes, int]] = defaultdict(dict)  # namespace -> digest -> bytes of text
 
     def __len__(self) -> int:
         """Return the number of chunks."""
-        return sum(map(len, self._digests.values()))
+        return sum(map(len, self._sizes.values()))
 
     def note(self, rows: Sequence[ChunkRow]) -> None:
         """Note the chunks of some rows; rows under keys of other tools are left out.
@@ -85,8 +84,7 @@ class StoredChunks:
         for row in rows:
             digest = pk_digest(row.namespace, row.id)
             if row.pk[:-1] == digest:
-                self._digests[row.namespace].append(bytes.fromhex(digest))
-                self._sizes[row.namespace].append(len(row.text.encode()))
+                self._sizes[row.namespace][bytes.fromhex(digest)] = len(row.text.encode())
 
     def batches(self) -> Iterator[tuple[str, list[str]]]:
         """Cut the chunks into batches.
@@ -98,8 +96,7 @@ class StoredChunks:
         digests : list of str
             Primary keys without the slots, each once, at most 1,000.
         """
-        for namespace, digests in self._digests.items():
-            sizes = dict(zip(digests, self._sizes[namespace], strict=True))
+        for namespace, sizes in self._sizes.items():
             batch: list[str] = []
             size = 0
             for digest, more in sizes.items():

@@ -16,8 +16,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
-    "terms sparse fields weightings similarity document_encoder statistics query_encoder config chunks statistics_log "
-    "chunk_writer verification explanation index"
+    "terms sparse fields weightings term_k1 similarity document_encoder statistics query_encoder config chunks "
+    "statistics_log chunk_writer reencoding verification explanation index"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -45,6 +45,18 @@ MUTANTS = [
     Mutant("weightings", "np.minimum(tf, 1) + np.log(np.maximum(tf, 1))", "1 + np.log(tf)"),
     Mutant("weightings", "np.maximum(norm, SMALLEST_NORM)", "norm"),
     Mutant("weightings", "lambda k1, delta: (delta, k1 + 1 + delta)", "lambda k1, delta: (0.0, k1 + 2 + delta)"),
+    Mutant("term_k1", "np.floor(frequencies + 0.5)", "np.floor(frequencies)"),
+    Mutant("term_k1", "df[:, ::-1].cumsum(axis=1)[:, ::-1]", "df"),
+    Mutant("term_k1", "rising & (df[:, 1:-1] > 0)", "rising"),
+    Mutant("term_k1", "np.logical_and.accumulate(", "np.asarray("),
+    Mutant("term_k1", "(GRID + 1) * r", "GRID * r"),
+    Mutant("term_k1", "tried / (tried - 1)", "tried / (tried + 1)"),
+    Mutant("reencoding", "if row.pk[:-1] == digest:", "if True:"),
+    Mutant("reencoding", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
+    Mutant("chunk_writer", "if vector != rows[digest].vector]", "]"),
+    Mutant("statistics_log", 'kept = {"config", "k1"} if self._has_sound_term_k1() else', "kept ="),
+    Mutant("statistics_log", "if newest > self._k1_table:", "if not self._k1_table:"),
+    Mutant("document_encoder", "term_k1.get_many(ids, self.weighting.k1) if per_term", "None if per_term"),
     Mutant("fields", "if not _is_text(metadata.get(name)):", "if False:"),
     Mutant("fields", "for part in parts if isinstance(part, str)", "for part in parts if part"),
     Mutant(

@@ -12,9 +12,12 @@ from memory_store import MemoryStore
 from reference import split
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig
+from rag_bm25.chunks import pk_digest
 from rag_bm25.errors import FormatError, ReadOnlyError, StoreError
 from rag_bm25.log_rows import term_k1_of, term_k1_rows
+from rag_bm25.reencoding import StoredChunks
 from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.store import ChunkRow
 from rag_bm25.terms import term_id
 
 if TYPE_CHECKING:
@@ -268,6 +271,30 @@ def test_same_index_goes_on_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> 
     assert index.reencode().reencoded == 0
 
 
+def test_rows_of_other_tools_are_left_alone() -> None:
+    store = MemoryStore()
+    index = filled(store)
+    other = ChunkRow("f" * 40 + "a", "other", "", 1, "0" * 24, "a a burst", {}, SparseVector.from_dict({7: 1.0}))
+    store.insert_chunks([other])
+    assert index.reencode().num_chunks == 30
+    assert store.collections.chunks[other.pk] == other
+
+
+def test_batches_are_small_enough_for_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.reencoding.MAX_BATCH_BYTES", 10)
+    monkeypatch.setattr("rag_bm25.reencoding.MAX_BATCH_CHUNKS", 3)
+    chunks = StoredChunks()
+    sizes = {"a": 4, "b": 6, "c": 1, "d": 20, "e": 1, "f": 1, "g": 1, "h": 1}
+    digests = {pk_digest("", id_): id_ for id_ in sizes}
+    chunks.note([ChunkRow(f"{pk_digest('', id_)}a", id_, "", 1, "", "x" * size) for id_, size in sizes.items()])
+    chunks.note([ChunkRow(f"{pk_digest('', 'a')}b", "a", "", 1, "", "xxxx")])  # both slots of one chunk
+    chunks.note([ChunkRow(f"{pk_digest('n', 'a')}a", "a", "n", 1, "", "x")])
+    found = [
+        (namespace, "".join(digests.get(digest, "?") for digest in batch)) for namespace, batch in chunks.batches()
+    ]
+    assert found == [("", "ab"), ("", "c"), ("", "d"), ("", "efg"), ("", "h"), ("n", "?")]
+
+
 # The stored table
 
 
@@ -287,6 +314,9 @@ def test_repair_keeps_the_table() -> None:
     before = vectors(store)
     repaired = BM25Index.from_store(store.reopen(), config=CONFIG, repair=True)
     assert vectors(store) == before
+    assert repaired.encode_documents(["burst a"]) != BM25Index.from_store(
+        MemoryStore(), config=CONFIG
+    ).encode_documents(["burst a"])
     assert repaired.reencode().reencoded == 0
 
 
