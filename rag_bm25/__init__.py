@@ -20,14 +20,21 @@ from rag_bm25.errors import (
     StoreError,
     StoreLockedError,
 )
+from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
+from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.fields import FieldWeight
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.index import BM25Index, IndexStats
+from rag_bm25.query import Query, QueryPart
 from rag_bm25.reencoding import ReencodeReport
+from rag_bm25.spelling import Fuzzy
+from rag_bm25.synonyms import Synonyms
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
+    "BIM",
+    "RM3",
     "RRF",
     "Analyzer",
     "AnalyzerConfig",
@@ -40,6 +47,7 @@ __all__ = [
     "FieldWeight",
     "FilterError",
     "FormatError",
+    "Fuzzy",
     "Hit",
     "HybridHit",
     "IndexConfig",
@@ -48,12 +56,18 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "ParameterError",
+    "Prefix",
+    "Query",
+    "QueryExpansion",
+    "QueryPart",
     "RagBM25Error",
     "ReadOnlyError",
     "ReencodeReport",
     "RepairReport",
+    "Rocchio",
     "StoreError",
     "StoreLockedError",
+    "Synonyms",
     "VerifyReport",
     "Weighted",
     "__version__",

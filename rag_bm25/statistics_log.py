@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import Contribution
-    from rag_bm25.store import Store
+    from rag_bm25.store import LogStore
 
 __all__ = ["StatisticsLog"]
 
@@ -73,7 +73,7 @@ class StatisticsLog:
 
     Parameters
     ----------
-    store : Store
+    store : LogStore
         Where the rows are.
 
     Attributes
@@ -86,7 +86,7 @@ class StatisticsLog:
         Term id -> k1, where a pass over all chunks has worked that out; else empty.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LogStore) -> None:
         self._store = store
         self._keys: set[str] = set()  # as listed last
         self._base = ""  # the newest snapshot that is in the statistics

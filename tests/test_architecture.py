@@ -22,9 +22,16 @@ ALLOWED = {
     "similarity": "errors fields parameters weightings",
     "document_encoder": "analysis fields similarity sparse terms weightings",
     "statistics": "similarity sparse terms",
-    "query_encoder": "analysis similarity sparse statistics terms",
-    "explanation": "document_encoder fields query_encoder similarity sparse terms weightings",
-    "query_options": "errors similarity",
+    "query": "errors",
+    "synonyms": "analysis errors terms",
+    "lookup": "errors terms",
+    "spelling": "analysis errors lookup terms",
+    "expansion": "analysis errors lookup query spelling synonyms terms",
+    "min_should_match": "errors",
+    "query_encoder": "analysis expansion query similarity sparse statistics terms",
+    "explanation": "document_encoder fields min_should_match query_encoder similarity sparse terms weightings",
+    "feedback": "errors query query_encoder similarity sparse statistics terms",
+    "query_options": "errors expansion feedback min_should_match similarity",
     "calibration": "errors similarity",
     "config": "analysis document_encoder errors fields similarity store weightings",
     "store": "errors filters sparse",
@@ -40,17 +47,20 @@ ALLOWED = {
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation fields filters fusion "
-    "hybrid milvus_store portable query_encoder query_options ranking reencoding similarity sparse statistics "
-    "statistics_log store terms verification weightings",
-    "": "_version analysis chunks config errors explanation fields fusion index reencoding verification",
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation feedback "
+    "fields filters fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options "
+    "ranking reencoding similarity sparse spelling statistics statistics_log store synonyms terms verification "
+    "weightings",
+    "": "_version analysis chunks config errors expansion explanation feedback fields fusion index query reencoding "
+    "spelling synonyms verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
-EDGES |= {"cli": "evaluation ingestion", "__main__": "cli"}
+EDGES |= {"cli": "adapters evaluation ingestion", "__main__": "cli"}
 HOMES = {
     "milvus_store": "pymilvus milvus_lite grpc filelock",
     "analysis": "jieba rjieba Stemmer",
+    "lookup": "rapidfuzz",
     "cli": "typer rich",
     "evaluation": "ir_measures matplotlib",
     "ingestion": "langchain_text_splitters",

@@ -100,7 +100,7 @@ def as_fusion(fusion: Fusion | str | None) -> Fusion:
         return RRF()
     if isinstance(fusion, RRF | Weighted):
         return fusion
-    if fusion not in FUSIONS:
+    if not isinstance(fusion, str) or fusion not in FUSIONS:
         msg = f"fusion must be RRF(...), Weighted(...), or one of {', '.join(FUSIONS)}, got {fusion!r}"
         raise ParameterError(msg)
     return FUSIONS[fusion]()

@@ -151,6 +151,17 @@ def test_a_new_vector_alone_is_an_update(index: BM25Index) -> None:
     assert index.verify().differences == []
 
 
+def test_stored_vectors_are_returned(index: BM25Index) -> None:
+    index.add(["apple"], ids=["a"], embeddings=[[0, 0, 0, 1]], namespace="other")
+    found = index.get_embeddings(["d", "nobody", "a"])
+    assert {id_: vector.tolist() for id_, vector in found.items()} == {
+        "a": VECTORS[0].tolist(),
+        "d": VECTORS[3].tolist(),
+    }
+    assert index.get_embeddings(["a", "b"], namespace="other")["a"].tolist() == [0, 0, 0, 1]
+    assert all(vector.dtype == np.float32 for vector in found.values())
+
+
 def test_only_new_texts_are_embedded(index: BM25Index) -> None:
     asked: list[list[str]] = []
 

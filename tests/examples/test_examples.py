@@ -60,3 +60,19 @@ def test_an_incremental_ingestion_reports_what_it_could_not_read(
     (tmp_path / "docs" / "bad.txt").write_bytes(b"\xff")
     assert main_of("incremental_ingestion")([str(tmp_path / "docs"), "--uri", str(tmp_path / "rag.db")]) == 1
     assert "docs/bad.txt" in capsys.readouterr().err
+
+
+def test_a_hybrid_search_finds_what_either_arm_misses(capsys: pytest.CaptureFixture[str]) -> None:
+    main_of("hybrid_search")()
+    lines = capsys.readouterr().out.splitlines()
+    found = {
+        (lines[at], lines[at + by].split()[0]): lines[at + by].split()[1:] for at in (0, 5, 10) for by in range(1, 5)
+    }
+    notebook = "My notebook won't turn on"
+    assert found["E-4711", "sparse"][0] == "e4711"
+    assert found[notebook, "sparse"] == []
+    assert found[notebook, "dense"][:5] == ["power", "(bm25", "-,", "cosine", "1.00)"]
+    for mode in ("hybrid", "weights"):
+        assert [found[question, mode][0] for question in (lines[0], lines[5], lines[10])] == ["e4711", "power", "e4712"]
+    assert "-" not in " ".join(found["E-4711", "hybrid"])
+    assert lines[15] == "the statistics are exact"

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import engines
 import pytest
+from langchain_models import DIM
+from memory_store import MemoryStore
+from reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 
@@ -39,3 +42,17 @@ def engine_index(new_store: Callable[[], Store]) -> Iterator[BM25Index]:
     """An empty index on each engine."""
     with BM25Index.from_store(new_store(), config=IndexConfig(chunk_size=20)) as index:
         yield index
+
+
+@pytest.fixture
+def dense_engine_index(new_store: Callable[[], Store]) -> Iterator[BM25Index]:
+    """An empty index with dense vectors, on each engine."""
+    with BM25Index.from_store(new_store(), config=IndexConfig(chunk_size=20, dense_dim=DIM)) as index:
+        yield index
+
+
+@pytest.fixture
+def dense_index() -> BM25Index:
+    """An empty index with dense vectors, in memory."""
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=DIM)
+    return BM25Index.from_store(MemoryStore(), config=config)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex
 from langchain_core.indexing import index as index_documents
+from langchain_models import DIM, Letters, vector_of
 
+from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25VectorStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from rag_bm25 import BM25Index
+    from rag_bm25.store import Store
 
 
 def page(text: str, source: str) -> Document:
@@ -26,11 +29,19 @@ FIRST = [page("apple banana", "x"), page("cherry", "x"), page("fig apple", "y"),
 CHANGED = [page("apple banana grape", "x"), page("fig apple", "y")]
 
 
+@pytest.fixture(params=[None, DIM], ids=["lexical", "dense"])
+def an_index(request: pytest.FixtureRequest, new_store: Callable[[], Store]) -> Iterator[BM25Index]:
+    config = IndexConfig(chunk_size=20, dense_dim=request.param)
+    with BM25Index.from_store(new_store(), config=config) as index:
+        yield index
+
+
 @pytest.fixture(params=["vector store", "document index"])
-def target(request: pytest.FixtureRequest, engine_index: BM25Index) -> Any:
+def target(request: pytest.FixtureRequest, an_index: BM25Index) -> Any:
+    embedding = Letters() if an_index.config.dense_dim else None
     if request.param == "vector store":
-        return MilvusBM25VectorStore(engine_index)
-    return MilvusBM25DocumentIndex(index=engine_index)
+        return MilvusBM25VectorStore(an_index, embedding=embedding)
+    return MilvusBM25DocumentIndex(index=an_index, embedding=embedding)
 
 
 @pytest.fixture(params=["index", "aindex"])
@@ -48,8 +59,14 @@ def run(request: pytest.FixtureRequest, target: Any) -> Callable[..., Any]:
 
 
 def stored(index: BM25Index) -> list[str]:
+    """Return the texts, after a look at the statistics and at the dense vectors."""
     assert index.verify().differences == []
-    return sorted(chunk.text for chunk in index.chunks())
+    chunks = list(index.chunks())
+    if index.config.dense_dim:
+        vectors = index.get_embeddings([chunk.id for chunk in chunks])
+        for chunk in chunks:
+            assert vectors[chunk.id].tolist() == np.float32(vector_of(chunk.text)).tolist()
+    return sorted(chunk.text for chunk in chunks)
 
 
 @pytest.mark.parametrize(
@@ -62,26 +79,43 @@ def stored(index: BM25Index) -> list[str]:
     ],
 )
 def test_every_clean_up_leaves_what_it_should(
-    run: Callable[..., Any], engine_index: BM25Index, cleanup: Any, left: list[str]
+    run: Callable[..., Any], an_index: BM25Index, cleanup: Any, left: list[str]
 ) -> None:
     assert run(FIRST, cleanup=cleanup)["num_added"] == 3
-    assert stored(engine_index) == ["apple banana", "cherry", "fig apple"]
+    assert stored(an_index) == ["apple banana", "cherry", "fig apple"]
     again = run(FIRST, cleanup=cleanup)
     assert (again["num_added"], again["num_deleted"]) == (0, 0)
     run(CHANGED, cleanup=cleanup)
-    assert stored(engine_index) == left
+    assert stored(an_index) == left
 
 
-def test_full_clean_up_of_nothing_deletes_everything(run: Callable[..., Any], engine_index: BM25Index) -> None:
+def test_full_clean_up_of_nothing_deletes_everything(run: Callable[..., Any], an_index: BM25Index) -> None:
     run(FIRST, cleanup="full")
     assert run([], cleanup="full")["num_deleted"] == 3
-    assert stored(engine_index) == []
-    assert engine_index.stats().num_terms == 0
+    assert stored(an_index) == []
+    assert an_index.stats().num_terms == 0
 
 
-def test_a_forced_update_counts_nothing_twice(run: Callable[..., Any], engine_index: BM25Index) -> None:
+def test_a_forced_update_counts_nothing_twice(run: Callable[..., Any], an_index: BM25Index) -> None:
     run(FIRST)
-    before = engine_index.stats()
+    before = an_index.stats()
     assert run(FIRST, force_update=True)["num_updated"] == 3
-    assert engine_index.stats() == before
-    assert stored(engine_index) == ["apple banana", "cherry", "fig apple"]
+    assert an_index.stats() == before
+    assert stored(an_index) == ["apple banana", "cherry", "fig apple"]
+
+
+@pytest.mark.parametrize("reembed", [False, True])
+def test_a_forced_update_replaces_vectors_where_that_is_asked_for(dense_engine_index: BM25Index, reembed: bool) -> None:
+    class Another(Letters):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[1.0] * DIM for _ in texts]
+
+    manager = InMemoryRecordManager("test")
+    manager.create_schema()
+    options: dict[str, Any] = {"key_encoder": "blake2b", "force_update": True, "upsert_kwargs": {"reembed": reembed}}
+    for model in (Letters(), Another()):
+        index_documents(FIRST, manager, MilvusBM25VectorStore(dense_engine_index, embedding=model), **options)
+    vectors = dense_engine_index.get_embeddings([chunk.id for chunk in dense_engine_index.chunks()])
+    assert len(vectors) == 3
+    assert all((vector == 1).all() == reembed for vector in vectors.values())
+    assert dense_engine_index.verify().differences == []

@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_models import DIM
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 from langchain_tests.integration_tests.indexer import AsyncDocumentIndexTestSuite, DocumentIndexerTestSuite
 
-from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25Retriever, MilvusBM25VectorStore
+from rag_bm25.langchain import (
+    MilvusBM25DocumentIndex,
+    MilvusBM25Retriever,
+    MilvusBM25VectorStore,
+    MilvusHybridRetriever,
+)
 
 if TYPE_CHECKING:
     from rag_bm25 import BM25Index
 
+MODEL = DeterministicFakeEmbedding(size=DIM)
+DOCUMENTS = [Document(f"Milvus stores vectors, part {number}") for number in range(5)]
 NEED_PADDING = [
     "test_add_documents",
     "test_deleting_documents",
@@ -27,8 +36,7 @@ class TestRetriever(RetrieversIntegrationTests):
     @pytest.fixture(autouse=True)
     def _index(self, engine_index: BM25Index) -> None:
         self.index = engine_index
-        documents = [Document(f"Milvus stores vectors, part {number}") for number in range(5)]
-        MilvusBM25Retriever.from_documents(documents, index=engine_index)
+        MilvusBM25Retriever.from_documents(DOCUMENTS, index=engine_index)
 
     @property
     def retriever_constructor(self) -> type[MilvusBM25Retriever]:
@@ -37,6 +45,25 @@ class TestRetriever(RetrieversIntegrationTests):
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
         return {"index": self.index}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "vectors"
+
+
+class TestHybridRetriever(RetrieversIntegrationTests):
+    @pytest.fixture(autouse=True, params=["hybrid", "sparse", "dense"])
+    def _index(self, dense_engine_index: BM25Index, request: pytest.FixtureRequest) -> None:
+        self.params = {"index": dense_engine_index, "embedding": MODEL, "mode": request.param}
+        MilvusHybridRetriever.from_documents(DOCUMENTS, **self.params)
+
+    @property
+    def retriever_constructor(self) -> type[MilvusHybridRetriever]:
+        return MilvusHybridRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return self.params
 
     @property
     def retriever_query_example(self) -> str:
@@ -55,6 +82,18 @@ class TestAsyncDocumentIndex(AsyncDocumentIndexTestSuite):
         return MilvusBM25DocumentIndex(index=engine_index)
 
 
+class TestDenseDocumentIndex(DocumentIndexerTestSuite):
+    @pytest.fixture
+    def index(self, dense_engine_index: BM25Index) -> MilvusBM25DocumentIndex:
+        return MilvusBM25DocumentIndex(index=dense_engine_index, embedding=MODEL)
+
+
+class TestAsyncDenseDocumentIndex(AsyncDocumentIndexTestSuite):
+    @pytest.fixture
+    def index(self, dense_engine_index: BM25Index) -> MilvusBM25DocumentIndex:
+        return MilvusBM25DocumentIndex(index=dense_engine_index, embedding=MODEL)
+
+
 class TestPaddedVectorStore(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, engine_index: BM25Index) -> MilvusBM25VectorStore:
@@ -68,3 +107,9 @@ class TestVectorStore(VectorStoreIntegrationTests):
             reason = "expects documents that share no term with the query; see pad_results"
             request.node.add_marker(pytest.mark.xfail(reason=reason))
         return MilvusBM25VectorStore(engine_index)
+
+
+class TestDenseVectorStore(VectorStoreIntegrationTests):
+    @pytest.fixture(params=["hybrid", "dense"])  # these find every document, so that nothing is to be padded
+    def vectorstore(self, dense_engine_index: BM25Index, request: pytest.FixtureRequest) -> MilvusBM25VectorStore:
+        return MilvusBM25VectorStore(dense_engine_index, embedding=MODEL, mode=request.param)

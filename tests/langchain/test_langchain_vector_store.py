@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
+from langchain_models import DIM, Letters, vector_of
 from memory_store import MemoryStore
 from reference import split
 from strategies import corpora, texts
 
-from rag_bm25 import BM25Index, IndexConfig, InputError, ParameterError
+from rag_bm25 import RRF, BM25Index, IndexConfig, InputError, ParameterError, Weighted
 from rag_bm25.langchain import MilvusBM25VectorStore
 from rag_bm25.langchain.diversity import diverse
 
@@ -197,3 +200,234 @@ class TestPadding:
     def test_has_relevance_0(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
         padded = MilvusBM25VectorStore(index, pad_results=True)
         assert [score for _, score in padded.similarity_search_with_relevance_scores("nothing", k=2)] == [0, 0]
+
+
+# Words and letters disagree on purpose, see the tests of the hybrid retriever.
+LETTERED = {"a": "fade bead", "b": "bead bead", "c": "gag", "d": "fade gag hedge", "e": "hhh"}
+MODES = ["sparse", "dense", "hybrid"]
+
+
+@pytest.fixture
+def model() -> Letters:
+    return Letters()
+
+
+@pytest.fixture
+def both(dense_index: BM25Index, model: Letters) -> MilvusBM25VectorStore:
+    return MilvusBM25VectorStore.from_texts(
+        list(LETTERED.values()), model, [{"n": n} for n in range(5)], ids=list(LETTERED), index=dense_index
+    )
+
+
+class TestDenseVectors:
+    def test_are_searched_with_the_words_where_there_is_an_embedding(
+        self, both: MilvusBM25VectorStore, dense_index: BM25Index
+    ) -> None:
+        hits = dense_index.search_hybrid("fade", vector_of("fade"), 4)
+        assert ids(both.similarity_search("fade")) == [hit.id for hit in hits]
+        assert both.embeddings is both.embedding
+        assert ids(MilvusBM25VectorStore(dense_index).similarity_search("fade")) == ["a", "d"]
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_are_searched_as_the_constructor_or_the_call_says(
+        self, both: MilvusBM25VectorStore, dense_index: BM25Index, model: Letters, mode: Any
+    ) -> None:
+        expected = {
+            "sparse": dense_index.search("fade bead", 3),
+            "dense": dense_index.search_dense(vector_of("fade bead"), 3),
+            "hybrid": dense_index.search_hybrid("fade bead", vector_of("fade bead"), 3),
+        }[mode]
+        made = MilvusBM25VectorStore(dense_index, embedding=model, mode=mode)
+        for found in (
+            made.similarity_search_with_score("fade bead", k=3),
+            both.similarity_search_with_score("fade bead", k=3, mode=mode),
+            asyncio.run(made.asimilarity_search_with_score("fade bead", k=3)),
+        ):
+            assert [(document.id, score) for document, score in found] == [(hit.id, hit.score) for hit in expected]
+
+    def test_are_searched_with_all_options(self, both: MilvusBM25VectorStore, dense_index: BM25Index) -> None:
+        options: dict[str, Any] = {"sparse_k": 1, "dense_k": 2, "dense_filter": {"n": {"$gt": 1}}, "idf": "lucene"}
+        hits = dense_index.search_hybrid("fade", vector_of("fade"), 4, fusion=Weighted(), **options)
+        found = both.similarity_search_with_score("fade", fusion="weighted", **options)
+        assert [(document.id, score) for document, score in found] == [(hit.id, hit.score) for hit in hits]
+        assert ids(both.similarity_search("fade", mode="dense", **options)) == ["d", "c", "e"]
+        assert ids(both.similarity_search("fade", mode="sparse", sparse_filter={"n": 3}, **options)) == ["d"]
+
+    def test_are_found_by_a_vector(self, both: MilvusBM25VectorStore, model: Letters) -> None:
+        model.asked.clear()
+        found = both.similarity_search_by_vector(vector_of("gg"), k=2)
+        assert ids(found) == ["c", "d"]
+        assert asyncio.run(both.asimilarity_search_by_vector(vector_of("gg"), k=2)) == found
+        assert both.similarity_search("words", k=2, mode="dense", query_embedding=vector_of("gg")) == found
+        assert asyncio.run(both.asimilarity_search("", k=2, mode="dense", query_embedding=vector_of("gg"))) == found
+        assert model.asked == []
+
+    def test_of_queries_come_from_the_model_s_coroutine_where_awaited(
+        self, both: MilvusBM25VectorStore, model: Letters
+    ) -> None:
+        model.asked.clear()
+        asyncio.run(both.asimilarity_search("fade"))
+        asyncio.run(both.asimilarity_search_with_score("fade"))
+        asyncio.run(both.asimilarity_search_with_relevance_scores("fade"))
+        asyncio.run(both.amax_marginal_relevance_search("fade"))
+        asyncio.run(both.asimilarity_search("fade", mode="sparse"))
+        assert model.asked == [("aquery", "fade")] * 4
+
+    def test_are_made_for_new_and_changed_texts_alone(self, both: MilvusBM25VectorStore, model: Letters) -> None:
+        model.asked.clear()
+        both.add_texts(["gag", "egg", "cab"], [{"n": 9}, {}, {}], ids=["c", "d", "f"])
+        assert model.asked == [("documents", "egg"), ("documents", "cab")]
+        both.add_texts(["gag"], [{"n": 9}], ids=["c"], reembed=True)
+        assert model.asked[2:] == [("documents", "gag")]
+        both.add_texts(["gag"], [{"n": 9}], ids=["c"], embeddings=[vector_of("hhh")])
+        assert len(model.asked) == 3
+        assert set(ids(both.similarity_search("h", k=2, mode="dense"))) == {"c", "e"}
+        assert both.index.verify().differences == []
+
+    def test_need_an_embedding(self, dense_index: BM25Index) -> None:
+        store = MilvusBM25VectorStore(dense_index)
+        with pytest.raises(InputError, match="embeddings must be given: memory has dense_dim=8"):
+            store.add_texts(["apple"])
+        for mode in ("dense", "hybrid"):
+            with pytest.raises(InputError, match=f"mode '{mode}' needs an embedding model, and none was given"):
+                store.similarity_search("apple", mode=mode)
+
+    def test_need_an_index_that_has_them(self, index: BM25Index, model: Letters) -> None:
+        with pytest.raises(InputError, match="embedding given, but the index has no dense vectors"):
+            MilvusBM25VectorStore.from_texts(["apple"], model, index=index)
+        with pytest.raises(InputError, match="get_embeddings called, but memory has no dense vectors"):
+            index.get_embeddings(["a"])
+
+    def test_are_not_searched_in_other_modes(self, both: MilvusBM25VectorStore, dense_index: BM25Index) -> None:
+        with pytest.raises(ParameterError, match="mode must be one of hybrid, sparse, dense, got 'lexical'"):
+            both.similarity_search("fade", mode="lexical")
+        with pytest.raises(ParameterError, match="mode must be one of hybrid, sparse, dense, got 7"):
+            MilvusBM25VectorStore(dense_index, mode=7)  # type: ignore[arg-type]
+        for mode in MODES:
+            with pytest.raises(TypeError, match="partition"):
+                both.similarity_search("fade", mode=mode, partition="p")
+
+
+class TestRelevanceOfDenseVectors:
+    @pytest.mark.parametrize("query", ["fade", "gag hhh", "unknown", ""])
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"mode": "sparse"},
+            {"mode": "dense"},
+            {"fusion": "rrf"},
+            {"fusion": RRF(k=0.5)},
+            {"fusion": Weighted(3, 1)},
+            {"fusion": Weighted(0.2, 0.9, "bound")},
+        ],
+        ids=str,
+    )
+    def test_is_in_0_1_and_ranks_as_scores_do(
+        self, both: MilvusBM25VectorStore, options: dict[str, Any], query: str
+    ) -> None:
+        found = both.similarity_search_with_relevance_scores(query, k=5, **options)
+        relevance = [score for _, score in found]
+        assert all(0 <= score <= 1 for score in relevance)
+        assert relevance == sorted(relevance, reverse=True)
+        assert [document for document, _ in found] == both.similarity_search(query, k=5, **options)
+        assert asyncio.run(both.asimilarity_search_with_relevance_scores(query, k=5, **options)) == found
+
+    def test_of_a_cosine_is_brought_to_0_1(self, both: MilvusBM25VectorStore) -> None:
+        opposite = [-number for number in vector_of("gag")]
+        ((_, same),) = both.similarity_search_with_relevance_scores("gag", k=1, mode="dense")
+        found = both.similarity_search_with_relevance_scores("", k=5, mode="dense", query_embedding=opposite)
+        assert same == pytest.approx(1, abs=1e-6)
+        assert found[-1] == (both.get_by_ids(["c"])[0], pytest.approx(0, abs=1e-6))
+
+    @pytest.mark.parametrize("fusion", [RRF(), Weighted(0.2, 2.0)], ids=str)
+    def test_of_who_is_best_in_both_arms_is_1(self, both: MilvusBM25VectorStore, fusion: Any) -> None:
+        (document, relevance), *_ = both.similarity_search_with_relevance_scores("fade bead", fusion=fusion)
+        assert (document.id, relevance) == ("a", pytest.approx(1))
+
+    def test_of_inner_products_is_cut_off(self) -> None:
+        config = IndexConfig(chunk_size=4, analyzer=split, dense_dim=DIM, dense_metric="IP")
+        index = BM25Index.from_store(MemoryStore(), config=config)
+        store = MilvusBM25VectorStore.from_texts(["aaa", "b"], Letters(), index=index, mode="dense")
+        assert store.similarity_search_with_relevance_scores("aaa", k=1)[0][1] == 1
+        opposite = [-9.0 * number for number in vector_of("aaa")]
+        found = store.similarity_search_with_relevance_scores("", query_embedding=opposite)
+        assert found[-1][1] == 0
+
+
+class TestMaximalMarginalRelevanceOfDenseVectors:
+    @given(
+        st.lists(st.text("abcdefgh", max_size=4), min_size=1, max_size=12, unique=True),
+        st.text("xyz"),
+        st.integers(1, 6),
+        st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]),
+    )
+    def test_is_that_of_langchain(self, texts: list[str], query: str, k: int, lambda_mult: float) -> None:
+        model = DeterministicFakeEmbedding(
+            size=DIM
+        )  # random directions: no ties, which each would break in its own way
+        config = IndexConfig(chunk_size=4, analyzer=split, dense_dim=DIM)
+        store = MilvusBM25VectorStore.from_texts(
+            texts, model, index=BM25Index.from_store(MemoryStore(), config=config), mode="dense"
+        )
+        candidates = store.similarity_search(query, k=20)
+        vectors = model.embed_documents([document.page_content for document in candidates])
+        chosen = maximal_marginal_relevance(np.array(model.embed_query(query)), vectors, lambda_mult, k)
+        found = store.max_marginal_relevance_search(query, k, lambda_mult=lambda_mult)
+        assert found == [candidates[at] for at in chosen]
+
+    @pytest.mark.parametrize("mode", ["dense", "hybrid"])
+    def test_prefers_what_is_not_there_yet(self, both: MilvusBM25VectorStore, mode: str) -> None:
+        both.add_texts(["fade bead bead", "fad bead"], ids=["f", "g"])
+        options: dict[str, Any] = {"mode": mode, "k": 3}
+        assert set(ids(both.similarity_search("fade bead", **options))) <= {"a", "b", "f", "g"}
+        diverse = both.max_marginal_relevance_search("fade bead", **options, lambda_mult=0.3)
+        assert {"c", "d", "e"} & set(ids(diverse))
+        assert both.max_marginal_relevance_search("fade bead", **options, lambda_mult=1) == both.similarity_search(
+            "fade bead", **options
+        )
+        assert asyncio.run(both.amax_marginal_relevance_search("fade bead", **options, lambda_mult=0.3)) == diverse
+
+    def test_takes_a_vector(self, both: MilvusBM25VectorStore) -> None:
+        expected = both.max_marginal_relevance_search("gag", k=3, mode="dense")
+        assert both.max_marginal_relevance_search_by_vector(vector_of("gag"), k=3) == expected
+        assert asyncio.run(both.amax_marginal_relevance_search_by_vector(vector_of("gag"), k=3)) == expected
+
+    def test_looks_into_every_namespace(self, both: MilvusBM25VectorStore) -> None:
+        both.add_texts(["gag"], ids=["c"], namespace="other")
+        found = both.max_marginal_relevance_search("gag", k=9, mode="dense", namespace=None)
+        assert sorted(map(str, ids(found))) == ["a", "b", "c", "c", "d", "e"]
+
+    def test_leaves_out_what_was_deleted_meanwhile(self, both: MilvusBM25VectorStore, dense_index: BM25Index) -> None:
+        store = dense_index._store
+        assert isinstance(store, MemoryStore)
+
+        def delete(method: str) -> None:
+            if method == "get_chunks":
+                store.on_call = None
+                dense_index.delete(["c"])
+
+        store.on_call = delete
+        assert "c" not in ids(both.max_marginal_relevance_search("gag", k=9, mode="dense"))
+
+    def test_of_an_empty_store_is_empty(self, dense_index: BM25Index, model: Letters) -> None:
+        store = MilvusBM25VectorStore(dense_index, embedding=model)
+        assert store.max_marginal_relevance_search("gag") == []
+
+
+def test_padding_is_for_lexical_searches(both: MilvusBM25VectorStore, dense_index: BM25Index, model: Letters) -> None:
+    padded = MilvusBM25VectorStore(dense_index, embedding=model, pad_results=True)
+    only: dict[str, Any] = {"sparse_filter": {"n": {"$lt": 2}}, "dense_filter": {"n": {"$lt": 2}}}
+    for mode in MODES:
+        assert sorted(map(str, ids(padded.similarity_search("fade", k=4, mode=mode, **only)))) == ["a", "b"]
+
+
+@pytest.mark.parametrize("search_type", ["similarity", "mmr", "similarity_score_threshold"])
+def test_a_retriever_takes_modes_in_every_search_type(both: MilvusBM25VectorStore, search_type: str) -> None:
+    options = {"k": 1, "mode": "dense", "score_threshold": 0.01, "filter": {"n": {"$gt": 0}}}
+    if search_type != "similarity_score_threshold":
+        del options["score_threshold"]
+    retriever = both.as_retriever(search_type=search_type, search_kwargs=options)
+    assert "Letters" in retriever.tags
+    assert ids(retriever.invoke("ggga")) == ["c"]
+    assert ids(asyncio.run(retriever.ainvoke("ggga"))) == ["c"]
+    assert ids(retriever.invoke("fade", mode="sparse")) == ["d"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from memory_store import matches
 
 from rag_bm25.errors import FilterError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
+from rag_bm25.filters import And, Comparison, Expression, Not, Or, both, parse_filter
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
@@ -42,6 +42,14 @@ def test_no_filter_is_none(nothing: Any) -> None:
 )
 def test_every_form_is_read(filter: Any, tree: Any) -> None:
     assert parse_filter(filter) == tree
+    assert parse_filter(tree) is tree
+
+
+def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
+    one, other = Comparison(("a",), "==", 1), Expression('metadata["b"] > 1')
+    assert both(one, other) == And((one, other))
+    assert both(one, None) is both(None, one) is one
+    assert both(None, None) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_models import Letters, vector_of
+from pydantic import ValidationError
+
+from rag_bm25 import RRF, InputError, StoreError, Weighted
+from rag_bm25.langchain import MilvusHybridRetriever
+
+if TYPE_CHECKING:
+    from rag_bm25 import BM25Index
+
+# The letters decide what is similar: "c" means what "gag" means, though they share no word.
+DOCUMENTS = [
+    Document("fade bead", metadata={"page": 1, "id": "not the id"}, id="a"),
+    Document("bead bead", metadata={"page": 2}, id="b"),
+    Document("gag", metadata={"page": 3, "nested": {"tags": ["x"]}}, id="c"),
+    Document("fade gag hedge", metadata={"page": 4}, id="d"),
+    Document("hhh", metadata={"page": 5}, id="e"),
+]
+QUERIES = ["fade", "ggga", "nothing known", "bead hedge"]
+FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 0.7), Weighted(normalization="bound")]
+
+
+def ids(documents: list[Document]) -> list[str | None]:
+    return [document.id for document in documents]
+
+
+@pytest.fixture
+def model() -> Letters:
+    return Letters()
+
+
+@pytest.fixture
+def retriever(dense_index: BM25Index, model: Letters) -> MilvusHybridRetriever:
+    return MilvusHybridRetriever.from_documents(DOCUMENTS, index=dense_index, embedding=model, k=5)
+
+
+def ways(retriever: MilvusHybridRetriever, query: str, **options: Any) -> list[list[Document]]:
+    """The answer by every way to ask."""
+    return [
+        retriever.invoke(query, **options),
+        asyncio.run(retriever.ainvoke(query, **options)),
+        *retriever.batch([query], **options),
+        *asyncio.run(retriever.abatch([query], **options)),
+    ]
+
+
+class TestModes:
+    @pytest.mark.parametrize("query", QUERIES)
+    @pytest.mark.parametrize("fusion", FUSIONS, ids=str)
+    def test_hybrid_is_the_index_s_hybrid_search(
+        self, retriever: MilvusHybridRetriever, dense_index: BM25Index, query: str, fusion: RRF | Weighted
+    ) -> None:
+        expected = [(hit.id, hit.score) for hit in dense_index.search_hybrid(query, vector_of(query), 5, fusion=fusion)]
+        for found in ways(retriever, query, fusion=fusion, score_key="score"):
+            assert [(document.id, document.metadata["score"]) for document in found] == expected
+
+    @pytest.mark.parametrize("query", QUERIES)
+    def test_sparse_is_the_lexical_search(
+        self, retriever: MilvusHybridRetriever, dense_index: BM25Index, query: str
+    ) -> None:
+        for found in ways(retriever, query, mode="sparse", idf="lucene"):
+            assert ids(found) == [hit.id for hit in dense_index.search(query, 5, idf="lucene")]
+
+    @pytest.mark.parametrize("query", QUERIES)
+    def test_dense_is_the_dense_search(
+        self, retriever: MilvusHybridRetriever, dense_index: BM25Index, query: str
+    ) -> None:
+        for found in ways(retriever, query, mode="dense", idf="lucene"):
+            assert ids(found) == [hit.id for hit in dense_index.search_dense(vector_of(query), 5)]
+
+    def test_each_finds_what_the_other_does_not(self, retriever: MilvusHybridRetriever) -> None:
+        assert ids(retriever.invoke("fade", mode="sparse")) == ["a", "d"]
+        assert ids(retriever.invoke("ggga", mode="sparse")) == []
+        assert ids(retriever.invoke("ggga", mode="dense", k=1)) == ["c"]
+
+    def test_documents_come_back_as_they_were(self, retriever: MilvusHybridRetriever) -> None:
+        for mode in ("hybrid", "sparse", "dense"):
+            found = retriever.invoke("fade", mode=mode)
+            assert all(document in DOCUMENTS for document in found)
+
+    @pytest.mark.parametrize(
+        ("options", "found"),
+        [
+            ({"filter": {"page": {"$lt": 3}}}, {"hybrid": "ab", "sparse": "a", "dense": "ab"}),
+            ({"sparse_filter": {"page": 4}}, {"hybrid": "abcde", "sparse": "d", "dense": "abcde"}),
+            ({"dense_filter": {"page": 5}}, {"hybrid": "ade", "sparse": "ad", "dense": "e"}),
+            ({"sparse_k": 1, "dense_k": 1}, {"hybrid": "a", "sparse": "ad", "dense": "abcde"}),
+            (
+                {"filter": {"page": {"$gt": 1}}, "sparse_filter": {"page": {"$lt": 5}}, "dense_filter": {"page": 5}},
+                {"hybrid": "de", "sparse": "d", "dense": "e"},
+            ),
+            ({"namespace": "other"}, {"hybrid": "", "sparse": "", "dense": ""}),
+        ],
+        ids=str,
+    )
+    def test_take_limits_and_filters_of_their_own(
+        self, retriever: MilvusHybridRetriever, options: dict[str, Any], found: dict[str, str]
+    ) -> None:
+        for mode, expected in found.items():
+            for documents in ways(retriever, "fade", mode=mode, **options):
+                assert set(ids(documents)) == set(expected)
+
+
+class TestScores:
+    @pytest.mark.parametrize("fusion", [RRF(), Weighted()], ids=str)
+    def test_of_both_arms_are_those_of_each_search(
+        self, retriever: MilvusHybridRetriever, dense_index: BM25Index, fusion: RRF | Weighted
+    ) -> None:
+        lexical = {hit.id: hit.score for hit in dense_index.search("fade bead")}
+        dense = {hit.id: hit.score for hit in dense_index.search_dense(vector_of("fade bead"))}
+        keys = {"sparse_score_key": "bm25", "dense_score_key": "cosine"}
+        for found in ways(retriever, "fade bead", fusion=fusion, dense_k=4, **keys):
+            assert len(found) == 4
+            for document in found:
+                assert document.metadata["bm25"] == lexical.get(document.id)
+                assert document.metadata["cosine"] == dense[document.id]
+
+    def test_of_an_arm_that_did_not_find_a_document_are_none(self, retriever: MilvusHybridRetriever) -> None:
+        (found,) = retriever.invoke("fade", sparse_filter={"page": 1}, dense_filter={"page": 1}, dense_score_key="x")
+        assert found.metadata == {**DOCUMENTS[0].metadata, "x": pytest.approx(1.0, abs=0.5)}
+        other = retriever.invoke(
+            "fade", sparse_k=1, dense_filter={"page": 5}, dense_score_key="x", sparse_score_key="y"
+        )
+        assert {
+            document.id: (document.metadata["x"] is None, document.metadata["y"] is None) for document in other
+        } == {
+            "a": (True, False),
+            "e": (False, True),
+        }
+
+    def test_of_one_arm_alone_are_its_own(self, retriever: MilvusHybridRetriever) -> None:
+        keys = {"sparse_score_key": "bm25", "dense_score_key": "cosine", "score_key": "score", "k": 1}
+        (sparse,) = retriever.invoke("fade", mode="sparse", **keys)
+        assert sparse.metadata["bm25"] == sparse.metadata["score"]
+        assert sparse.metadata["cosine"] is None
+        (dense,) = retriever.invoke("fade", mode="dense", **keys)
+        assert dense.metadata["cosine"] == dense.metadata["score"]
+        assert dense.metadata["bm25"] is None
+
+    def test_below_the_threshold_are_left_out(self, retriever: MilvusHybridRetriever) -> None:
+        scores = [document.metadata["s"] for document in retriever.invoke("fade", score_key="s")]
+        assert len(retriever.invoke("fade", score_threshold=scores[1])) == 2
+
+
+class TestEmbedding:
+    def test_is_asked_for_each_query_once_and_natively_where_awaited(
+        self, retriever: MilvusHybridRetriever, model: Letters
+    ) -> None:
+        model.asked.clear()
+        retriever.invoke("fade")
+        assert model.asked == [("query", "fade")]
+        asyncio.run(retriever.ainvoke("gag"))
+        asyncio.run(retriever.abatch(["bead", "hedge"]))
+        assert model.asked[1:] == [("aquery", "gag"), ("aquery", "bead"), ("aquery", "hedge")]
+
+    def test_is_not_asked_for_a_lexical_search(self, retriever: MilvusHybridRetriever, model: Letters) -> None:
+        model.asked.clear()
+        ways(retriever, "fade", mode="sparse")
+        assert model.asked == []
+
+    def test_is_asked_only_for_new_and_changed_texts(
+        self, retriever: MilvusHybridRetriever, dense_index: BM25Index, model: Letters
+    ) -> None:
+        model.asked.clear()
+        changed = [*DOCUMENTS[:3], Document("fade", metadata={"page": 4}, id="d"), Document("egg", id="f")]
+        MilvusHybridRetriever.from_documents(changed, index=dense_index, embedding=model)
+        assert model.asked == [("documents", "fade"), ("documents", "egg")]
+        assert dense_index.verify().differences == []
+
+    def test_takes_texts(self, dense_index: BM25Index, model: Letters) -> None:
+        made = MilvusHybridRetriever.from_texts(
+            ["gag"], [{"page": 7}], ids=["x"], index=dense_index, embedding=model, namespace="tenant"
+        )
+        assert made.invoke("ggga") == [Document("gag", metadata={"page": 7}, id="x")]
+        assert [chunk.namespace for chunk in dense_index.chunks(namespace=None)] == ["tenant"]
+
+    def test_missing_is_an_error_where_it_is_needed(self, dense_index: BM25Index) -> None:
+        for mode in ("hybrid", "dense"):
+            with pytest.raises(ValidationError, match=f"mode '{mode}' needs an embedding"):
+                MilvusHybridRetriever(index=dense_index, mode=mode)
+        lexical = MilvusHybridRetriever(index=dense_index, mode="sparse")
+        assert lexical.invoke("fade") == []
+        with pytest.raises(ValidationError, match="mode 'dense' needs an embedding"):
+            lexical.invoke("fade", mode="dense")
+        with pytest.raises(InputError, match="embeddings must be given: memory has dense_dim=8"):
+            MilvusHybridRetriever.from_documents(DOCUMENTS, index=dense_index, mode="sparse")
+        assert dense_index.stats().num_chunks == 0
+
+    def test_given_to_an_index_without_dense_vectors_is_an_error(self, index: BM25Index, model: Letters) -> None:
+        with pytest.raises(
+            ValidationError, match="embedding given, but the index has no dense vectors: it was created"
+        ):
+            MilvusHybridRetriever.from_documents(DOCUMENTS, index=index, embedding=model)
+        assert index.stats().num_chunks == 0
+
+    def test_of_another_dimension_is_an_error(self, retriever: MilvusHybridRetriever, dense_index: BM25Index) -> None:
+        class Short(Letters):
+            def embed_query(self, text: str) -> list[float]:
+                return [1.0]
+
+        with pytest.raises(InputError, match=r"must have the index's dimension, 8, got shape \(1,\)"):
+            MilvusHybridRetriever(index=dense_index, embedding=Short()).invoke("fade")
+
+    def test_that_fails_fails_its_own_query_alone(self, retriever: MilvusHybridRetriever) -> None:
+        class Failing(Letters):
+            def embed_query(self, text: str) -> list[float]:
+                if text == "bad":
+                    raise ConnectionError("no answer")
+                return vector_of(text)
+
+            async def aembed_query(self, text: str) -> list[float]:
+                return self.embed_query(text)
+
+        failing = MilvusHybridRetriever(index=retriever.index, embedding=Failing())
+        good, bad = failing.batch(["fade", "bad"], return_exceptions=True)
+        assert (ids(good), type(bad)) == (ids(retriever.invoke("fade", k=4)), ConnectionError)
+        good, bad = asyncio.run(failing.abatch(["fade", "bad"], return_exceptions=True))
+        assert (ids(good), type(bad)) == (ids(retriever.invoke("fade", k=4)), ConnectionError)
+
+    def test_is_not_shown(self, retriever: MilvusHybridRetriever) -> None:
+        assert "Letters" not in repr(retriever)
+        assert "embedding" not in retriever.model_dump()
+
+
+class TestOptions:
+    @pytest.mark.parametrize(("name", "fusion"), [("rrf", RRF()), ("weighted", Weighted())])
+    def test_fusions_have_names(self, retriever: MilvusHybridRetriever, name: str, fusion: RRF | Weighted) -> None:
+        made = MilvusHybridRetriever(index=retriever.index, embedding=retriever.embedding, fusion=name)
+        assert made.fusion == fusion
+        assert made.invoke("fade", score_key="s") == retriever.invoke("fade", fusion=fusion, score_key="s", k=4)
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"fusion": "bordacount"}, r"fusion must be RRF\(...\), Weighted\(...\), or one of rrf, weighted, got"),
+            ({"fusion": ["rrf"]}, r"fusion must be RRF\(...\), Weighted\(...\), or one of rrf, weighted, got"),
+            ({"mode": "both"}, "'hybrid', 'sparse' or 'dense'"),
+            ({"sparse_k": 0}, "greater than or equal to 1"),
+            ({"dense_k": 16_385}, "less than or equal to 16384"),
+            ({"dense_filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
+            ({"top_k": 3}, "Extra inputs are not permitted"),
+        ],
+        ids=str,
+    )
+    def test_that_are_wrong_are_refused_at_once(
+        self, retriever: MilvusHybridRetriever, wrong: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(ValidationError, match=message):
+            MilvusHybridRetriever(index=retriever.index, embedding=retriever.embedding, **wrong)
+        with pytest.raises(ValidationError, match=message):
+            retriever.invoke("fade", **wrong)
+
+    def test_of_the_constructor_hold_for_calls_that_say_nothing_else(self, retriever: MilvusHybridRetriever) -> None:
+        made = MilvusHybridRetriever(
+            index=retriever.index, embedding=retriever.embedding, mode="sparse", sparse_filter={"page": 4}, k=3
+        )
+        assert ids(made.invoke("fade")) == ["d"]
+        assert ids(made.invoke("fade", sparse_filter=None)) == ["a", "d"]
+        assert len(made.invoke("fade", mode="hybrid")) == 3
+
+
+class TestBatch:
+    def test_of_lexical_queries_is_one_call(self, retriever: MilvusHybridRetriever) -> None:
+        calls = retriever.index._store.calls  # type: ignore[attr-defined]
+        before = calls.count("search")
+        found = retriever.batch(QUERIES, mode="sparse")
+        assert calls.count("search") == before + 1
+        assert found == [retriever.invoke(query, mode="sparse") for query in QUERIES]
+
+    @pytest.mark.parametrize("mode", ["hybrid", "dense"])
+    def test_answers_as_invoke_does(self, retriever: MilvusHybridRetriever, mode: str) -> None:
+        one_by_one = [retriever.invoke(query, mode=mode) for query in QUERIES]
+        assert retriever.batch(QUERIES, {"max_concurrency": 2}, mode=mode) == one_by_one
+        assert asyncio.run(retriever.abatch(QUERIES, mode=mode)) == one_by_one
+
+
+class TestTracing:
+    def test_names_the_retriever_the_store_and_the_model(self, retriever: MilvusHybridRetriever) -> None:
+        told: list[dict[str, Any]] = []
+
+        class Recorder(BaseCallbackHandler):
+            def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
+                told.append(kwargs["metadata"])
+
+        retriever.invoke("fade", {"callbacks": [Recorder()]})
+        expected = {
+            "ls_retriever_name": "milvushybrid",
+            "ls_vector_store_provider": "Milvus",
+            "ls_embedding_provider": "Letters",
+        }
+        assert told[0].items() >= expected.items()
+
+    def test_tells_errors(self, retriever: MilvusHybridRetriever) -> None:
+        def fail(method: str) -> None:
+            raise StoreError("lost")
+
+        retriever.index._store.on_call = fail  # type: ignore[attr-defined]
+        with pytest.raises(StoreError, match="lost"):
+            retriever.invoke("fade")
+        with pytest.raises(StoreError, match="lost"):
+            asyncio.run(retriever.ainvoke("fade"))
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense"])
+def test_32_concurrent_calls_answer_as_one_by_one(dense_engine_index: BM25Index, mode: str) -> None:
+    texts = [
+        f"{'abcdefgh'[number % 8] * (1 + number % 5)} number {number} of kind {number % 7}" for number in range(200)
+    ]
+    retriever = MilvusHybridRetriever.from_texts(
+        texts, index=dense_engine_index, embedding=Letters(), score_key="score", mode=mode
+    )
+    queries = [f"number {number} kind {'abcdefgh'[number % 8]}" for number in range(32)]
+    one_by_one = [retriever.invoke(query) for query in queries]
+    assert len({str(found) for found in one_by_one}) >= 8
+
+    async def all_at_once() -> list[list[Document]]:
+        return await asyncio.gather(*map(retriever.ainvoke, queries))
+
+    assert asyncio.run(all_at_once()) == one_by_one
