@@ -229,7 +229,7 @@ MUTANTS = [
     Mutant(
         "index", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
-    Mutant("index", "if len(vector)]", "]"),
+    Mutant("index", "if len(question.vector)]", "]"),
     Mutant("explanation", "Explanation(weight * stored,", "Explanation(weight,"),
     Mutant("explanation", "next(branch for branch in branches if branch.applies)", "branches[0]"),
     Mutant("verification", "if vocabulary.term(id_) is None]\n    differences", "if False]\n    differences"),
