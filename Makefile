@@ -45,7 +45,7 @@ test-lowest: .venv-lowest/dev.stamp
 # milvus-lite 3 cannot share an environment with 2.5. rjieba is left out: here jieba itself is tested.
 .venv-lite3/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-lite3
-	$(LITE3)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,eval,test]' 'milvus-lite>=3.1,<4'
+	$(LITE3)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,eval,fuzzy,test]' 'milvus-lite>=3.1,<4'
 	touch $@
 
 .venv-langchain/dev.stamp: pyproject.toml

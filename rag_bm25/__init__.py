@@ -20,12 +20,19 @@ from rag_bm25.errors import (
     StoreError,
     StoreLockedError,
 )
+from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
+from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.index import BM25Index, IndexStats
+from rag_bm25.query import Query, QueryPart
+from rag_bm25.spelling import Fuzzy
+from rag_bm25.synonyms import Synonyms
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
+    "BIM",
+    "RM3",
     "RRF",
     "Analyzer",
     "AnalyzerConfig",
@@ -37,6 +44,7 @@ __all__ = [
     "Explanation",
     "FilterError",
     "FormatError",
+    "Fuzzy",
     "Hit",
     "HybridHit",
     "IndexConfig",
@@ -45,11 +53,17 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "ParameterError",
+    "Prefix",
+    "Query",
+    "QueryExpansion",
+    "QueryPart",
     "RagBM25Error",
     "ReadOnlyError",
     "RepairReport",
+    "Rocchio",
     "StoreError",
     "StoreLockedError",
+    "Synonyms",
     "VerifyReport",
     "Weighted",
     "__version__",

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.min_should_match import required_words
 from rag_bm25.similarity import idf_branches
 from rag_bm25.terms import term_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rag_bm25.query_encoder import QueryTerms
+    from rag_bm25.query_encoder import ChunkShare, FeedbackFactor, QueryTerms
     from rag_bm25.similarity import CorpusFigures, DocumentWeighting, QueryWeighting
     from rag_bm25.sparse import SparseVector
 
@@ -108,6 +109,8 @@ class QueryFacts:
         IDF and saturation.
     corpus : CorpusFigures
         N and the mean IDF.
+    min_should_match : int or str, optional
+        How many of its words a chunk has to have.
     """
 
     text: str
@@ -115,6 +118,7 @@ class QueryFacts:
     stop_words: Sequence[str]
     weighting: QueryWeighting
     corpus: CorpusFigures
+    min_should_match: int | str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +168,28 @@ def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
     details += [_reason(f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
     score = sum(detail.value for detail in details)
     what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
+    left_out = _left_out(query, chunk)
+    if score > 0 and left_out:
+        return Explanation(0.0, f"{what}: left out, since {left_out}", tuple(details))
     if score > 0:
         return Explanation(score, f"{what}, sum of:", tuple(details))
     why = "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
     return Explanation(0.0, f"{what}: not found, since {why}", tuple(details))
+
+
+def _left_out(query: QueryFacts, chunk: ChunkFacts) -> str:
+    """Say why `min_should_match` leaves a chunk out, "" where it does not."""
+    if query.min_should_match is None:
+        return ""
+    words, had = query.terms.words, query.terms.words_had_by(chunk.vector)
+    wanted = required_words(query.min_should_match, len(words))
+    if len(had) >= wanted:
+        return ""
+    missing = ", ".join(map(repr, sorted(words - had)))
+    return (
+        f"it has {len(had)} of the {len(words)} words of the query, not {missing}, and min_should_match "
+        f"{query.min_should_match!r} asks for {wanted}"
+    )
 
 
 def _reason(why: str) -> Explanation:
@@ -196,9 +218,32 @@ def _name(term: str, reason: str) -> str:
 
 def _query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:
     terms = query.terms
-    factors = [Explanation(value, what) for what, value in terms.origins[at].factors]
-    factors += [_repetition(query.weighting, int(terms.qtf[at])), _idf(query, int(terms.df[at]))]
+    origin = terms.origins[at]
+    factors = [Explanation(value, what) for what, value in origin.factors]
+    factors += [] if origin.feedback is None else [_feedback(origin.feedback)]
+    factors += [_repetition(query.weighting, int(terms.qtf[at])), _idf(query, at)]
     return Explanation(weight, "query weight, product of:", tuple(factors))
+
+
+def _feedback(factor: FeedbackFactor) -> Explanation:
+    """Explain what feedback multiplies a weight by, chunk by chunk."""
+    chunks = tuple(_chunk_share(chunk, stored) for chunk, stored in factor.shares)
+    if not factor.own:
+        return Explanation(factor.value, "weight that feedback gives, sum of:", chunks)
+    addition = "addition, sum of:" if chunks else "addition: none, from no chunk of the feedback"
+    details = (
+        Explanation(factor.keep, factor.keep_name),
+        Explanation(factor.addition, addition, chunks),
+        Explanation(factor.own, "own, weight of the term in the query before feedback and IDF"),
+    )
+    return Explanation(factor.value, f"feedback, {factor.keep_name} + addition / own, at least 0, from:", details)
+
+
+def _chunk_share(chunk: ChunkShare, stored: float) -> Explanation:
+    parts = tuple(Explanation(value, what) for what, value in chunk.parts)
+    share = Explanation(chunk.share, f"share of the chunk, {chunk.formula} from:", parts)
+    details = (share, Explanation(stored, "weight of the term there, as stored"))
+    return Explanation(chunk.share * stored, f"chunk {chunk.chunk!r}, product of:", details)
 
 
 def _repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
@@ -209,17 +254,38 @@ def _repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
     return Explanation(value, "saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:", details)
 
 
-def _idf(query: QueryFacts, df: int) -> Explanation:
+def _idf(query: QueryFacts, at: int) -> Explanation:
     """Explain the IDF by the branch that was taken."""
     weighting, corpus = query.weighting, query.corpus
-    branches = idf_branches(weighting.idf, df, corpus, weighting.epsilon)
+    known = _df(query, at)
+    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon)
     branch = next(branch for branch in branches if branch.applies)
-    details = [Explanation(df, "df, chunks with the term"), Explanation(corpus.num_chunks, "N, chunks")]
+    details = [known, Explanation(corpus.num_chunks, "N, chunks")]
     if "epsilon" in branch.formula:
         details.append(Explanation(weighting.epsilon, "epsilon"))
     if "avgIDF" in branch.formula:
         details.append(Explanation(corpus.average_idf, "avgIDF, mean over all terms"))
     return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
+
+
+def _df(query: QueryFacts, at: int) -> Explanation:
+    """Explain the df that the IDF was given: the term's own, or where chunks are marked, one that stands for them."""
+    relevance, num_chunks = query.terms.relevance, query.corpus.num_chunks
+    df = Explanation(int(query.terms.df[at]), "df, chunks with the term")
+    if relevance is None:
+        return df
+    details = (
+        df,
+        Explanation(num_chunks, "N, chunks"),
+        Explanation(int(relevance.r[at]), "r, relevant chunks with the term"),
+        Explanation(relevance.num_relevant, "R, relevant chunks"),
+    )
+    formula = "ln(((r + 0.5) / (R - r + 0.5)) / ((df - r + 0.5) / (N - df - R + r + 0.5)))"
+    value = float(relevance.weights(query.terms.df, num_chunks)[at])
+    weight = Explanation(value, f"w, relevance weight, {formula} from:", details)
+    informed = float(relevance.equivalent_df(query.terms.df, num_chunks)[at])
+    what = "df that stands for w in the IDF, (N + 1) / (1 + e^w) - 0.5 from:"
+    return Explanation(informed, what, (weight, Explanation(num_chunks, "N, chunks")))
 
 
 def _document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation:

@@ -7,7 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -22,17 +23,24 @@ from rag_bm25.errors import (
     InputError,
     ReadOnlyError,
 )
+from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.feedback import Evidence, FeedbackChunk, learn
 from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
+from rag_bm25.lookup import TermLookup
+from rag_bm25.min_should_match import required_words
 from rag_bm25.portable import read_statistics, write_statistics
+from rag_bm25.query import Query
 from rag_bm25.query_encoder import QueryEncoder
-from rag_bm25.query_options import QueryOptions, check_options, weighting_of
+from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
 from rag_bm25.ranking import MAX_K, best
 from rag_bm25.similarity import effective_parameters
+from rag_bm25.spelling import Fuzzy, Speller
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.store import SearchArm
+from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
 
@@ -48,14 +56,22 @@ if TYPE_CHECKING:
     from rag_bm25.embeddings import Embeddings
     from rag_bm25.filters import Filter
     from rag_bm25.fusion import Fusion
+    from rag_bm25.query import QueryLike
+    from rag_bm25.query_encoder import QueryTerms
+    from rag_bm25.query_options import StatisticsScope
+    from rag_bm25.similarity import CorpusFigures, QueryWeighting
     from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import CorpusStatistics
     from rag_bm25.store import ChunkRow, DenseField, Match, Store
+    from rag_bm25.synonyms import Synonyms
 
 __all__ = ["BM25Index", "IndexStats"]
 
 CANDIDATES = 100
 """How many chunks each arm of a hybrid search brings by default."""
+
+OVERFETCH = 4
+"""How many times k chunks are asked for at first, where some of them may have too few words of the query."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +121,67 @@ class IndexStats:
     chunk_size_ratio: float
     effective_k1: float
     effective_b: float
+
+    @classmethod
+    def of(cls, name: str, config: IndexConfig, statistics: CorpusStatistics, namespaces: Sequence[str]) -> IndexStats:
+        """Work the figures out.
+
+        Parameters
+        ----------
+        name : str
+            Of what.
+        config : IndexConfig
+            Its parameters.
+        statistics : CorpusStatistics
+            Its N, df and lengths.
+        namespaces : sequence of str
+            All namespaces that there are.
+
+        Returns
+        -------
+        IndexStats
+            As of now.
+        """
+        ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
+        effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
+        return cls(
+            name=name,
+            num_chunks=statistics.num_chunks,
+            num_terms=statistics.num_terms,
+            total_length=statistics.total_length,
+            mean_length=statistics.mean_length,
+            average_idf=statistics.figures.average_idf,
+            namespaces=list(namespaces),
+            chunk_size=config.chunk_size,
+            length_unit=config.length_unit,
+            k1=config.k1,
+            b=config.b,
+            chunk_size_ratio=ratio,
+            effective_k1=effective_k1,
+            effective_b=effective_b,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """A query on its way to the store."""
+
+    terms: QueryTerms
+    vector: SparseVector
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """Queries on their way to the store, and what weighed them."""
+
+    questions: list[_Question]
+    weighting: QueryWeighting
+    figures: CorpusFigures
+
+    @classmethod
+    def of(cls, terms: list[QueryTerms], encoder: QueryEncoder, corpus: CorpusStatistics) -> _Asked:
+        """Keep what the weights come from, which the next write may change."""
+        return cls([_Question(each, each.vector()) for each in terms], encoder.weighting, corpus.figures)
 
 
 class BM25Index:
@@ -162,6 +239,8 @@ class BM25Index:
         self._analyzer = config.build_analyzer()
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
         self._writer = ChunkWriter(store, log, self._encoder)
+        self._lookup = TermLookup()
+        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
 
     # Life
 
@@ -525,7 +604,7 @@ class BM25Index:
 
     def search(
         self,
-        query: str,
+        query: QueryLike,
         k: int = 10,
         *,
         filter: Mapping[str, Any] | str | None = None,
@@ -536,8 +615,8 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str
-            Any text.
+        query : str, mapping of str to float, or Query
+            Any text; or texts with a boost for each, as in ``{"合同": 2.0, "解除": 1.0}``.
         k : int
             How many at most, in 1..16384.
         filter : mapping or str, optional
@@ -555,7 +634,7 @@ class BM25Index:
         Raises
         ------
         InputError
-            `k` is out of its range or `query` not a str.
+            `k` or a boost is out of its range, or `query` is something else.
         FilterError
             The filter cannot be read, or Milvus refuses it.
         ParameterError
@@ -565,7 +644,7 @@ class BM25Index:
 
     def search_batch(
         self,
-        queries: Sequence[str],
+        queries: Sequence[QueryLike],
         k: int = 10,
         *,
         filter: Mapping[str, Any] | str | None = None,
@@ -576,8 +655,8 @@ class BM25Index:
 
         Parameters
         ----------
-        queries : sequence of str
-            Any number of texts.
+        queries : sequence of str, mapping or Query
+            Any number, as for :meth:`search`.
         k, filter, namespace, **options
             As for :meth:`search`, the same for all queries.
 
@@ -588,14 +667,9 @@ class BM25Index:
         """
         _check_k(k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        vectors = self.encode_queries(queries, namespace=namespaces, **options)
-        hits: list[list[Hit]] = [[] for _ in queries]
-        asked = [position for position, vector in enumerate(vectors) if len(vector)]
-        if asked:
-            found = self._search([vectors[position] for position in asked], k, where, namespaces)
-            for position, matches in zip(asked, found, strict=True):
-                hits[position] = [_hit(match) for match in matches]
-        return hits
+        asked = self._ask(queries, where, namespaces, options)
+        found = self._search(asked.questions, k, where, namespaces, options)
+        return [[_hit(match) for match in matches] for matches in found]
 
     def search_dense(
         self,
@@ -631,7 +705,7 @@ class BM25Index:
 
     def search_hybrid(
         self,
-        query: str,
+        query: QueryLike,
         embedding: Sequence[float],
         k: int = 10,
         *,
@@ -649,8 +723,8 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str
-            Any text; without known terms, the dense search decides alone.
+        query : str, mapping of str to float, or Query
+            As for :meth:`search`; without known terms, the dense search decides alone.
         embedding : sequence of float, shape (dense_dim,)
             The query's dense vector.
         k : int
@@ -680,8 +754,8 @@ class BM25Index:
         for limit in (k, sparse_k, dense_k):
             _check_k(k if limit is None else limit)
         names, common = _names(namespace), parse_filter(filter)
-        vector = self.encode_queries([query], namespace=names, **options)[0]
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
+        vector = self._vectors([query], where, names, options)[0]
         sparse = SearchArm(vector, "IP", limit, where, self._needed(names)) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         dense = self._dense_arm(embedding, limit, where, names)
@@ -707,8 +781,9 @@ class BM25Index:
 
     def encode_queries(
         self,
-        queries: Sequence[str],
+        queries: Sequence[QueryLike],
         *,
+        filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
         **options: Unpack[QueryOptions],
     ) -> list[SparseVector]:
@@ -716,28 +791,68 @@ class BM25Index:
 
         Parameters
         ----------
-        queries : sequence of str
-            Any number of texts.
-        namespace, **options
-            As for :meth:`search`.
+        queries : sequence of str, mapping or Query
+            Any number, as for :meth:`search`.
+        filter, namespace, **options
+            As for :meth:`search`; the filter matters where there is a first search for feedback.
 
         Returns
         -------
         list of SparseVector
             Query weights, all > 0; empty where no term is known. The sum of the weights is above every score that the
             query can have.
+
+        Raises
+        ------
+        InputError
+            `min_should_match` is given: no vector can hold it.
         """
-        _check_queries(queries)
-        names = _names(namespace)
-        with self._lock:  # a write in another thread must not change the statistics halfway through
-            encoder, corpus = self._query_side(names, options)
-            return [encoder.encode(query, corpus) for query in queries]
+        return self._vectors(queries, parse_filter(filter), _names(namespace), options)
+
+    def suggest(
+        self,
+        query: str,
+        *,
+        fuzzy: Fuzzy | None = None,
+        namespace: str | Sequence[str] | None = "",
+        statistics: StatisticsScope = "namespace",
+    ) -> str | None:
+        """Return a query as it may have been meant: "did you mean ...?".
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+        fuzzy : Fuzzy, optional
+            How near spellings are found. Only words that no chunk has are corrected.
+        namespace, statistics
+            As for :meth:`search`.
+
+        Returns
+        -------
+        str or None
+            The query with the likeliest term in the place of each misspelt word; None where there is nothing to
+            correct.
+
+        Raises
+        ------
+        MissingExtraError
+            rapidfuzz is not installed.
+        """
+        if not isinstance(query, str):
+            msg = f"a query must be a str, got {type(query).__name__}"
+            raise InputError(msg)
+        with self._lock:
+            encoder, corpus = self._query_side(_names(namespace), {"statistics": statistics})
+            speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._terms_of_vocabulary(), encoder.dfs_in(corpus))
+            return speller.corrected(query)
 
     def explain(
         self,
-        query: str,
+        query: QueryLike,
         id: str,
         *,
+        filter: Mapping[str, Any] | str | None = None,
         namespace: str = "",
         **options: Unpack[QueryOptions],
     ) -> Explanation:
@@ -745,12 +860,14 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str
+        query : str, mapping of str to float, or Query
             The query.
         id : str
             The chunk's id.
+        filter : mapping or str, optional
+            As for :meth:`search`; it matters where there is a first search for feedback.
         namespace : str
-            Where the chunk is.
+            Where the chunk is, and what was searched.
         **options
             As for :meth:`search`.
 
@@ -764,17 +881,17 @@ class BM25Index:
         ChunkNotFoundError
             There is no such chunk.
         """
-        _check_queries([query])
+        check_options(options)
+        asked = Query.of(query, syntax=options.get("syntax", False))
         names = [check_namespace(namespace)]
         row = self._rows(check_ids([id]), namespace, vectors=True).get(id)
         if row is None:
             msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
             raise ChunkNotFoundError(msg)
-        stop_words = self._analyzer.stop_words_in(query) if isinstance(self._analyzer, Analyzer) else []
-        with self._lock:
-            encoder, corpus = self._query_side(names, options)
-            terms = encoder.terms(query, corpus)
-            facts = QueryFacts(query, terms, stop_words, encoder.weighting, corpus.figures)
+        stop_words = self._analyzer.stop_words_in(str(asked)) if isinstance(self._analyzer, Analyzer) else []
+        weighed = self._ask([asked], parse_filter(filter), names, options)
+        wanted, (question,) = options.get("min_should_match"), weighed.questions
+        facts = QueryFacts(str(asked), question.terms, stop_words, weighed.weighting, weighed.figures, wanted)
         return explain(facts, self._chunk_facts(row))
 
     def stats(self, *, namespace: str | Sequence[str] | None = None) -> IndexStats:
@@ -793,26 +910,8 @@ class BM25Index:
         names = _names(namespace)
         with self._lock:
             self._refresh_if_due()
-            statistics = self._log.statistics.of(names)
-            config = self.config
-            ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
-            effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
-            return IndexStats(
-                name=self._store.name,
-                num_chunks=statistics.num_chunks,
-                num_terms=statistics.num_terms,
-                total_length=statistics.total_length,
-                mean_length=statistics.mean_length,
-                average_idf=statistics.figures.average_idf,
-                namespaces=self._log.statistics.namespaces,
-                chunk_size=config.chunk_size,
-                length_unit=config.length_unit,
-                k1=config.k1,
-                b=config.b,
-                chunk_size_ratio=ratio,
-                effective_k1=effective_k1,
-                effective_b=effective_b,
-            )
+            statistics = self._log.statistics
+            return IndexStats.of(self._store.name, self.config, statistics.of(names), statistics.namespaces)
 
     def verify(self, *, progress: Callable[[int, int], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result.
@@ -844,6 +943,7 @@ class BM25Index:
         """Forget the statistics and read them from the store."""
         self._log = StatisticsLog(self._store)
         self._writer = ChunkWriter(self._store, self._log, self._encoder)
+        self._lookup = TermLookup()
         self.refresh()
 
     def _stored_config(self) -> dict[str, Any]:
@@ -859,24 +959,138 @@ class BM25Index:
         if not self._store.exclusive and time.monotonic() >= self._next_refresh:
             self.refresh()
 
-    def _query_side(self, namespaces: list[str] | None, options: QueryOptions) -> tuple[QueryEncoder, CorpusStatistics]:
+    def _vectors(
+        self, queries: Sequence[QueryLike], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
+    ) -> list[SparseVector]:
+        """Return what a search sends to Milvus."""
+        if options.get("min_should_match") is not None:
+            msg = "min_should_match is for search, search_batch and explain: no vector can hold it"
+            raise InputError(msg)
+        return [question.vector for question in self._ask(queries, where, namespaces, options).questions]
+
+    def _ask(
+        self, queries: Sequence[QueryLike], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
+    ) -> _Asked:
+        """Weigh the terms of each query, with feedback where it is asked for."""
+        check_options(options)
+        _check_sequence(queries)
+        asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
+        completing, method = any(query.has_prefix for query in asked), feedback_of(options)
+        with self._lock:  # a write in another thread must not change the statistics halfway through
+            encoder, corpus = self._query_side(namespaces, options, completing=completing)
+            weighed = _Asked.of([encoder.terms(query, corpus) for query in asked], encoder, corpus)
+        if method is None:
+            return weighed
+        relevant = self._relevant(weighed.questions, method.fb_docs, where, namespaces, options)
+        irrelevant = self._marked("irrelevant", namespaces, options)
+        with self._lock:
+            encoder, corpus = self._query_side(namespaces, options, completing=completing)
+            term_of = self._log.vocabulary().term
+            terms = [
+                learn(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of))
+                for query, chunks in zip(asked, relevant, strict=True)
+            ]
+            return _Asked.of(terms, encoder, corpus)
+
+    def _relevant(
+        self,
+        asked: list[_Question],
+        fb_docs: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        options: QueryOptions,
+    ) -> list[list[FeedbackChunk]]:
+        """Return the chunks that each query learns from: those that are marked, or else the best ones."""
+        if options.get("relevant") is not None or options.get("irrelevant") is not None:
+            return [self._marked("relevant", namespaces, options)] * len(asked)
+        found = self._search(asked, fb_docs, where, namespaces, options)
+        pks = {match.row.pk for matches in found for match in matches}
+        rows = {row.pk: row for row in self._store.get_chunks(sorted(pks), contents=False, vectors=True)}
+        return [
+            [
+                FeedbackChunk(match.row.id, rows[match.row.pk].vector, match.score)
+                for match in matches
+                if match.row.pk in rows  # it may have been deleted since
+            ]
+            for matches in found
+        ]
+
+    def _marked(
+        self, name: Literal["relevant", "irrelevant"], namespaces: list[str] | None, options: QueryOptions
+    ) -> list[FeedbackChunk]:
+        """Read the chunks that are marked; an id stands for the chunks that have it in any of the namespaces."""
+        ids = list(dict.fromkeys(check_ids(options.get(name) or [])))
+        if not ids:
+            return []
+        spaces = self._log.statistics.namespaces if namespaces is None else dict.fromkeys(namespaces)
+        rows = [row for space in spaces for row in self._rows(ids, space, vectors=True).values()]
+        missing = sorted(set(ids) - {row.id for row in rows})
+        if missing:
+            msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
+            raise ChunkNotFoundError(msg)
+        return [FeedbackChunk(row.id, row.vector) for row in rows]
+
+    def _query_side(
+        self, namespaces: list[str] | None, options: QueryOptions, *, completing: bool = False
+    ) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
         check_options(options)
         weighting = weighting_of(self.config.query_weighting(), options)
         self._refresh_if_due()
-        encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced))
+        expander = self._expander(options.get("expansion") or QueryExpansion(), completing=completing)
+        encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced), expander)
         return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)
 
+    def _expander(self, expansion: QueryExpansion, *, completing: bool) -> Expander:
+        """Return what adds terms; the vocabulary is read only where near spellings or prefixes need it."""
+        lookup = self._terms_of_vocabulary() if completing or expansion.fuzzy is not None else None
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
+
+    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
+        """Return synonyms as tokens; those of the last search are kept."""
+        if synonyms is None:
+            return None
+        if self._synonyms is None or self._synonyms[0] is not synonyms:
+            self._synonyms = synonyms, SynonymTable(synonyms, self._analyzer)
+        return self._synonyms[1]
+
+    def _terms_of_vocabulary(self) -> TermLookup:
+        self._lookup.update(self._log.vocabulary())
+        return self._lookup
+
     def _search(
-        self, vectors: list[SparseVector], k: int, where: Filter | None, namespaces: list[str] | None
+        self,
+        asked: list[_Question],
+        k: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        options: QueryOptions,
     ) -> list[list[Match]]:
-        needed = self._needed(namespaces)
-        return best(
-            lambda asked, limit: self._store.search(asked, limit=limit, where=where, namespaces=needed),
-            vectors,
-            k,
-            namespaces,
-        )
+        """Find the best k chunks for each query; one without weights finds none, without a call."""
+        found: list[list[Match]] = [[] for _ in asked]
+        positions = [position for position, question in enumerate(asked) if len(question.vector)]
+        if positions:
+            needed, wanted = self._needed(namespaces), options.get("min_should_match")
+            answers = best(
+                lambda some, limit: self._store.search(
+                    [question.vector for question in some], limit=limit, where=where, namespaces=needed
+                ),
+                [asked[position] for position in positions],
+                k,
+                namespaces,
+                limit=k if wanted is None else min(OVERFETCH * k, MAX_K),
+                keep=None if wanted is None else partial(self._with_enough_words, wanted),
+            )
+            for position, matches in zip(positions, answers, strict=True):
+                found[position] = matches
+        return found
+
+    def _with_enough_words(self, wanted: int | str, asked: _Question, matches: list[Match]) -> list[Match]:
+        """Leave out the chunks with too few words of the query, by their stored vectors."""
+        least = required_words(wanted, len(asked.terms.words))
+        rows = self._store.get_chunks([match.row.pk for match in matches], contents=False, vectors=True)
+        enough = {row.pk for row in rows if len(asked.terms.words_had_by(row.vector)) >= least}
+        return [match for match in matches if match.row.pk in enough]
 
     def _dense_field(self, name: str) -> DenseField:
         dense = self.config.dense_field()
@@ -976,14 +1190,10 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     return [check_namespace(name) for name in names]
 
 
-def _check_queries(queries: Sequence[str]) -> None:
+def _check_sequence(queries: Sequence[QueryLike]) -> None:
     if isinstance(queries, str) or not isinstance(queries, Sequence):
         msg = f"queries must be a sequence of str, got {type(queries).__name__}"
         raise InputError(msg)
-    for query in queries:
-        if not isinstance(query, str):
-            msg = f"a query must be a str, got {type(query).__name__}"
-            raise InputError(msg)
 
 
 def _check_k(k: int) -> None:

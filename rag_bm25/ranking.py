@@ -22,6 +22,7 @@ def best(
     k: int,
     namespaces: Sequence[str] | None,
     limit: int = 0,
+    keep: Callable[[T, list[Match]], list[Match]] | None = None,
 ) -> list[list[Match]]:
     """Ask for the best k chunks of each query, and for more where some of what is found is not to be shown.
 
@@ -37,15 +38,20 @@ def best(
         Whose chunks; None for all.
     limit : int
         How many rows to ask for at first; by default k.
+    keep : callable of (query, list of Match) to list of Match, optional
+        Leaves out matches that do not fit a query, in the order in which they are.
 
     Returns
     -------
     list of list of Match
-        For each query, by falling score.
+        For each query, by falling score. They are the best ones, unless fewer than k of the best 16,384 fit.
     """
     limit = limit or k
     found = ask(list(queries), limit)
-    chosen = [shown(matches, namespaces)[:k] for matches in found]
+    chosen = [shown(matches, namespaces) for matches in found]
+    if keep is not None:
+        chosen = [keep(query, matches) for query, matches in zip(queries, chosen, strict=True)]
+    chosen = [matches[:k] for matches in chosen]
     lacking = [
         position
         for position, matches in enumerate(chosen)
@@ -53,7 +59,7 @@ def best(
     ]
     if lacking:
         again = [queries[position] for position in lacking]
-        more = best(ask, again, k, namespaces, min(2 * limit, MAX_K))
+        more = best(ask, again, k, namespaces, min(2 * limit, MAX_K), keep)
         for position, matches in zip(lacking, more, strict=True):
             chosen[position] = matches
     return chosen

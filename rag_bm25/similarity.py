@@ -38,8 +38,10 @@ __all__ = [
     "QueryWeighting",
     "average_idf",
     "effective_parameters",
+    "equivalent_df",
     "idf",
     "idf_branches",
+    "relevance_weight",
     "robertson_idf",
 ]
 
@@ -189,6 +191,75 @@ def robertson_idf(df: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
     """
     df = np.asarray(df, np.float64)
     return np.log((num_chunks - df + 0.5) / (df + 0.5))
+
+
+def relevance_weight(df: ArrayLike, num_chunks: int, r: ArrayLike, num_relevant: int) -> NDArray[np.float64]:
+    r"""Weight of Robertson and Spärck Jones with relevance information, that of the binary independence model [1]_.
+
+    .. math:: \ln \frac{(r + 0.5) / (R - r + 0.5)}{(df - r + 0.5) / (N - df - R + r + 0.5)}
+
+    It is :math:`\ln \frac{p (1 - s)}{s (1 - p)}`, with estimates of how probable the term is in a relevant chunk,
+    :math:`p = (r + 0.5) / (R + 1)`, and in another one, :math:`s = (df - r + 0.5) / (N - R + 1)`.
+
+    Parameters
+    ----------
+    df : array_like of int
+        Chunks with the term, in [r, N - R + r].
+    num_chunks : int
+        N.
+    r : array_like of int
+        Relevant chunks with the term, in [0, R].
+    num_relevant : int
+        R, in [0, N].
+
+    Returns
+    -------
+    ndarray of float64
+        Rising in `r`; without relevance information, r = R = 0, exactly :func:`robertson_idf`.
+
+    References
+    ----------
+    .. [1] S. E. Robertson, K. Spärck Jones, "Relevance weighting of search terms", JASIS 27, 1976.
+
+    Examples
+    --------
+    Of ten chunks, four have the term; of the three relevant ones, two have it. ln((2.5 / 1.5) / (2.5 / 5.5)):
+
+    >>> round(float(relevance_weight(4, 10, r=2, num_relevant=3)), 4)
+    1.2993
+    """
+    df, r = np.asarray(df, np.float64), np.asarray(r, np.float64)
+    # One fraction: with r = R = 0 both products are halved exactly, and the plain weight comes out bit for bit.
+    speaking_for = (r + 0.5) * (num_chunks - df - num_relevant + r + 0.5)
+    against = (num_relevant - r + 0.5) * (df - r + 0.5)
+    return np.asarray(np.log(speaking_for / against))
+
+
+def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
+    r"""Return the df at which :func:`robertson_idf` is a given weight, :math:`(N + 1) / (1 + e^{weight}) - 0.5`.
+
+    It brings relevance information into every IDF, with its floor: a term of this :func:`relevance_weight` is weighed
+    as a term of this df would be without relevance information. ``epsilon`` and ``zero`` come out as the relevance
+    weight itself, where it is > 0, and ``lucene`` as ``ln(1 + e^weight)``.
+
+    Parameters
+    ----------
+    weight : array_like of float
+        As :func:`relevance_weight` gives them.
+    num_chunks : int
+        N.
+
+    Returns
+    -------
+    ndarray of float64
+        In (-0.5, N + 0.5), falling in `weight`.
+
+    Examples
+    --------
+    >>> equivalent_df(robertson_idf([1, 7], 10), 10).round(9)
+    array([1., 7.])
+    """
+    return np.asarray((num_chunks + 1) / (1 + np.exp(np.asarray(weight, np.float64))) - 0.5)
 
 
 def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rag_bm25.statistics import Contribution
-    from rag_bm25.store import Store
+    from rag_bm25.store import LogStore
 
 __all__ = ["StatisticsLog"]
 
@@ -69,7 +69,7 @@ class StatisticsLog:
 
     Parameters
     ----------
-    store : Store
+    store : LogStore
         Where the rows are.
 
     Attributes
@@ -80,7 +80,7 @@ class StatisticsLog:
         Terms whose id is not their hash.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LogStore) -> None:
         self._store = store
         self._keys: set[str] = set()  # as listed last
         self._base = ""  # the newest snapshot that is in the statistics

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.filters import Filter
 
-__all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "Match", "SearchArm", "Store"]
+__all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "LogStore", "Match", "SearchArm", "Store"]
 
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]
 
@@ -180,8 +180,8 @@ class LogRow:
     removed: SparseVector = field(default_factory=_empty)
 
 
-class Store(Protocol):
-    """Two collections: the chunks and the statistics log.
+class LogStore(Protocol):
+    """The statistics log alone.
 
     Every write is durable and visible to the next call of this store when it returns. Every failure of the engine is
     a :class:`~rag_bm25.errors.StoreError`.
@@ -191,6 +191,26 @@ class Store(Protocol):
     def name(self) -> str:
         """Where the rows are, for messages: engine, URI without secrets, collection."""
         ...
+
+    def insert_log(self, rows: Sequence[LogRow]) -> None:
+        """Insert log rows, all or none where the engine can."""
+        ...
+
+    def delete_log(self, keys: Sequence[str]) -> None:
+        """Delete log rows; keys that are not stored are ignored."""
+        ...
+
+    def log_keys(self) -> list[str]:
+        """Return the key of every log row, in any order, each once."""
+        ...
+
+    def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
+        """Return the stored ones of `keys`, one row a key, in any order, however many are asked for."""
+        ...
+
+
+class Store(LogStore, Protocol):
+    """Two collections: the chunks and the statistics log."""
 
     @property
     def exclusive(self) -> bool:
@@ -296,20 +316,4 @@ class Store(Protocol):
 
     def count_chunks(self) -> int:
         """Return the number of stored rows."""
-        ...
-
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
-        """Insert log rows, all or none where the engine can."""
-        ...
-
-    def delete_log(self, keys: Sequence[str]) -> None:
-        """Delete log rows; keys that are not stored are ignored."""
-        ...
-
-    def log_keys(self) -> list[str]:
-        """Return the key of every log row, in any order, each once."""
-        ...
-
-    def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
-        """Return the stored ones of `keys`, one row a key, in any order, however many are asked for."""
         ...

@@ -7,7 +7,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "BIGRAM_MARK",
@@ -20,6 +20,7 @@ __all__ = [
     "num_words",
     "term_id",
     "term_name",
+    "words_in",
 ]
 
 ID_SPACE = 0xFFFFFFFF  # Milvus takes dimensions below 2**32 - 1
@@ -47,6 +48,27 @@ def is_bigram(term: str) -> bool:
         True for a character bigram, False for a word.
     """
     return term.startswith(BIGRAM_MARK)
+
+
+def words_in(terms: Iterable[str]) -> list[str]:
+    r"""Return the terms that are not bigrams.
+
+    Parameters
+    ----------
+    terms : iterable of str
+        Terms of both channels.
+
+    Returns
+    -------
+    list of str
+        In the same order, with repeats.
+
+    Examples
+    --------
+    >>> words_in(["劳动", "合同", "\0劳动", "\0动合", "\0合同"])
+    ['劳动', '合同']
+    """
+    return [term for term in terms if not is_bigram(term)]
 
 
 def num_words(terms: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
     "terms sparse similarity document_encoder statistics query_encoder config chunks statistics_log chunk_writer "
-    "verification explanation index"
+    "verification explanation feedback index"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -37,8 +37,8 @@ MUTANTS = [
     Mutant("similarity", "return tf / (tf + self.norm(length))", "return tf / (1 + tf + self.norm(length))"),
     Mutant(
         "similarity",
-        "(num_chunks - df + 0.5) / (df + 0.5))\n\n\ndef average_idf",
-        "(num_chunks - df + 0.5) / (df + 1.5))\n\n\ndef average_idf",
+        "(num_chunks - df + 0.5) / (df + 0.5))\n\n\ndef relevance_weight",
+        "(num_chunks - df + 0.5) / (df + 1.5))\n\n\ndef relevance_weight",
     ),
     Mutant(
         "similarity", "np.log1p((num_chunks - df + 0.5) / (df + 0.5))", "np.log((num_chunks - df + 0.5) / (df + 0.5))"
@@ -103,6 +103,42 @@ MUTANTS = [
     Mutant("query_encoder", "weights.get(id_, 0.0) + weight", "weight"),
     Mutant("query_encoder", "np.fromiter(counts.values(), np.int64, len(terms))", "np.ones(len(terms), np.int64)"),
     Mutant("query_encoder", "query_tokens(self.analyzer, query)", "self.analyzer(query)"),
+    # Relevance feedback
+    Mutant("similarity", "(num_chunks - df - num_relevant + r + 0.5)", "(num_chunks - df - num_relevant + 0.5)"),
+    Mutant("similarity", "(num_relevant - r + 0.5) * (df - r + 0.5)", "(num_relevant - r + 0.5) * (df + 0.5)"),
+    Mutant("similarity", "(1 + np.exp(np.asarray(weight, np.float64))) - 0.5", "(1 + np.exp(np.asarray(weight)))"),
+    Mutant("query_encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
+    Mutant("query_encoder", "num_relevant = min(len(relevant), num_chunks)", "num_relevant = len(relevant)"),
+    Mutant("query_encoder", "return max(0.0, self.keep", "return (self.keep"),
+    Mutant("query_encoder", "if np.float32(weight) > 0:", "if weight > 0:"),
+    Mutant(
+        "query_encoder", "return product if self.feedback is None else product * self.feedback.value", "return product"
+    ),
+    Mutant("feedback", "prior = scores / scores.sum()", "prior = np.full(len(scores), 1 / len(scores))"),
+    Mutant(
+        "feedback",
+        "length = table.per_chunk(usable.astype(np.float64))",
+        "length = table.per_chunk(np.ones(len(usable)))",
+    ),
+    Mutant("feedback", "covered = float(model[kept].sum())", "covered = 1.0"),
+    Mutant("feedback", "(1 - self.original_query_weight) * query_length", "(1 - self.original_query_weight)"),
+    Mutant("feedback", "np.where(usable, added * table.idf, 0.0)", "np.where(usable, added, 0.0)"),
+    Mutant("feedback", "-self.gamma, norm", "self.gamma, norm"),
+    Mutant("feedback", "factor * norm / (len(chunks) * length)", "factor * norm / length"),
+    Mutant("feedback", "table.norms()[len(evidence.relevant) :]", "table.norms()"),
+    Mutant("feedback", "offer[new] = r[new] * relevance_weight", "offer[new] = relevance_weight"),
+    Mutant("feedback", "(self.df >= min_df) & ", ""),
+    Mutant("feedback", "(self.df <= max_df * self.num_chunks)", "(self.df <= self.num_chunks)"),
+    Mutant("feedback", " and not is_bigram(term)", ""),
+    Mutant("feedback", "(worth[order] > 0)", "(worth[order] >= 0)"),
+    Mutant("feedback", "new[:fb_terms]))", "new))"),
+    Mutant("feedback", "boost * evidence.encoder.weighting.term_weights(qtf)", "boost * qtf"),
+    Mutant("feedback", "float(asked.own[asked.is_word].sum())", "float(asked.own.sum())"),
+    Mutant("feedback", "if isinstance(method, BIM) else None", "if method is None else None"),
+    Mutant("feedback", "if not evidence.relevant and not evidence.irrelevant:", "if not evidence.relevant:"),
+    Mutant("query_options", "or (Rocchio() if marked else None)", "or (RM3() if marked else None)"),
+    Mutant("index", "method.fb_docs, where, namespaces, options)", "method.fb_docs, None, namespaces, options)"),
+    Mutant("index", "                if match.row.pk in rows", "                if True"),
     # The log
     Mutant("log_rows", "        if len(parts) == parts[0].parts\n", ""),
     Mutant("log_rows", "if id_ != term_id(term)}", "if False}"),
@@ -167,7 +203,7 @@ MUTANTS = [
     Mutant(
         "index", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
-    Mutant("index", "if len(vector)]", "]"),
+    Mutant("index", "if len(question.vector)]", "]"),
     Mutant("explanation", "Explanation(weight * stored,", "Explanation(weight,"),
     Mutant("explanation", "next(branch for branch in branches if branch.applies)", "branches[0]"),
     Mutant("verification", "if vocabulary.term(id_) is None]\n    differences", "if False]\n    differences"),

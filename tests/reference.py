@@ -132,3 +132,59 @@ def recount(rows: Iterable[Any]) -> dict[str, Count]:
             if id_:
                 count.df[id_] = count.df.get(id_, 0) + 1
     return counts
+
+
+def relevance_weight(df: int, n: int, r: int, num_relevant: int) -> float:
+    """The weight of the binary independence model, from its estimates of p and s."""
+    p = (r + 0.5) / (num_relevant + 1)
+    s = (df - r + 0.5) / (n - num_relevant + 1)
+    return math.log(p * (1 - s) / (s * (1 - p)))
+
+
+def rm3(
+    query: dict[str, float],
+    chunks: list[dict[str, float]],
+    scores: list[float],
+    may_be_added: set[str],
+    fb_terms: int,
+    original_query_weight: float,
+) -> dict[str, float]:
+    """Weights before IDF: of the query mixed with the relevance model of chunks, which are term -> stored weight."""
+    model: dict[str, float] = {}
+    for chunk, score in zip(chunks, scores, strict=True):
+        usable = {term: weight for term, weight in chunk.items() if term in query or term in may_be_added}
+        for term, weight in usable.items():
+            model[term] = model.get(term, 0.0) + weight / sum(usable.values()) * score / sum(scores)
+    best = sorted((term for term in model if term not in query), key=lambda term: -model[term])[:fb_terms]
+    kept = {term: model[term] for term in model if term in query or term in best}
+    mixed = {term: original_query_weight * weight for term, weight in query.items()}
+    for term, probability in kept.items():
+        addition = (1 - original_query_weight) * sum(query.values()) * probability / sum(kept.values())
+        mixed[term] = mixed.get(term, 0.0) + addition
+    return mixed
+
+
+def rocchio(
+    query: dict[str, float],
+    relevant: list[dict[str, float]],
+    irrelevant: list[dict[str, float]],
+    idfs: dict[str, float],
+    alpha: float,
+    beta: float,
+    gamma: float,
+) -> dict[str, float]:
+    """tf-idf weights of the moved query; all terms of the chunks take part."""
+
+    def vector(weights: dict[str, float]) -> dict[str, float]:
+        return {term: weight * idfs[term] for term, weight in weights.items() if term in idfs}
+
+    def norm(weights: dict[str, float]) -> float:
+        return math.sqrt(sum(weight * weight for weight in weights.values()))
+
+    asked = vector(query)
+    moved = {term: alpha * weight for term, weight in asked.items()}
+    for factor, side in ((beta, relevant), (-gamma, irrelevant)):
+        for chunk in map(vector, side):
+            for term, weight in chunk.items():
+                moved[term] = moved.get(term, 0.0) + factor * norm(asked) / len(side) * weight / norm(chunk)
+    return {term: weight for term, weight in moved.items() if weight > 0}

@@ -19,9 +19,16 @@ ALLOWED = {
     "analysis": "errors terms",
     "document_encoder": "analysis similarity sparse terms",
     "statistics": "similarity sparse terms",
-    "query_encoder": "analysis similarity sparse statistics terms",
-    "explanation": "query_encoder similarity sparse terms",
-    "query_options": "errors similarity",
+    "query": "errors",
+    "synonyms": "analysis errors terms",
+    "lookup": "errors terms",
+    "spelling": "analysis errors lookup terms",
+    "expansion": "analysis errors lookup query spelling synonyms terms",
+    "min_should_match": "errors",
+    "query_encoder": "analysis expansion query similarity sparse statistics terms",
+    "explanation": "min_should_match query_encoder similarity sparse terms",
+    "feedback": "errors query query_encoder similarity sparse statistics terms",
+    "query_options": "errors expansion feedback min_should_match similarity",
     "calibration": "errors similarity",
     "config": "analysis document_encoder errors similarity store",
     "store": "errors filters sparse",
@@ -36,17 +43,19 @@ ALLOWED = {
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation filters fusion hybrid "
-    "milvus_store portable query_encoder query_options ranking similarity sparse statistics statistics_log store terms "
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation feedback "
+    "filters fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options ranking "
+    "similarity sparse spelling statistics statistics_log store synonyms terms verification",
+    "": "_version analysis chunks config errors expansion explanation feedback fusion index query spelling synonyms "
     "verification",
-    "": "_version analysis chunks config errors explanation fusion index verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
-EDGES |= {"cli": "evaluation ingestion", "__main__": "cli"}
+EDGES |= {"cli": "adapters evaluation ingestion", "__main__": "cli"}
 HOMES = {
     "milvus_store": "pymilvus milvus_lite grpc filelock",
     "analysis": "jieba rjieba Stemmer",
+    "lookup": "rapidfuzz",
     "cli": "typer rich",
     "evaluation": "ir_measures matplotlib",
     "ingestion": "langchain_text_splitters",

@@ -114,6 +114,7 @@ def test_version() -> None:
         ["search"],
         ["search", "q", "-k", "0"],
         ["search", "q", "--idf", "bm42"],
+        ["search", "q", "--feedback", "rm4"],
         ["search", "q", "--filter", "{bad"],
         ["delete"],
         ["ingest"],
@@ -381,11 +382,71 @@ def test_search_explains_each_hit(docs: Path) -> None:
     assert "N, chunks" in printed
 
 
+def test_search_learns_from_chunks_that_are_marked(docs: Path) -> None:
+    marked = run_json("search", "sparse", "--relevant", "docs/law.txt#0", "--explain")
+    assert {hit["id"] for hit in marked} == {"docs/milvus.md#0", "r1"}  # no term of three chunks is rare and common
+    assert "alpha" in json.dumps([hit["explanation"] for hit in marked])
+    apart = run_json("search", "sparse", "--relevant", "r1", "--irrelevant", "docs/milvus.md#0")
+    assert [hit["id"] for hit in apart] == ["r1", "docs/milvus.md#0"]
+    swapped = run_json("search", "sparse", "--relevant", "docs/milvus.md#0", "--irrelevant", "r1")
+    assert swapped[0]["score"] != apart[0]["score"]
+
+
+@pytest.mark.parametrize("method", ["rm3", "rocchio", "bim"])
+def test_search_with_feedback_explains_each_hit(docs: Path, method: str) -> None:
+    arguments = ("sparse vectors", "--feedback", method, "--filter", '{"page": 3}')
+    (hit,) = run_json("search", *arguments, "--explain")
+    assert hit["explanation"]["value"] == pytest.approx(hit["score"])
+    tree = run_json("explain", "sparse vectors", "r1", *arguments[1:])
+    assert tree == hit["explanation"]
+    assert tree != run_json("explain", "sparse vectors", "r1")
+
+
+def test_irrelevant_chunks_for_a_method_that_has_no_use_for_them_fail(docs: Path) -> None:
+    assert_fails(
+        run("search", "sparse", "--irrelevant", "r1", "--feedback", "rm3"), "irrelevant chunks need feedback=Rocchio()"
+    )
+
+
 @pytest.mark.parametrize("query", ["", "  ", "unheard", "the"])
 def test_nothing_found_is_no_error(docs: Path, query: str) -> None:
     result = run("search", query)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing found\n")
     assert run("search", query, "--json").stdout == "[]\n"
+
+
+def test_search_takes_synonyms_of_a_file(docs: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "synonyms.txt"
+    rules.write_text("劳务协议, 劳动合同\n", encoding="utf-8")
+    assert run_json("search", "劳务") == []
+    (hit,) = run_json("search", "劳务协议", "--synonyms", rules, "--explain")
+    assert (hit["id"], "synonym of" in json.dumps(hit["explanation"])) == ("docs/law.txt#0", True)
+    assert "synonym of" in run("explain", "劳务协议", "docs/law.txt#0", "--synonyms", rules).stdout
+    rules.write_text("劳动合同\n", encoding="utf-8")
+    assert_fails(run("search", "劳务", "--synonyms", rules), f"{rules} line 1: a line needs two words")
+    assert_fails(run("search", "劳务", "--synonyms", tmp_path / "none.txt"), "none.txt: No such file or directory")
+
+
+def test_search_takes_near_spellings_boosts_prefixes_and_min_should_match(docs: Path) -> None:
+    pytest.importorskip("rapidfuzz")
+    expected = run_json("search", "sparse")
+    assert [hit["id"] for hit in run_json("search", "spasre", "--fuzzy")] == [hit["id"] for hit in expected]
+    boosted = run_json("search", "spar*^2", "--syntax")
+    assert [hit["score"] for hit in boosted] == pytest.approx([2 * hit["score"] for hit in expected])
+    assert run_json("search", "sparse 劳动") != []
+    assert run_json("search", "sparse 劳动", "--min-should-match", "100%") == []
+    assert_fails(run("search", "sparse", "--min-should-match", "most"), "min_should_match must be an int or a str")
+
+
+def test_nothing_found_says_what_may_have_been_meant(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rapidfuzz")
+    result = run("search", "spasre")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "nothing found; did you mean 'sparse'?\n"
+    assert run_json("search", "spasre") == []
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    assert run("search", "spasre").stderr == "nothing found\n"
+    assert_fails(run("search", "spasre", "--fuzzy"), 'pip install "rag-bm25[fuzzy]"')
 
 
 def test_text_is_not_taken_for_markup(docs: Path) -> None:

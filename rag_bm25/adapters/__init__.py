@@ -1,12 +1,14 @@
 """For those who store vectors by other means: the encoder alone, in the forms that other libraries ask for.
 
-:class:`BM25Encoder` makes the vectors and keeps the statistics in memory and in a file. The modules of this package
-wrap it, or a :class:`~rag_bm25.BM25Index`, for langchain-milvus, llama-index and users of milvus-model; none of
-those packages is imported before it is asked for.
+:class:`BM25Encoder` makes the vectors and keeps the statistics in memory and in a file. :func:`adopt` counts the texts
+of a collection that others fill, and keeps the statistics beside it. The modules of this package wrap either, or a
+:class:`~rag_bm25.BM25Index`, for langchain-milvus, llama-index and users of milvus-model; none of those packages is
+imported before it is asked for.
 """
 
 from __future__ import annotations
 
+from rag_bm25.adapters.adoption import AdoptedEncoder, adopt
 from rag_bm25.adapters.encoder import BM25Encoder, TextEncoder
 
-__all__ = ["BM25Encoder", "TextEncoder"]
+__all__ = ["AdoptedEncoder", "BM25Encoder", "TextEncoder", "adopt"]

@@ -27,7 +27,7 @@ __all__ = ["BM25Encoder", "TextEncoder", "document_encoding"]
 
 
 class TextEncoder(Protocol):
-    """What the adapters need: a :class:`BM25Encoder`, or a :class:`rag_bm25.BM25Index`."""
+    """What the adapters need: a :class:`BM25Encoder`, an adopted one, or a :class:`rag_bm25.BM25Index`."""
 
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
         """Return the vector of each chunk."""
@@ -271,7 +271,7 @@ def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequenc
     if not learn:
         return encoder.encode_documents
     if not isinstance(encoder, BM25Encoder):
-        msg = f"learn needs a BM25Encoder, got {type(encoder).__name__}; an index counts its own chunks"
+        msg = f"learn needs a BM25Encoder, got {type(encoder).__name__}, which counts what Milvus holds"
         raise ParameterError(msg)
     return encoder.learn_and_encode
 

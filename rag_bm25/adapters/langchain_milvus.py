@@ -21,12 +21,14 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
     """Return an encoder as langchain-milvus's ``BaseSparseEmbedding``.
 
     The store tells an embedding what is added, and nothing of what is deleted or replaced. So ``embed_documents``
-    changes no statistics by default: tell the encoder yourself, with ``learn``, ``forget`` or ``fit``.
+    changes no statistics by default: tell the encoder yourself, with ``learn``, ``forget`` or ``fit``,
+    or count what the store holds, with :func:`~rag_bm25.adapters.adopt`.
 
     Parameters
     ----------
     encoder : TextEncoder
-        A :class:`~rag_bm25.adapters.BM25Encoder` or a :class:`~rag_bm25.BM25Index`.
+        A :class:`~rag_bm25.adapters.BM25Encoder` or :class:`~rag_bm25.adapters.AdoptedEncoder`, or a
+        :class:`~rag_bm25.BM25Index`.
     learn : bool
         Count every text that is embedded; right where texts are only ever added, each once.
 

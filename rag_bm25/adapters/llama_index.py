@@ -23,7 +23,8 @@ def sparse_embedding_function(encoder: TextEncoder, *, learn: bool = False) -> B
     Parameters
     ----------
     encoder : TextEncoder
-        A :class:`~rag_bm25.adapters.BM25Encoder` or a :class:`~rag_bm25.BM25Index`.
+        A :class:`~rag_bm25.adapters.BM25Encoder` or :class:`~rag_bm25.adapters.AdoptedEncoder`, or a
+        :class:`~rag_bm25.BM25Index`.
     learn : bool
         Count every text that is encoded; right where texts are only ever added, each once. By default statistics
         change only where the encoder is told, with ``learn``, ``forget`` or ``fit``.

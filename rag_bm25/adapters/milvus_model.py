@@ -45,7 +45,8 @@ class BM25EmbeddingFunction:
     Parameters
     ----------
     encoder : TextEncoder
-        A :class:`~rag_bm25.adapters.BM25Encoder` or a :class:`~rag_bm25.BM25Index`.
+        A :class:`~rag_bm25.adapters.BM25Encoder` or :class:`~rag_bm25.adapters.AdoptedEncoder`, or a
+        :class:`~rag_bm25.BM25Index`.
 
     Raises
     ------

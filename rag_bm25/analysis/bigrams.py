@@ -1,4 +1,9 @@
-"""Character bigrams: the second channel of terms, for which no dictionary is needed."""
+"""Character bigrams: the second channel of terms, for which no dictionary is needed.
+
+Pairs with characters such as 的, 了 and 是 are kept. Leaving them out saves a tenth of the entries, and was measured to
+change nDCG@10 by -0.003 to +0.001, downwards on law texts; single characters beside them gain on some texts and lose on
+others.
+"""
 
 from __future__ import annotations
 

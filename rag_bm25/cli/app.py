@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import calibrating, evaluating, ingesting, maintaining, searching, tuning
+from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, maintaining, searching, tuning
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.errors import RagBM25Error
 
@@ -82,6 +82,13 @@ _add("repair", maintaining.repair, "--collection manuals")
 _add("export", maintaining.export, "statistics.json.gz")
 _add("import", maintaining.import_, "statistics.json.gz")
 _add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
+_add(
+    "adopt",
+    adopting.adopt_,
+    "LangChainCollection --chunk-size 500",
+    "LangChainCollection",
+    """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
+)
 _add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
 _add(
     "evaluate",

@@ -30,7 +30,7 @@ def stats(
     """Show the figures of an index.
 
     s, k1' and b' tell what the chunk size amounts to: the exact BM25, with the measured mean length, that scores
-    the same. There is a warning where s is below 0.7 or above 4, which has cost quality on judged sets.
+    the same. There is a warning where s is below 0.8 or above 4, which has cost quality on judged sets.
     """
     with opt.open_index(uri, collection, token, read_only=True) as index:
         figures = index.stats(namespace=namespace)

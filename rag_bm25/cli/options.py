@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.expansion import QueryExpansion
+from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.index import BM25Index
 from rag_bm25.similarity import IdfName
+from rag_bm25.spelling import Fuzzy
+from rag_bm25.synonyms import Synonyms
+
+if TYPE_CHECKING:
+    from rag_bm25.query_options import QueryOptions
 
 __all__ = [
     "DEFAULT_URI",
@@ -19,19 +26,26 @@ __all__ = [
     "BigramWeight",
     "Collection",
     "Epsilon",
+    "Feedback",
     "Filter",
     "Idf",
+    "Irrelevant",
     "JudgedSet",
     "K",
+    "MinShouldMatch",
     "Namespace",
+    "NearSpellings",
+    "Relevant",
     "ShowProgress",
     "Split",
     "TemporaryUri",
     "Token",
     "Unit",
     "Uri",
+    "feedback_options",
     "open_index",
     "parsed_filter",
+    "query_expansion",
 ]
 
 DEFAULT_URI = "./rag_bm25.db"
@@ -72,12 +86,43 @@ BigramWeight: TypeAlias = Annotated[
         min=0, show_default=False, help="Weight of Chinese bigrams beside words; by default the index's own, 0: none."
     ),
 ]
+Feedback: TypeAlias = Annotated[
+    Literal["rm3", "rocchio", "bim"] | None,
+    typer.Option(
+        show_default=False,
+        help="Search again with what the best hits, or the chunks marked as relevant, add to the query.",
+    ),
+]
+Relevant: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ID", show_default=False, help="Id of a chunk that answers the query; may be repeated."),
+]
+Irrelevant: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ID", show_default=False, help="Id of a chunk that does not; may be repeated."),
+]
+SynonymFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--synonyms",
+        show_default=False,
+        help="Synonyms to look for too: lines such as `car, automobile` or `NBA => National Basketball Association`.",
+    ),
+]
+NearSpellings: TypeAlias = Annotated[bool, typer.Option("--fuzzy", help="Look for near spellings of unknown words.")]
+Syntax: TypeAlias = Annotated[
+    bool, typer.Option("--syntax", help="""Read word^2, "several words"^0.5 and prefix* in the query.""")
+]
+MinShouldMatch: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COUNT", show_default=False, help="How many words of the query a hit must have: 3, -1, 75%, 3<90%."
+    ),
+]
 Unit: TypeAlias = Annotated[
     LengthUnit | None,
     typer.Option(show_default=False, help="What lengths are counted in; by default characters."),
 ]
-
-
 JudgedSet: TypeAlias = Annotated[
     Path, typer.Argument(metavar="DIR", show_default=False, help="A set in BEIR form: corpus, queries, qrels.")
 ]
@@ -97,6 +142,14 @@ def open_index(uri: str, collection: str, token: str | None, *, read_only: bool 
         raise IndexNotFoundError(msg) from None
 
 
+def query_expansion(synonyms: Path | None, fuzzy: bool) -> QueryExpansion | None:
+    """Return what is to be added to a query."""
+    if synonyms is None and not fuzzy:
+        return None
+    rules = Synonyms.read(synonyms) if synonyms is not None else None
+    return QueryExpansion(synonyms=rules, fuzzy=Fuzzy() if fuzzy else None)
+
+
 def parsed_filter(text: str | None) -> dict[str, Any] | str | None:
     """Read a filter: what begins like a JSON object must be one, anything else is a Milvus expression."""
     if text is None or not text.lstrip().startswith("{"):
@@ -107,3 +160,13 @@ def parsed_filter(text: str | None) -> dict[str, Any] | str | None:
         msg = f"not a JSON object: {error}"
         raise typer.BadParameter(msg, param_hint="--filter") from None
     return conditions
+
+
+def feedback_options(feedback: str | None, relevant: list[str] | None, irrelevant: list[str] | None) -> QueryOptions:
+    """Return feedback as a search takes it; an option that was not given is an empty list or None."""
+    methods = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
+    return {
+        "feedback": methods[feedback]() if feedback else None,
+        "relevant": relevant or None,
+        "irrelevant": irrelevant or None,
+    }

@@ -2,6 +2,7 @@
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +11,10 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import out, print_json, print_note, show
 from rag_bm25.cli.rendering import explanation_tree, highlighter, hit_lines
+from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from rag_bm25.index import BM25Index
     from rag_bm25.query_options import QueryOptions
 
 Query = Annotated[str, typer.Argument(metavar="QUERY", show_default=False, help="Words or a question.")]
@@ -27,15 +30,27 @@ def search(
     filter: opt.Filter = None,
     idf: opt.Idf = None,
     bigram_weight: opt.BigramWeight = None,
+    feedback: opt.Feedback = None,
+    relevant: opt.Relevant = None,
+    irrelevant: opt.Irrelevant = None,
+    synonyms: opt.SynonymFile = None,
+    fuzzy: opt.NearSpellings = False,
+    syntax: opt.Syntax = False,
+    min_should_match: opt.MinShouldMatch = None,
     explain: Annotated[bool, typer.Option("--explain", help="Explain the score of every hit.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the greatest BM25 scores."""
     conditions = opt.parsed_filter(filter)
-    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight}
+    learnt = opt.feedback_options(feedback, relevant, irrelevant)
+    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, "min_should_match": min_should_match}
+    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax, **learnt}
     with opt.open_index(uri, collection, token, read_only=True) as index:
         hits = index.search(query, k, filter=conditions, namespace=namespace, **options)
-        trees = [index.explain(query, hit.id, namespace=namespace, **options) for hit in hits if explain]
+        trees = [
+            index.explain(query, hit.id, filter=conditions, namespace=namespace, **options) for hit in hits if explain
+        ]
+        meant = None if hits or as_json else _did_you_mean(index, query, namespace)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**asdict(hit), **more} for hit, more in zip(hits, extra, strict=True)])
@@ -47,7 +62,14 @@ def search(
             if explain:
                 console.print(explanation_tree(trees[rank - 1]))
     if not hits:
-        print_note("nothing found")
+        print_note(f"nothing found; did you mean {meant!r}?" if meant else "nothing found")
+
+
+def _did_you_mean(index: "BM25Index", query: str, namespace: str) -> str | None:
+    """Return the query as it may have been meant, where that can be found out."""
+    with suppress(MissingExtraError):
+        return index.suggest(query, namespace=namespace)
+    return None
 
 
 def explain(
@@ -59,14 +81,26 @@ def explain(
     token: opt.Token = None,
     idf: opt.Idf = None,
     bigram_weight: opt.BigramWeight = None,
+    filter: opt.Filter = None,
+    feedback: opt.Feedback = None,
+    relevant: opt.Relevant = None,
+    irrelevant: opt.Irrelevant = None,
+    synonyms: opt.SynonymFile = None,
+    fuzzy: opt.NearSpellings = False,
+    syntax: opt.Syntax = False,
+    min_should_match: opt.MinShouldMatch = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show where the score of a chunk comes from.
 
     Of a chunk that the query does not find, show why: its terms are unknown, stop words, or not in the chunk.
     """
+    conditions = opt.parsed_filter(filter)
+    learnt = opt.feedback_options(feedback, relevant, irrelevant)
+    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, "min_should_match": min_should_match}
+    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax, **learnt}
     with opt.open_index(uri, collection, token, read_only=True) as index:
-        tree = index.explain(query, id, namespace=namespace, idf=idf, bigram_weight=bigram_weight)
+        tree = index.explain(query, id, filter=conditions, namespace=namespace, **options)
     if as_json:
         print_json(tree.to_dict())
     else:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.document_encoder import LengthUnit
     from rag_bm25.evaluation.running import Run
+    from rag_bm25.similarity import QueryWeighting
+    from rag_bm25.sparse import SparseVector
 
 __all__ = ["CorpusCounts", "CountsCache", "OfflineScorer"]
 
@@ -168,6 +170,8 @@ class OfflineScorer:
         Of the corpus, analysed with the analyzer of `config`.
     config : IndexConfig
         The parameters.
+    encoded : dict of str to SparseVector, optional
+        Vectors of queries that were encoded before, with the query's side of `config`; more are added.
 
     Examples
     --------
@@ -178,8 +182,11 @@ class OfflineScorer:
     {'d2': 0.4234, 'd1': 0.0978}
     """
 
-    def __init__(self, counts: CorpusCounts, config: IndexConfig) -> None:
+    def __init__(
+        self, counts: CorpusCounts, config: IndexConfig, encoded: dict[str, SparseVector] | None = None
+    ) -> None:
         self._counts = counts
+        self._encoded = {} if encoded is None else encoded
         self._encoder = QueryEncoder(config.build_analyzer(), config.query_weighting(), counts.numbers)
         lengths = counts.lengths[config.length_unit][counts.rows]
         weights = config.document_weighting().weights(counts.tf.values, lengths).astype(np.float32)
@@ -201,13 +208,16 @@ class OfflineScorer:
         dict of str to float
             Document id -> score, best first, and by id where scores are equal.
         """
-        vector = self._encoder.encode(query, self._counts.statistics)
-        scores = np.zeros(len(self._counts.documents))
-        for term, weight in vector.to_dict().items():
+        if query not in self._encoded:
+            self._encoded[query] = self._encoder.encode(query, self._counts.statistics)
+        sums = np.zeros(len(self._counts.documents))
+        for term, weight in self._encoded[query].to_dict().items():
             entries = slice(*self._counts.term_starts[term : term + 2])
-            scores[self._documents[entries]] += self._weights[entries] * np.float64(weight)
-        best = _best(scores.astype(np.float32), k)
-        return {self._counts.documents[place]: float(np.float32(scores[place])) for place in best.tolist()}
+            sums[self._documents[entries]] += self._weights[entries] * np.float64(weight)
+        scores = sums.astype(np.float32)
+        best = _best(scores, k)
+        documents = map(self._counts.documents.__getitem__, best.tolist())
+        return dict(zip(documents, scores[best].tolist(), strict=True))
 
     def search_queries(self, queries: Mapping[str, str]) -> Run:
         """Ask every query for its first 100 documents.
@@ -226,7 +236,7 @@ class OfflineScorer:
 
 
 class CountsCache:
-    """Counts of one corpus for several analyzers, each made when it is first asked for.
+    """Counts of one corpus for several analyzers, each made when it is first asked for, and the vectors of queries.
 
     Parameters
     ----------
@@ -248,6 +258,7 @@ class CountsCache:
         self._corpus = corpus
         self._progress = progress
         self._counts: dict[AnalyzerKey, CorpusCounts] = {}
+        self._encoded: dict[tuple[AnalyzerKey, QueryWeighting], dict[str, SparseVector]] = {}
 
     def counts(self, config: IndexConfig) -> CorpusCounts:
         """Return the counts for the analyzer of a config.
@@ -280,7 +291,8 @@ class CountsCache:
         OfflineScorer
             Over the corpus.
         """
-        return OfflineScorer(self.counts(config), config)
+        encoded = self._encoded.setdefault((config.analyzer, config.query_weighting()), {})
+        return OfflineScorer(self.counts(config), config, encoded)
 
 
 def _document_side(analyzer: AnalyzerKey) -> AnalyzerKey:

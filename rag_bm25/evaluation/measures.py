@@ -10,11 +10,20 @@ import numpy as np
 from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["MEASURES", "MeasureName", "Measures", "QueryMeasures", "measure", "measure_queries", "require_ir_measures"]
+__all__ = [
+    "MEASURES",
+    "MeasureName",
+    "Measures",
+    "QueryMeasures",
+    "measure",
+    "measure_queries",
+    "query_values",
+    "require_ir_measures",
+]
 
 MeasureName: TypeAlias = Literal["ndcg@10", "recall@100", "mrr@10"]
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
@@ -128,15 +137,50 @@ def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, It
     >>> measure_queries({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d3", "d1"]}).values["mrr@10"]
     array([0.5, 0. ])
     """
+    return QueryMeasures(list(qrels), query_values(qrels, run, MEASURES))
+
+
+def query_values(
+    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Sequence[MeasureName]
+) -> dict[MeasureName, NDArray[np.float64]]:
+    """Compute some measures only, for those who do so hundreds of times.
+
+    Parameters
+    ----------
+    qrels, run : mapping
+        As for :func:`measure_queries`.
+    measures : sequence of str
+        Some of :data:`MEASURES`.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (n_queries,)
+        A value for each query, in the order of `qrels`.
+
+    Raises
+    ------
+    MissingExtraError
+        ir-measures is not installed.
+
+    Examples
+    --------
+    >>> query_values({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d3", "d1"]}, ["mrr@10"])
+    {'mrr@10': array([0.5, 0. ])}
+    """
     library = require_ir_measures()
-    wanted = dict(zip((library.nDCG @ 10, library.R @ 100, library.RR @ 10), MEASURES, strict=True))
+    known: dict[MeasureName, Any] = {
+        "ndcg@10": library.nDCG @ 10,
+        "recall@100": library.R @ 100,
+        "mrr@10": library.RR @ 10,
+    }
+    names = {known[name]: name for name in measures}
     # The place in the ranking goes for the score: the evaluator orders equal scores in a way of its own.
     scored = {query: {document: float(-place) for place, document in enumerate(run.get(query, ()))} for query in qrels}
     places = {query: place for place, query in enumerate(qrels)}
-    values = {name: np.zeros(len(places)) for name in MEASURES}
-    for one in library.iter_calc(list(wanted), {query: dict(grades) for query, grades in qrels.items()}, scored):
-        values[wanted[one.measure]][places[one.query_id]] = one.value
-    return QueryMeasures(list(qrels), values)
+    values = {name: np.zeros(len(places)) for name in measures}
+    for one in library.iter_calc(list(names), {query: dict(grades) for query, grades in qrels.items()}, scored):
+        values[names[one.measure]][places[one.query_id]] = one.value
+    return values
 
 
 def require_ir_measures() -> Any:

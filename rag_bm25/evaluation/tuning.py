@@ -12,7 +12,7 @@ from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.evaluation.comparison import PairedTest, paired_test
 from rag_bm25.evaluation.counts import CountsCache
 from rag_bm25.evaluation.datasets import BeirDataset
-from rag_bm25.evaluation.measures import measure_queries, require_ir_measures
+from rag_bm25.evaluation.measures import query_values, require_ir_measures
 from rag_bm25.evaluation.settings import Value, differing, with_settings
 from rag_bm25.similarity import IDF_NAMES
 
@@ -30,8 +30,8 @@ CHUNK_SIZES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 """Multiples of the base's chunk size that are tried."""
 
 GRIDS: dict[str, tuple[Value, ...]] = {
-    "k1": (0.3, 0.6, 0.9, 1.2, 1.5, 1.8, 2.1, 2.5, 3.0),
-    "b": (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0),
+    "k1": (0.3, 0.6, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0),
+    "b": (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0),
     "chunk_size": CHUNK_SIZES,
     "idf": IDF_NAMES,
     "k3": (None, 0.0, 1.0, 8.0),
@@ -400,7 +400,7 @@ class _Trial:
         """Return the measure of each query, in the order of the judgements."""
         if config not in self._values:
             run = self._cache.scorer(config).search_queries(self._dataset.queries)
-            self._values[config] = measure_queries(self._dataset.qrels, run).values[self._measure]
+            self._values[config] = query_values(self._dataset.qrels, run, [self._measure])[self._measure]
             self._progress("configurations", len(self._values))
         return self._values[config]
 

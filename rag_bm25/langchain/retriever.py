@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, InstanceOf
 
 from rag_bm25.errors import RagBM25Error
+from rag_bm25.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.feedback import Feedback  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.filters import parse_filter
 from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
+from rag_bm25.min_should_match import check_min_should_match
 from rag_bm25.query_options import QUERY_OPTIONS, StatisticsScope
 from rag_bm25.ranking import MAX_K
 from rag_bm25.similarity import IdfName  # noqa: TC001 - pydantic reads the annotations
@@ -35,6 +38,13 @@ def _readable(filter: Mapping[Any, Any] | str | None) -> Mapping[Any, Any] | str
     """Refuse a filter that cannot be read."""
     parse_filter(filter)
     return filter
+
+
+def _countable(value: int | str | None) -> int | str | None:
+    """Refuse a number of words that cannot be read."""
+    if value is not None:
+        check_min_should_match(value)
+    return value
 
 
 MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, AfterValidator(_readable)]
@@ -63,6 +73,16 @@ class MilvusBM25Retriever(BaseRetriever):
         Which IDF; by default the index's own. The next three likewise, see :class:`rag_bm25.IndexConfig`.
     epsilon, k3, bigram_weight : float, optional
         See `idf`.
+    syntax : bool
+        Whether ``word^2``, ``"several words"^0.5`` and ``prefix*`` have a meaning in queries.
+    expansion : QueryExpansion, optional
+        Synonyms and near spellings to look for too, see :class:`rag_bm25.QueryExpansion`.
+    min_should_match : int or str, optional
+        How many words of a query a document has to have: 3, -1, ``"75%"``, ``"3<90%"``.
+    feedback : RM3, Rocchio or BIM, optional
+        How a query learns from relevant documents, see :mod:`rag_bm25.feedback`.
+    relevant, irrelevant : list of str, optional
+        Ids of documents that users marked; without them, the best ones of a first search are taken for relevant.
     score_threshold : float, optional
         Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
         threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
@@ -91,6 +111,12 @@ class MilvusBM25Retriever(BaseRetriever):
     epsilon: float | None = None
     k3: float | None = None
     bigram_weight: float | None = None
+    syntax: bool = False
+    expansion: InstanceOf[QueryExpansion] | None = None
+    min_should_match: Annotated[int | str | None, AfterValidator(_countable)] = None
+    feedback: Feedback | None = None
+    relevant: list[str] | None = None
+    irrelevant: list[str] | None = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None

@@ -75,7 +75,7 @@ class Engine:
     exclusive = False
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; embedded engines have FLAT, which is exact
-    dense_bytes = MESSAGE_BYTES  # how much of a message may be dense vectors
+    dense_bytes = MESSAGE_BYTES  # of dense vectors in a message or a reply
     dialect: Dialect = Dialect()
     options: dict[str, Any]
     client: Any

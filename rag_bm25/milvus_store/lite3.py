@@ -52,7 +52,9 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
 
     def _start(self) -> Any:
         """Start the server threads and connect to them, past any proxy."""
-        uri = _manager().start_and_get_uri(str(self.path))
+        manager = _manager()
+        self._is_shared = str(self.path) in vars(manager)["_servers"]
+        uri = manager.start_and_get_uri(str(self.path))
         if uri is None:
             msg = f"milvus-lite 3 cannot open {self.place}; check that it is a database of this version, not damaged"
             raise StoreError(msg)
@@ -60,8 +62,9 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
         return engines.connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0})
 
     def _stop(self) -> None:
-        """Stop the server threads."""
-        _manager().release_server(str(self.path))
+        """Stop the server threads, unless a client of pymilvus in this process had started them before."""
+        if not self._is_shared:
+            _manager().release_server(str(self.path))
 
 
 def _manager() -> Any:

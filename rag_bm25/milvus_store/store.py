@@ -222,10 +222,11 @@ class MilvusStore:
         list of ChunkRow
             One row a pk.
         """
-        output = _chunk_output(contents=contents, vectors=vectors)
-        if dense and self._dense_field() is not None:
+        output, page = _chunk_output(contents=contents, vectors=vectors), PAGE
+        if dense and (field := self._dense_field()) is not None:
             output.append(DENSE)
-        found = self._get(self._chunks, pks, output)
+            page = max(1, min(PAGE, self._open.dense_bytes // (4 * field.dim)))
+        found = self._get(self._chunks, pks, output, page)
         return [chunk_row(entity) for entity in found]
 
     def scan_chunks(
@@ -498,7 +499,8 @@ class MilvusStore:
             )
         if not engine.read("has_collection", collection):
             engine.write("create_collection", collection, schema=schema, num_shards=1)
-        for name in vector_fields(fields):
+        indexed = engine.read("list_indexes", collection)  # milvus-lite 3 refuses to make one twice
+        for name in (name for name in vector_fields(fields) if name not in indexed):
             index = client.prepare_index_params()
             index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
             engine.write("create_index", collection, index, sync=False)
@@ -527,10 +529,12 @@ class MilvusStore:
         )
         return found
 
-    def _get(self, collection: str, keys: Sequence[str], output: Sequence[str]) -> list[dict[str, Any]]:
+    def _get(
+        self, collection: str, keys: Sequence[str], output: Sequence[str], size: int = PAGE
+    ) -> list[dict[str, Any]]:
         """Read rows by key, each key once, page by page."""
         found: dict[str, dict[str, Any]] = {}
-        for page in _pages(list(dict.fromkeys(keys)), PAGE):
+        for page in _pages(list(dict.fromkeys(keys)), size):
             found.update((entity[output[0]], entity) for entity in self._get_page(collection, page, output))
         return list(found.values())
 

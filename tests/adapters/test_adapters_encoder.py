@@ -113,6 +113,6 @@ def test_terms_that_collide_keep_apart(config: IndexConfig) -> None:
 def test_an_index_cannot_be_taught_by_an_adapter(config: IndexConfig) -> None:
     index = BM25Index.from_store(MemoryStore(), config=config)
     with pytest.raises(
-        ParameterError, match="learn needs a BM25Encoder, got BM25Index; an index counts its own chunks"
+        ParameterError, match="learn needs a BM25Encoder, got BM25Index, which counts what Milvus holds"
     ):
         document_encoding(index, learn=True)

@@ -398,14 +398,6 @@ class TestNoise:
         assert store.get_log(["k"]) == []
         assert capfd.readouterr() == ("", "")
 
-    def test_reading_dense_vectors_of_an_empty_collection_is_silent(
-        self, opened: Callable[..., MilvusStore], capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        store = opened("dense")
-        store.create(DenseField(2, "IP"))
-        assert store.get_chunks(["ab"], dense=True) == []
-        assert capfd.readouterr() == ("", "")
-
 
 class TestDenseVectors:
     def test_a_message_has_no_more_of_them_than_the_engine_takes_fast(
@@ -422,6 +414,25 @@ class TestDenseVectors:
         )
         rows = [replace(chunk(number), dense=np.full(2048, number, np.float32)) for number in range(1300)]
         store.insert_chunks(rows)
-        assert [len(message) for message in messages] == [512, 512, 276]  # of 4 MB at most
+        assert [len(message) for message in messages] == [256] * 5 + [20]  # of 2 MB at most
         assert [pk for message in messages for pk in message] == [row.pk for row in rows]
         assert store.count_chunks() == 1300
+
+    def test_a_reply_has_no_more_of_them_than_the_engine_sends_fast(
+        self, opened: Callable[..., MilvusStore], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = opened("dense")
+        store.create(DenseField(2048, "IP"))
+        rows = [replace(chunk(number), dense=np.full(2048, number, np.float32)) for number in range(600)]
+        store.insert_chunks(rows)
+        replies: list[int] = []
+        query = store._open.client.query
+        monkeypatch.setattr(
+            store._open.client,
+            "query",
+            lambda *args, **kwargs: replies.append(len(found := query(*args, **kwargs))) or found,
+        )
+        assert len(store.get_chunks([row.pk for row in rows], dense=True)) == 600
+        assert replies[-3:] == [256, 256, 88]
+        assert len(store.get_chunks([row.pk for row in rows])) == 600
+        assert replies[-1] == 600

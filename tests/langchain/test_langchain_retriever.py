@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from memory_store import MemoryStore
 from pydantic import ValidationError
 
-from rag_bm25 import BM25Index, InputError, StoreError
+from rag_bm25 import BM25Index, InputError, QueryExpansion, StoreError, Synonyms
 from rag_bm25.langchain import MilvusBM25Retriever
 
 if TYPE_CHECKING:
@@ -106,6 +106,9 @@ class TestOptions:
             ({"namespace": ["", "other"], "k": 9}, ["b", "a", "z", "d"]),
             ({"score_threshold": 0.03}, ["b"]),
             ({"score_threshold": 99}, []),
+            ({"expansion": QueryExpansion(Synonyms.of({"apple": ["cherry"]})), "k": 9}, ["b", "a", "c", "d"]),
+            ({"syntax": True}, ["b", "a", "d"]),
+            ({"min_should_match": "100%"}, ["b", "a", "d"]),
         ],
         ids=str,
     )
@@ -128,6 +131,11 @@ class TestOptions:
             hit.score for hit in index.search("apple apple", **weighing)
         ]
 
+    def test_read_syntax_and_count_words(self, retriever: MilvusBM25Retriever) -> None:
+        assert ids(retriever.invoke("ban* cherry^9", syntax=True, idf="lucene")) == ["c", "d", "a"]
+        assert ids(retriever.invoke("apple cherry", min_should_match=2)) == ["d"]
+        assert ids(retriever.batch(["cherry^9 apple"], syntax=True, min_should_match=-1, k=1, idf="lucene")[0]) == ["c"]
+
     def test_of_a_call_hold_for_that_call(self, retriever: MilvusBM25Retriever) -> None:
         retriever.invoke("apple", k=1)
         assert len(retriever.invoke("apple")) == 3
@@ -137,7 +145,12 @@ class TestOptions:
         assert len(made.invoke("apple", filter=None)) == 3
 
     @pytest.mark.parametrize(
-        "wrong", [{"k": 0}, {"k": 16385}, {"top_k": 3}, {"filter": {"page": {"$near": 3}}}, {"idf": "bm42"}], ids=str
+        "wrong",
+        [
+            *({"k": 0}, {"k": 16385}, {"top_k": 3}, {"filter": {"page": {"$near": 3}}}, {"idf": "bm42"}),
+            *({"min_should_match": "most"}, {"expansion": {"fuzzy": None}}),
+        ],
+        ids=str,
     )
     def test_that_are_wrong_are_refused_at_once(self, retriever: MilvusBM25Retriever, wrong: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
@@ -182,7 +195,7 @@ class TestBatch:
         assert (ids(found), type(error)) == (["a"], InputError)
 
     def test_with_a_bad_query_raises(self, retriever: MilvusBM25Retriever) -> None:
-        with pytest.raises(InputError, match="a query must be a str, got int"):
+        with pytest.raises(InputError, match="a query must be a str, a mapping of str to float or a Query, got int"):
             retriever.batch(["banana", 7])
 
     def test_takes_a_config_for_each(self, retriever: MilvusBM25Retriever) -> None:

@@ -369,7 +369,7 @@ class TestRelevanceOfDenseVectors:
 class TestMaximalMarginalRelevanceOfDenseVectors:
     @given(
         st.lists(st.text("abcdefgh", max_size=4), min_size=1, max_size=12, unique=True),
-        st.text("xyz", min_size=1),
+        st.text("xyz", min_size=1),  # another text than any stored one: that would make all choices equal
         st.integers(1, 6),
         st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]),
     )

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
-from reference import chunk_weight, split, words_and_bigrams
+from reference import chunk_weight, relevance_weight, split, words_and_bigrams
 from strategies import corpora, document_weightings, query_weightings, texts
 
-from rag_bm25 import BM25Index, Explanation, IndexConfig
+from rag_bm25 import BIM, RM3, BM25Index, Explanation, IndexConfig, Rocchio
 
 if TYPE_CHECKING:
     from rag_bm25.document_encoder import LengthUnit
+    from rag_bm25.feedback import Feedback
+    from rag_bm25.query_options import QueryOptions
     from rag_bm25.similarity import DocumentWeighting, QueryWeighting
 
 
@@ -75,3 +77,51 @@ def test_explanation_uses_the_statistics_that_the_search_used(
     for hit in index.search(query, namespace=None):
         explanation = index.explain(query, hit.id, namespace=hit.namespace, statistics="all")
         assert explanation.value == pytest.approx(hit.score, rel=1e-5)
+
+
+EVERY_TERM = {"min_df": 1, "max_df": 1.0}
+
+
+@given(
+    corpora(min_size=1),
+    texts(),
+    query_weightings,
+    st.sampled_from([RM3(**EVERY_TERM), Rocchio(gamma=0.9, **EVERY_TERM), BIM(**EVERY_TERM)]),
+    st.data(),
+)
+def test_explanations_with_feedback_add_up_to_the_scores(
+    chunks: dict[str, str], query: str, weighting: QueryWeighting, method: Feedback, data: st.DataObject
+) -> None:
+    config = IndexConfig(4, "terms", epsilon=weighting.epsilon, idf=weighting.idf, k3=weighting.k3, analyzer=split)
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(list(chunks.values()), ids=list(chunks))
+    options: QueryOptions = {"feedback": method}
+    if data.draw(st.booleans()):
+        marks = data.draw(st.permutations(sorted(chunks)))
+        options["relevant"] = marks[: data.draw(st.integers(0, 2))]
+        if isinstance(method, Rocchio):
+            options["irrelevant"] = marks[2:3]
+    found = {hit.id: hit.score for hit in index.search(query, 100, **options)}
+    for id_ in chunks:
+        explanation = index.explain(query, id_, **options)
+        assert explanation.value == pytest.approx(found.get(id_, 0.0), rel=1e-5)
+        for node in nodes(explanation):
+            check(node)
+            check_feedback(node)
+
+
+def check_feedback(node: Explanation) -> None:
+    values = [detail.value for detail in node.details]
+    if node.description.startswith("feedback, "):
+        keep, addition, own = values
+        assert node.value == pytest.approx(max(0.0, keep + addition / own), rel=1e-9)
+    elif node.description.startswith("w, relevance weight"):
+        df, n, r, num_relevant = map(int, values)
+        assert node.value == pytest.approx(relevance_weight(df, n, r, num_relevant), rel=1e-9, abs=1e-12)
+    elif "beta * |q|" in node.description or "gamma * |q|" in node.description:
+        factor, norm, size, length = values
+        sign = -1 if "gamma" in node.description else 1
+        assert node.value == pytest.approx(sign * factor * norm / (size * length), rel=1e-9)
+    elif "original_query_weight) * |q|" in node.description:
+        weight, query_length, prior, length, covered = values
+        assert node.value == pytest.approx((1 - weight) * query_length * prior / (length * covered), rel=1e-9)

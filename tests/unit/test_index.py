@@ -401,7 +401,10 @@ def test_k_at_its_limits_is_taken(filled: BM25Index, k: int) -> None:
 
 @pytest.mark.parametrize(
     ("queries", "message"),
-    [("apple", "queries must be a sequence of str, got str"), (["a", 7], "a query must be a str, got int")],
+    [
+        ("apple", "queries must be a sequence of str, got str"),
+        (["a", 7], "a query must be a str, a mapping of str to float or a Query, got int"),
+    ],
 )
 def test_bad_queries_are_refused(filled: BM25Index, queries: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:

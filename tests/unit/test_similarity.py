@@ -18,8 +18,10 @@ from rag_bm25.similarity import (
     QueryWeighting,
     average_idf,
     effective_parameters,
+    equivalent_df,
     idf,
     idf_branches,
+    relevance_weight,
     robertson_idf,
 )
 
@@ -188,3 +190,54 @@ def test_query_weight_is_repetition_times_idf(weighting: QueryWeighting, qtf: in
     expected = reference.saturated(qtf, weighting.k3)
     expected *= reference.idf(weighting.idf, df, 50, weighting.epsilon, average)
     assert float(weighting.weights(qtf, df, CorpusFigures(50, average))) == pytest.approx(expected)
+
+
+# Relevance information
+
+
+@pytest.mark.parametrize(
+    ("df", "n", "r", "num_relevant", "odds"),
+    [
+        (4, 10, 2, 3, (2.5 / 1.5) / (2.5 / 5.5)),
+        (4, 10, 0, 3, (0.5 / 3.5) / (4.5 / 3.5)),
+        (4, 10, 3, 3, (3.5 / 0.5) / (1.5 / 6.5)),
+        (9, 10, 1, 2, (1.5 / 1.5) / (8.5 / 0.5)),
+        (1, 1, 1, 1, (1.5 / 0.5) / (0.5 / 0.5)),
+    ],
+)
+def test_relevance_weight_of_the_binary_independence_model_by_hand(
+    df: int, n: int, r: int, num_relevant: int, odds: float
+) -> None:
+    assert float(relevance_weight(df, n, r, num_relevant)) == pytest.approx(math.log(odds), rel=1e-12)
+    assert reference.relevance_weight(df, n, r, num_relevant) == pytest.approx(math.log(odds), rel=1e-12)
+
+
+@pytest.mark.parametrize(("df", "weight"), [(40_000, 2.44), (300, 7.42)])
+def test_relevance_weights_printed_in_search_engines_by_croft_metzler_and_strohman(df: int, weight: float) -> None:
+    """Section 7.2.2: "president lincoln" in 500,000 documents, without relevance information."""
+    assert float(relevance_weight(df, 500_000, r=0, num_relevant=0)) == pytest.approx(weight, abs=0.005)
+
+
+def test_sum_of_relevance_weights_ranks_as_the_probabilities_of_the_model_do() -> None:
+    """The derivation in the second seed: P(D|R) / P(D|NR) of five terms, up to a factor that no document changes."""
+    n, num_relevant = 20, 4
+    counts = [(6, 3), (9, 2), (3, 3), (12, 1), (5, 0)]  # df and r of each term
+    p = [(r + 0.5) / (num_relevant + 1) for _, r in counts]
+    s = [(df - r + 0.5) / (n - num_relevant + 1) for df, r in counts]
+    weights = [float(relevance_weight(df, n, r, num_relevant)) for df, r in counts]
+    constant = math.prod((1 - pi) / (1 - si) for pi, si in zip(p, s, strict=True))
+    for document in ([1, 0, 1, 0, 1], [1, 1, 0, 0, 0], [0, 0, 0, 1, 1], [0] * 5):
+        ratio = math.prod(
+            pi / si if present else (1 - pi) / (1 - si) for present, pi, si in zip(document, p, s, strict=True)
+        )
+        score = sum(weight for weight, present in zip(weights, document, strict=True) if present)
+        assert math.exp(score) * constant == pytest.approx(ratio, rel=1e-12)
+
+
+def test_equivalent_df_is_where_the_plain_idf_is_the_relevance_weight() -> None:
+    weight = relevance_weight(4, 10, r=2, num_relevant=3)
+    assert float(equivalent_df(weight, 10)) == pytest.approx(11 / (1 + 11 / 3) - 0.5)
+    assert float(idf("zero", equivalent_df(weight, 10), CorpusFigures(10, 1.0))) == pytest.approx(float(weight))
+    assert float(idf("lucene", equivalent_df(weight, 10), CorpusFigures(10, 1.0))) == pytest.approx(
+        math.log(1 + 11 / 3)
+    )

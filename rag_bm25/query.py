@@ -1,0 +1,168 @@
+"""A query in parts, each with its own weight: given as a mapping, or written with ``^``, quotes and ``*``."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rag_bm25.errors import InputError
+
+__all__ = ["Query", "QueryLike", "QueryPart"]
+
+MIN_BOOST, MAX_BOOST = 0.001, 1000.0
+
+_BOOST = r"\^(?P<boost>\d+(?:\.\d+)?|\.\d+)(?![A-Za-z0-9_^]|\.\d)"
+_WORD = r"""(?<![^\s"“”])[^\s"“”*^]+"""
+_OPERATOR = re.compile(
+    rf"""(?: "(?P<quoted>[^"]+)" | “(?P<curled>[^“”]+)” ) {_BOOST}
+    | (?P<prefix>{_WORD}) \* (?: {_BOOST.replace("boost", "prefix_boost")} | (?=\s|$) )
+    | (?P<word>{_WORD}) {_BOOST.replace("boost", "word_boost")}""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class QueryPart:
+    """A piece of a query.
+
+    Parameters
+    ----------
+    text : str
+        Any text; it is analysed by itself.
+    boost : float
+        Factor of the weight of every term in it, in 0.001..1000.
+    prefix : bool
+        Whether every term of the corpus that begins with the text is asked for, instead of the text.
+
+    Raises
+    ------
+    InputError
+        The text is no str, or the boost is out of its range.
+    """
+
+    text: str
+    boost: float = 1.0
+    prefix: bool = False
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        if not isinstance(self.text, str):
+            msg = f"a part of a query must be a str, got {type(self.text).__name__}"
+            raise InputError(msg)
+        number = isinstance(self.boost, int | float) and not isinstance(self.boost, bool)
+        if not (number and math.isfinite(self.boost) and MIN_BOOST <= self.boost <= MAX_BOOST):
+            msg = f"boost of {self.text!r} must be a number in {MIN_BOOST:g}..{MAX_BOOST:g}, got {self.boost!r}"
+            raise InputError(msg)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query in parts.
+
+    A plain str is always text and nothing else: ``2^10`` asks for 2 and for 10. Boosts and prefixes are for those who
+    ask for them, with this class or with the option ``syntax=True``.
+
+    Parameters
+    ----------
+    parts : tuple of QueryPart
+        In the order of the query.
+
+    Examples
+    --------
+    >>> Query.parse('合同^2 解除 "劳动 争议"^0.5 lab*').parts
+    (QueryPart(text='合同', boost=2.0, prefix=False),
+     QueryPart(text='解除', boost=1.0, prefix=False),
+     QueryPart(text='劳动 争议', boost=0.5, prefix=False),
+     QueryPart(text='lab', boost=1.0, prefix=True))
+    >>> Query.of({"合同": 2.0}) == Query((QueryPart("合同", 2.0),))
+    True
+    """
+
+    parts: tuple[QueryPart, ...]
+
+    @classmethod
+    def of(cls, query: QueryLike, *, syntax: bool = False) -> Query:
+        """Return a query, in whichever form it is given.
+
+        Parameters
+        ----------
+        query : str, mapping of str to float, or Query
+            A text, texts with their boosts, or what this method returns.
+        syntax : bool
+            Whether a text is read by :meth:`parse`.
+
+        Returns
+        -------
+        Query
+            Its parts.
+
+        Raises
+        ------
+        InputError
+            It is something else, or a boost is out of its range.
+        """
+        if isinstance(query, cls):
+            return query
+        if isinstance(query, str):
+            return cls.parse(query) if syntax else cls((QueryPart(query),))
+        if isinstance(query, Mapping):
+            return cls(tuple(QueryPart(text, boost) for text, boost in query.items()))
+        msg = f"a query must be a str, a mapping of str to float or a Query, got {type(query).__name__}"
+        raise InputError(msg)
+
+    @classmethod
+    def parse(cls, text: str) -> Query:
+        r"""Read ``word^2``, ``"several words"^0.5`` and ``prefix*``; everything else is text as it is.
+
+        A boost is for everything since the last white space, so for a part of a Chinese sentence put that part into
+        quotes: ``解除"合同"^2``. Signs without a meaning, as in ``x^``, ``^2``, ``"quoted"`` or ``C*D``, are text.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+
+        Returns
+        -------
+        Query
+            Its parts; none where the text is blank.
+
+        Raises
+        ------
+        InputError
+            A boost is out of its range.
+        """
+        parts: list[QueryPart] = []
+        while match := _OPERATOR.search(text):
+            parts += [*_plain(text[: match.start()]), _operated(match)]
+            text = text[match.end() :]
+        return cls((*parts, *_plain(text)))
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether a part of it is to be completed from the vocabulary."""
+        return any(part.prefix for part in self.parts)
+
+    def __str__(self) -> str:
+        """Return the text of all parts."""
+        return " ".join(part.text for part in self.parts)
+
+
+QueryLike: TypeAlias = "str | Mapping[str, float] | Query"
+"""What may be searched for: a text, ``{text: boost}``, or a :class:`Query`."""
+
+
+def _plain(text: str) -> list[QueryPart]:
+    """Return the text between operators as a part, unless it is blank."""
+    return [QueryPart(text.strip())] if text.strip() else []
+
+
+def _operated(match: re.Match[str]) -> QueryPart:
+    """Return the part that an operator makes."""
+    found = match.groupdict()
+    boost = found["boost"] or found["prefix_boost"] or found["word_boost"] or 1.0
+    text = found["quoted"] or found["curled"] or found["prefix"] or found["word"]
+    return QueryPart(text, float(boost), found["prefix"] is not None)

@@ -1,0 +1,297 @@
+"""Near spellings of the words of a query, from the vocabulary; and the query as it may have been meant."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from rag_bm25.analysis import query_tokens
+from rag_bm25.errors import ParameterError
+from rag_bm25.terms import words_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.lookup import TermLookup
+
+__all__ = ["MAX_TERMS", "Dfs", "Fuzzy", "Respelling", "Speller", "check_int", "most_frequent"]
+
+Dfs: TypeAlias = "Callable[[Sequence[str]], NDArray[np.int64]]"
+"""df of each of some terms."""
+
+MAX_EDITS = 2  # more finds other words, not spellings
+MAX_TERMS = 1024
+
+_HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HAN_RUN = re.compile(f"[{_HAN}]+")
+_LETTERS = re.compile(rf"[^\W\d_{_HAN}]+")
+_NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
+_SHORTEST, _LONGEST = 3, 8  # characters of a Chinese word; of two, one right one says too little
+_FEWEST_SINGLES = 2
+_MOST_PIECES = 64  # of one query; a query of more is a document
+
+
+def check_int(name: str, value: object, lowest: int, highest: int) -> None:
+    """Raise a ``ParameterError`` unless a value is an int within its range.
+
+    Parameters
+    ----------
+    name : str
+        Stands in the message.
+    value : object
+        Anything.
+    lowest, highest : int
+        The range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        msg = f"{name} must be an int in {lowest}..{highest}, got {value!r}"
+        raise ParameterError(msg)
+
+
+def most_frequent(terms: Sequence[str], dfs: Dfs, limit: int) -> list[str]:
+    """Return the most frequent ones of some terms.
+
+    Parameters
+    ----------
+    terms : sequence of str
+        Distinct terms.
+    dfs : callable of sequence of str to ndarray of int64
+        df of each term.
+    limit : int
+        How many at most.
+
+    Returns
+    -------
+    list of str
+        By falling df, then by name; none with df = 0.
+    """
+    df = dict(zip(terms, dfs(terms).tolist(), strict=True))
+    return sorted(filter(df.__getitem__, terms), key=lambda term: (-df[term], term))[:limit]
+
+
+@dataclass(frozen=True)
+class Fuzzy:
+    """How terms with a near spelling are found.
+
+    Only words of letters are misspelt: numbers and versions one digit apart are different things. A misspelt Chinese
+    word is one that the dictionary does not know, so it is cut into characters: what is looked for is a term of the
+    same length, of 3 to 8 characters, that differs in one of at least two characters which stand alone in the query.
+    A Chinese word of the dictionary that no chunk has is no error, and its neighbours are other things: 二手房 and
+    二手车.
+
+    Parameters
+    ----------
+    max_edits : {"auto", 0, 1, 2}
+        Letters that may be wrong in words that are not Chinese; ``"auto"`` is none in words of 1 or 2 letters, one in
+        those of 3 to 5, two in longer ones, as in Elasticsearch.
+    prefix_length : int
+        How many letters at their beginning have to be right, 0..8. With 0 all terms are compared, which takes ten
+        times as long.
+    max_terms : int
+        How many terms are added for one word at most, 1..1024: the nearest, and of these the most frequent ones.
+    terms : {"unknown", "all"}
+        Which words are looked for in other spellings: those that no chunk has, or all.
+
+    Raises
+    ------
+    ParameterError
+        A value breaks its rule.
+
+    Examples
+    --------
+    >>> Fuzzy().edits("milvus"), Fuzzy().edits("bm"), Fuzzy().edits("4090")
+    (2, 0, 0)
+    """
+
+    max_edits: Literal["auto", 0, 1, 2] = "auto"
+    prefix_length: int = 1
+    max_terms: int = 5
+    terms: Literal["unknown", "all"] = "unknown"
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        if self.max_edits != "auto":
+            check_int('max_edits, where it is not "auto",', self.max_edits, 0, MAX_EDITS)
+        check_int("prefix_length", self.prefix_length, 0, 8)
+        check_int("max_terms", self.max_terms, 1, MAX_TERMS)
+        if self.terms not in ("unknown", "all"):
+            msg = f"terms must be one of unknown, all, got {self.terms!r}"
+            raise ParameterError(msg)
+
+    def edits(self, word: str) -> int:
+        """Return how many letters of a word may be wrong.
+
+        Parameters
+        ----------
+        word : str
+            A term.
+
+        Returns
+        -------
+        int
+            0 for what is not a word of letters.
+        """
+        if not _LETTERS.fullmatch(word):
+            return 0
+        return min(len(word) // 3, MAX_EDITS) if self.max_edits == "auto" else self.max_edits
+
+
+@dataclass(frozen=True)
+class Respelling:
+    """Near spellings of one word.
+
+    Parameters
+    ----------
+    written : str
+        What the query has.
+    words : tuple of str
+        The words that the analyzer made of it.
+    terms : tuple of (str, float)
+        Terms that may have been meant, the likeliest first, each with its similarity: 1 - edits / length, in (0, 1).
+    """
+
+    written: str
+    words: tuple[str, ...]
+    terms: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Speller:
+    """Find near spellings in a vocabulary.
+
+    Parameters
+    ----------
+    fuzzy : Fuzzy
+        How.
+    analyzer : callable of str to list of str
+        Text -> tokens; Chinese is looked at where it has a method ``chinese_words``.
+    lookup : TermLookup
+        The vocabulary.
+    dfs : callable of sequence of str to ndarray of int64
+        df of each term; only terms with df > 0 are found.
+    """
+
+    fuzzy: Fuzzy
+    analyzer: TextAnalyzer
+    lookup: TermLookup
+    dfs: Dfs
+
+    def respellings(self, text: str, words: Sequence[str]) -> list[Respelling]:
+        """Return the near spellings of what is misspelt in a query.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+        words : sequence of str
+            Its distinct words, as the analyzer made them.
+
+        Returns
+        -------
+        list of Respelling
+            Without those for which there are no terms.
+        """
+        runs: Iterable[list[str]] = getattr(self.analyzer, "chinese_words", lambda _: ())(text)
+        pieces = islice((piece for run in runs for piece in _pieces(run)), _MOST_PIECES)
+        found = [self._word(word) for word in self._asked(words)] + [self._piece(piece) for piece in pieces]
+        return [respelling for respelling in found if respelling.terms]
+
+    def corrected(self, text: str) -> str | None:
+        """Return a query as it may have been meant.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+
+        Returns
+        -------
+        str or None
+            The query with the likeliest term in the place of each misspelt word; None where none is.
+        """
+        corrected = _HAN_RUN.sub(lambda run: self._corrected_run(run[0]), text)
+        corrected = _LETTERS.sub(lambda word: self._corrected_word(word[0]), corrected)
+        return corrected if corrected != text else None
+
+    def _asked(self, words: Sequence[str]) -> Iterator[str]:
+        """Yield the words that may be misspelt."""
+        for word, df in zip(words, self.dfs(words).tolist(), strict=True):
+            if self.fuzzy.edits(word) and (df == 0 or self.fuzzy.terms == "all"):
+                yield word
+
+    def _word(self, word: str) -> Respelling:
+        """Find near spellings of a word of letters, the nearest first."""
+        edits = self.lookup.within(word, self.fuzzy.edits(word), self.fuzzy.prefix_length)
+        frequent = most_frequent(list(edits), self.dfs, len(edits))
+        nearest = sorted(frequent, key=edits.__getitem__)[: self.fuzzy.max_terms]
+        similar = ((term, 1 - edits[term] / max(len(word), len(term))) for term in nearest)
+        return Respelling(word, (word,), tuple(similar))
+
+    def _piece(self, words: Sequence[str]) -> Respelling:
+        """Find Chinese terms that differ in one of the characters that stand alone."""
+        written = "".join(words)
+        alone = _places_alone(words)
+        near = [term for term in self.lookup.one_off(written) if _differ_at(written, term) in alone]
+        terms = most_frequent(near, self.dfs, self.fuzzy.max_terms) if near and not self.dfs([written])[0] else []
+        return Respelling(written, tuple(words), tuple((term, 1 - 1 / len(written)) for term in terms))
+
+    def _corrected_run(self, run: str) -> str:
+        """Correct a run of Chinese: the longest pieces first, and none twice."""
+        analyze: Callable[[str], list[list[str]]] = getattr(self.analyzer, "chinese_words", lambda _: [])
+        found = [self._piece(piece) for words in analyze(run) for piece in islice(_pieces(words), _MOST_PIECES)]
+        for respelling in sorted(found, key=lambda found: -len(found.written)):
+            if respelling.terms:
+                run = run.replace(respelling.written, respelling.terms[0][0])
+        return run
+
+    def _corrected_word(self, word: str) -> str:
+        """Correct a word of letters that is one unknown term, in its own letter case."""
+        tokens = words_in(query_tokens(self.analyzer, word))
+        if len(tokens) != 1 or not self.fuzzy.edits(tokens[0]) or self.dfs(tokens)[0]:
+            return word
+        terms = self._word(tokens[0]).terms
+        return _in_case_of(word, self._unstemmed(word, tokens[0], terms[0][0])) if terms else word
+
+    def _unstemmed(self, word: str, token: str, term: str) -> str:
+        """Undo what stemming has done to the word, where the result is the term again."""
+        folded = word.casefold()
+        spelt = term + folded.removeprefix(token) if folded.startswith(token) else re.sub("i$", "y", term)
+        return spelt if term in query_tokens(self.analyzer, spelt) else term
+
+
+def _pieces(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the neighbouring words that may be one misspelt word: two of them at least are single characters."""
+    for start in range(len(words)):
+        length = 0
+        for end in range(start, len(words)):
+            length += len(words[end])
+            if length > _LONGEST:
+                break
+            if length >= _SHORTEST and len(_places_alone(words[start : end + 1])) >= _FEWEST_SINGLES:
+                yield words[start : end + 1]
+
+
+def _places_alone(words: Sequence[str]) -> frozenset[int]:
+    """Return at which places of their text single characters stand, numerals aside: they are no misspelt words."""
+    starts = np.cumsum([0, *map(len, words)]).tolist()
+    singles = zip(starts, words, strict=False)
+    return frozenset(start for start, word in singles if len(word) == 1 and word not in _NUMERALS)
+
+
+def _differ_at(written: str, term: str) -> int | None:
+    """Return where two texts of one length first differ, None where the term has a numeral there."""
+    at = next(place for place, (one, other) in enumerate(zip(written, term, strict=True)) if one != other)
+    return None if term[at] in _NUMERALS else at
+
+
+def _in_case_of(word: str, spelt: str) -> str:
+    if word.isupper():
+        return spelt.upper()
+    return spelt[0].upper() + spelt[1:] if word[0].isupper() else spelt

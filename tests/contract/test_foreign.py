@@ -1,0 +1,503 @@
+"""Collections that other software fills, made here by pymilvus alone, on every engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import engines
+import pytest
+
+from rag_bm25 import (
+    BM25Index,
+    ConfigMismatchError,
+    FilterError,
+    FormatError,
+    IndexConfig,
+    IndexNotFoundError,
+    ParameterError,
+    StoreError,
+    StoreLockedError,
+)
+from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
+from rag_bm25.sparse import SparseVector
+from rag_bm25.store import ChunkRow, LogRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_bm25.milvus_store import ForeignCollection
+
+ROOT = Path(__file__).parents[2]
+CONFIG = IndexConfig(chunk_size=30)
+WORDS = [
+    "milvus",
+    "stores",
+    "sparse",
+    "vectors",
+    "检索",
+    "劳动",
+    "合同",
+    "解除",
+    "battery",
+    "charging",
+    "电池",
+    "v2.5.1",
+]
+HOSTILE = [
+    "",
+    " ",
+    "it's",
+    'q"q',
+    "\\",
+    "a\\n",
+    'end\\"',
+    "a\nb",
+    "a\r\nb",
+    "a\tb",
+    "中文",
+    "é",
+    "\u2028",
+    "👩",
+    "\x01",
+    "\x7f",
+]
+HOSTILE += ["{x}", "%_", "x') OR ('1'='1", "n\0ul", "zz", "a\rb", "a\rc", "\r"]
+KEYS = {
+    "negative ints": [-(2**63), -(2**63) + 1, -1000, -1, 0, 1, 2**63 - 1],
+    "hostile strings": HOSTILE,
+    "carriage returns": [f"\r{number}" for number in range(8)],
+}
+
+
+def is_lite2() -> bool:
+    return engines.lite_version().startswith("2.")
+
+
+@pytest.fixture(params=["embedded", "server", pytest.param("docker", marks=pytest.mark.docker)])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The engine's name."""
+    if request.param == "embedded" and not engines.lite_version():
+        pytest.skip("milvus-lite is not installed")
+    return str(request.param)
+
+
+@dataclass
+class Others:
+    """Other software, with a client of pymilvus and nothing of ours, and its collection."""
+
+    uri: str
+    name: str
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        from pymilvus import MilvusClient
+
+        client = MilvusClient(self.uri)
+        try:
+            yield client
+        finally:
+            client.close()
+            if self.uri.endswith(".db"):
+                release(self.uri)
+
+    def create(self, client: Any, key: str = "INT64", *, auto_id: bool = False, nullable: bool = False) -> None:
+        from pymilvus import DataType
+
+        schema = client.create_schema(auto_id=auto_id, enable_dynamic_field=True)
+        schema.add_field("key", DataType[key], is_primary=True, **({"max_length": 512} if key == "VARCHAR" else {}))
+        schema.add_field("text", DataType.VARCHAR, max_length=65535, **({"nullable": True} if nullable else {}))
+        schema.add_field("weights", DataType.SPARSE_FLOAT_VECTOR)
+        schema.add_field("dense", DataType.FLOAT_VECTOR, dim=2)
+        indexes = client.prepare_index_params()
+        indexes.add_index("weights", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+        indexes.add_index("dense", index_type="FLAT", metric_type="L2")
+        client.create_collection(self.name, schema=schema, index_params=indexes)
+
+    def fill(self, texts: Sequence[str | None], keys: Sequence[Any] | None = None, *, auto_id: bool = False) -> None:
+        """Create the collection with rows of these texts, and vectors made by our encoder."""
+        keys = range(len(texts)) if keys is None else keys
+        vectors = BM25Encoder(CONFIG).encode_documents([text or "" for text in texts])
+        with self.client() as client:
+            nullable = None in texts
+            self.create(client, "VARCHAR" if isinstance(keys[0], str) else "INT64", auto_id=auto_id, nullable=nullable)
+            rows = [
+                {
+                    **({} if auto_id else {"key": key}),
+                    "text": text,
+                    "weights": vector.to_dict(),
+                    "dense": [0.0, 1.0],
+                    "n": at,
+                }
+                for at, (key, text, vector) in enumerate(zip(keys, texts, vectors, strict=True))
+            ]
+            for start in range(0, len(rows), 2_000):
+                client.insert(self.name, rows[start : start + 2_000])
+
+    def state(self) -> Any:
+        """All that others can see of the collection."""
+        with self.client() as client:
+            described = client.describe_collection(self.name)
+            described.pop("schema_version", None)
+            client.load_collection(self.name)
+            output = ["key", "text", "weights", "dense", "n"]
+            rows = client.query(self.name, filter="n >= 0", output_fields=output, consistency_level="Strong")
+            rows = sorted(rows, key=lambda row: str(row["key"]))
+            return repr(described), repr(rows), client.list_indexes(self.name), sorted(client.list_collections())
+
+    def opened(self) -> ForeignCollection:
+        from rag_bm25.milvus_store import ForeignCollection
+
+        return ForeignCollection(self.uri, self.name)
+
+    def read(self, filter: str = "") -> list[str]:
+        with self.opened() as collection:
+            return [text for page in collection.texts("text", filter) for text in page]
+
+    def adopt(self, **options: Any) -> AdoptedEncoder:
+        return adopt(self.uri, self.name, **{"config": CONFIG, **options})
+
+    def encoder(self) -> AdoptedEncoder:
+        return AdoptedEncoder.open(self.uri, self.name)
+
+
+def release(path: str) -> None:
+    from milvus_lite.server_manager import server_manager_instance
+
+    server_manager_instance.release_server(path)
+
+
+@pytest.fixture
+def others(engine: str, tmp_path: Path) -> Others:
+    if engine == "embedded":
+        return Others(str(tmp_path / "test.db"), "theirs")
+    name = re.sub(r"\W", "_", tmp_path.name)
+    return Others(engines.server_uri() if engine == "server" else engines.docker_uri(), f"theirs_{name}")
+
+
+def sentences(number: int) -> list[str]:
+    """Texts that differ, with terms of all frequencies."""
+    return [
+        " ".join(WORDS[at] for at in range(len(WORDS)) if number_ % (at + 2) == 0) + f" unique{number_}"
+        for number_ in range(number)
+    ]
+
+
+class TestReading:
+    def test_auto_ids(self, others: Others) -> None:
+        texts = sentences(25)
+        others.fill(texts, auto_id=True)
+        assert sorted(others.read()) == sorted(texts)
+
+    @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+    @pytest.mark.parametrize("page", [1, 3, 1000])
+    def test_every_key_once_whatever_it_is(
+        self, others: Others, keys: list[Any], page: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("rag_bm25.milvus_store.foreign.FIRST_PAGE", page)
+        monkeypatch.setattr("rag_bm25.milvus_store.foreign.PAGE_BYTES", page * 100)
+        texts = [f"text {number}" for number in range(len(keys))]
+        others.fill(texts, keys)
+        assert sorted(others.read()) == sorted(texts)
+
+    def test_more_rows_than_an_engine_gives_at_once(self, others: Others) -> None:
+        texts = [f"t{number}" for number in range(20_000)]
+        others.fill(texts)
+        with others.opened() as collection:
+            pages = list(collection.texts("text"))
+            assert collection.count() == 20_000
+        assert sorted(text for page in pages for text in page) == sorted(texts)
+        assert max(map(len, pages)) <= 10_000
+
+    def test_replies_that_would_be_too_large(self, others: Others, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rag_bm25.milvus_store.foreign.FIRST_PAGE", 1_250)  # 75 MB
+        with others.client() as client:
+            others.create(client)
+            row = {"weights": {1: 1.0}, "dense": [0.0, 1.0]}
+            for start in range(0, 1_300, 260):
+                client.insert(
+                    others.name, [{**row, "key": key, "text": f"{key:<60000}"} for key in range(start, start + 260)]
+                )
+        with others.opened() as collection:
+            pages = [[int(text) for text in page] for page in collection.texts("text")]
+        assert [key for page in pages for key in page] == list(range(1_300))
+        assert max(map(len, pages[1:])) <= 70
+
+    def test_a_filter_over_the_collection_s_own_fields(self, others: Others) -> None:
+        others.fill(sentences(30))
+        with others.opened() as collection:
+            assert collection.count("n >= 10 and n < 13") == 3
+        assert others.read("n >= 10 and n < 13 or n == 29") == [sentences(30)[at] for at in (10, 11, 12, 29)]
+
+    @pytest.mark.parametrize("filter", ["n >= 0 andd n == 2", "n == 1) or (n == 2", "nowhere[ == 2"])
+    def test_a_filter_that_cannot_be_read(self, others: Others, filter: str) -> None:
+        others.fill(sentences(3))
+        with pytest.raises(FilterError):
+            others.read(filter)
+
+    def test_texts_with_nul_and_without_text(self, others: Others) -> None:
+        texts = ["a\0b", "", "  ", "\0"]
+        others.fill(texts)
+        assert others.read() == texts
+
+    def test_null_is_a_text_without_terms(self, others: Others, engine: str) -> None:
+        if engines.dialect_of(engine) == "lite2":
+            pytest.skip("milvus-lite 2.5 has no null")
+        others.fill(["apple", None, "fig"])
+        assert others.read() == ["apple", "", "fig"]
+        assert others.adopt(vector_field="weights").num_chunks == 3
+
+    def test_a_key_of_several_rows_counts_once(self, others: Others) -> None:
+        others.fill(["apple"] * 3, [1, 1, 2])
+        assert others.read() == ["apple", "apple"]
+
+    def test_an_empty_collection(self, others: Others) -> None:
+        with others.client() as client:
+            others.create(client)
+        assert others.read() == []
+        assert others.adopt(vector_field="weights").num_chunks == others.encoder().num_chunks == 0
+        assert others.encoder().encode_queries(["milvus"]) == [SparseVector.from_dict({})]
+
+    def test_a_closed_one(self, others: Others) -> None:
+        others.fill(sentences(3))
+        collection = others.opened()
+        collection.close()
+        collection.close()
+        with pytest.raises(StoreError, match="is closed"):
+            collection.count()
+
+
+class TestRefusals:
+    def test_what_is_not_there(self, others: Others, tmp_path: Path) -> None:
+        Others(others.uri, f"{others.name}_other").fill(sentences(3))
+        with pytest.raises(IndexNotFoundError, match=f"there is no collection '{others.name}' at "):
+            others.adopt()
+        with pytest.raises(IndexNotFoundError, match="there is no database at"):
+            adopt(tmp_path / "other.db", "X", config=CONFIG)
+        assert not (tmp_path / "other.db").exists()
+
+    def test_fields(self, others: Others) -> None:
+        others.fill(sentences(3))
+        for field in ("body", "key", "weights"):
+            with pytest.raises(ParameterError, match=rf"text_field must be a VARCHAR field .*\(text\), got '{field}'"):
+                others.adopt(text_field=field)
+        with pytest.raises(
+            ParameterError, match=r"vector_field must be a SPARSE_FLOAT_VECTOR .*\(weights\), got 'dense'"
+        ):
+            others.adopt(vector_field="dense")
+        with others.client() as client:
+            assert f"{others.name}_bm25" not in client.list_collections()
+
+    def test_an_index(self, others: Others) -> None:
+        with BM25Index.open(others.uri, others.name, config=CONFIG) as index:
+            index.add(["apple"])
+        for name in (others.name, f"{others.name}_bm25"):
+            with pytest.raises(ParameterError, match=f"'{name}' is of an index of rag_bm25"):
+                adopt(others.uri, name, config=CONFIG)
+        with BM25Index.open(others.uri, others.name) as index:
+            assert index.verify().ok
+
+    def test_a_collection_of_others_in_the_place_of_the_log(self, others: Others) -> None:
+        others.fill(sentences(3))
+        beside = Others(others.uri, f"{others.name}_bm25")
+        beside.fill(sentences(2))
+        before = beside.state()
+        with pytest.raises(FormatError, match="is not one of an index"):
+            others.adopt()
+        assert beside.state() == before
+
+    def test_an_index_over_what_was_adopted(self, others: Others) -> None:
+        others.fill(sentences(3))
+        weights = others.adopt().encode_queries(["milvus"])
+        for options in ({}, {"config": CONFIG}, {"config": CONFIG, "repair": True}):
+            with pytest.raises(FormatError, match="is not one of an index"):
+                BM25Index.open(others.uri, others.name, **options)
+        assert others.encoder().encode_queries(["milvus"]) == weights
+
+    def test_vectors_of_other_parameters(self, others: Others) -> None:
+        others.fill(sentences(9))
+        with pytest.raises(ConfigMismatchError, match="row 0 was not made with"):
+            others.adopt(config=IndexConfig(chunk_size=31), vector_field="weights")
+        assert others.adopt(vector_field="weights").num_chunks == 9
+
+
+class TestStoring:
+    def test_the_collection_stays_as_it_is(self, others: Others) -> None:
+        others.fill(sentences(50))
+        *before, names = others.state()
+        others.adopt(store=False)
+        assert others.state() == (*before, names)
+        others.adopt()
+        others.adopt()
+        others.encoder().refresh()
+        assert others.state() == (*before, sorted([*names, f"{others.name}_bm25"]))
+
+    def test_what_others_did_meanwhile_is_counted(self, others: Others) -> None:
+        others.fill(sentences(40))
+        others.adopt()
+        reader = others.encoder()
+        vector = {"weights": {1: 1.0}, "dense": [0.0, 1.0]}
+        with others.client() as client:
+            client.load_collection(others.name)
+            client.delete(others.name, ids=[0, 1, 2, 7])
+            client.upsert(others.name, [{**vector, "key": 5, "text": "changed 文本", "n": 5}])
+            client.insert(others.name, [{**vector, "key": 100, "text": "added milvus", "n": 100}])
+        texts = ["changed 文本", "added milvus", *(sentences(40)[at] for at in range(40) if at not in (0, 1, 2, 5, 7))]
+        queries = ["changed", "added", "milvus", "unique7", "unique8"]
+        expected = BM25Encoder(CONFIG).fit(texts).encode_queries(queries)
+        assert others.adopt(config=None).encode_queries(queries) == expected
+        assert reader.num_chunks == 40
+        reader.refresh()
+        assert reader.encode_queries(queries) == expected
+
+    def test_a_store_beside_cannot_reach_the_collection(self, others: Others) -> None:
+        from rag_bm25.milvus_store import BesideStore
+
+        others.fill(sentences(5))
+        before = others.state()
+        store = BesideStore(others.uri, others.name)
+        try:
+            store.create()
+            row = ChunkRow("0a", "id", "", 1, "b", vector=SparseVector.from_dict({1: 1.0}))
+            calls = [
+                lambda: store.insert_chunks([row]),
+                lambda: store.delete_chunks(["0a"]),
+                lambda: store.get_chunks(["0a"]),
+                lambda: list(store.scan_chunks()),
+                lambda: store.search([row.vector], limit=1),
+                lambda: store.count_chunks(),
+            ]
+            for call in calls:
+                with pytest.raises(StoreError, match="is filled by others"):
+                    call()
+            store.insert_log([LogRow("k", "delta")])
+            assert (store.exists(), store.log_keys()) == (True, ["k"])
+            store.drop()
+            assert not store.exists()
+        finally:
+            store.close()
+        assert others.state() == before
+
+
+class TestRanking:
+    def test_searching_with_pymilvus_ranks_and_scores_as_an_index_does(self, others: Others) -> None:
+        texts = sentences(300)
+        others.fill(texts)
+        others.adopt(vector_field="weights")
+        encoder = others.encoder()
+        queries = [
+            "milvus 检索",
+            "解除劳动合同",
+            "charging battery v2.5.1",
+            "unique17 sparse",
+            "nowhere",
+            "电池 电池 stores",
+        ]
+        with BM25Index.open(others.uri, f"{others.name}_own", config=CONFIG) as index:
+            index.add(texts, ids=[f"{at:03}" for at in range(len(texts))])
+            expected = [index.search(query, 20) for query in queries]
+        assert [bool(hits) for hits in expected] == [True, True, True, True, False, True]
+        with others.client() as client:
+            client.load_collection(others.name)
+            for query, vector, hits in zip(queries, encoder.encode_queries(queries), expected, strict=True):
+                found = searched(client, others.name, vector) if len(vector) else []
+                assert [score for _, score in found] == pytest.approx([hit.score for hit in hits], rel=1e-5), query
+                # Rows of one score come in any order from an engine, and in the order of ids from an index.
+                last = hits[-1].score if hits else 0.0
+                clear = [(hit.id, round(hit.score, 4)) for hit in hits if hit.score > last * 1.0001]
+                assert sorted((at, round(score, 4)) for at, score in found if score > last * 1.0001) == sorted(clear)
+
+
+def searched(client: Any, name: str, vector: SparseVector) -> list[tuple[str, float]]:
+    """Search as other software does."""
+    found = client.search(
+        name,
+        data=[vector.to_dict()],
+        anns_field="weights",
+        search_params={"metric_type": "IP"},
+        limit=20,
+        output_fields=["n"],
+    )[0]
+    return [(f"{hit['entity']['n']:03}", hit["distance"]) for hit in found]
+
+
+class TestEnginesOfOthers:
+    def test_one_of_milvus_lite_2_in_this_process_is_refused_and_goes_on(self, tmp_path: Path) -> None:
+        if not is_lite2():
+            pytest.skip("milvus-lite 2.5 is not what is installed")
+        others = Others(str(tmp_path / "test.db"), "theirs")
+        others.fill(sentences(5))
+        with others.client() as client:
+            for _ in range(2):
+                with pytest.raises(StoreLockedError, match="is open in this process through pymilvus"):
+                    others.adopt()
+            assert len(client.query("theirs", filter="key >= 0", output_fields=["key"])) == 5
+        assert others.adopt().num_chunks == 5
+
+    def test_one_of_milvus_lite_3_in_this_process_is_shared_and_goes_on(self, tmp_path: Path) -> None:
+        if not engines.lite_version() or is_lite2():
+            pytest.skip("milvus-lite 3 is not what is installed")
+        others = Others(str(tmp_path / "test.db"), "theirs")
+        others.fill(sentences(5))
+        with others.client() as client:
+            client.load_collection("theirs")
+            assert others.adopt().num_chunks == 5
+            assert len(client.query("theirs", filter="key >= 0", output_fields=["key"])) == 5
+
+    def test_one_in_another_process_keeps_its_lock(self, tmp_path: Path) -> None:
+        if not engines.lite_version():
+            pytest.skip("milvus-lite is not installed")
+        others = Others(str(tmp_path / "test.db"), "theirs")
+        others.fill(sentences(5))
+        code = (
+            "import sys, warnings; warnings.simplefilter('ignore'); from pymilvus import MilvusClient\n"
+            "client = MilvusClient(sys.argv[1]); print('open', flush=True); sys.stdin.readline()\n"
+            "client.load_collection('theirs')\n"
+            "print(len(client.query('theirs', filter='key >= 0', output_fields=['key'])), client.list_collections())\n"
+        )
+        holder = subprocess.Popen(
+            [sys.executable, "-c", code, others.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        for _ in range(3):  # the refused one used to remove the lock, and the next one then wrote beside the holder
+            with pytest.raises(StoreError):
+                others.adopt()
+        assert holder.communicate("go on\n")[0] == "5 ['theirs']\n"
+        assert others.adopt().num_chunks == 5
+
+    def test_a_collection_that_a_server_has_not_loaded_is_not_loaded(self, others: Others, engine: str) -> None:
+        if engine == "embedded":
+            pytest.skip("what an embedded engine loads is nobody else's business")
+        others.fill(sentences(5))
+        with others.client() as client:
+            client.release_collection(others.name)
+            with pytest.raises(StoreError, match=r"is not loaded \(its state is NotLoad\): load it"):
+                others.adopt()
+            assert client.get_load_state(others.name)["state"].name == "NotLoad"
+
+
+def test_the_command_line_adopts(tmp_path: Path) -> None:
+    if not engines.lite_version():
+        pytest.skip("milvus-lite is not installed")
+    others = Others(str(tmp_path / "test.db"), "theirs")
+    others.fill(sentences(30))
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-W", "ignore", "-m", "rag_bm25", "adopt", *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}, capture_output=True, text=True
+        )
+
+    first = run("theirs", "--uri", "test.db", "--chunk-size", "30", "--vector-field", "weights", "--json")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert json.loads(first.stdout)["num_chunks"] == others.encoder().num_chunks == 30
+    missing = run("absent", "--uri", "test.db", "--chunk-size", "30")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr == f"error: there is no collection 'absent' at {tmp_path / 'test.db'}\n"

@@ -1,0 +1,123 @@
+"""What relevance feedback may do to weights, whatever the counts are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_store import MemoryStore
+from reference import split
+from strategies import corpora, idf_names, texts
+
+from rag_bm25 import BIM, RM3, BM25Index, IndexConfig, Rocchio
+from rag_bm25.similarity import CorpusFigures, IdfName, equivalent_df, idf, relevance_weight, robertson_idf
+
+HUGE = 2**48
+num_chunks = st.integers(1, 1000) | st.integers(1, HUGE)
+selections = st.fixed_dictionaries(
+    {"fb_terms": st.integers(0, 9), "min_df": st.integers(1, 2), "max_df": st.sampled_from([0.3, 1.0])}
+)
+factors = st.sampled_from([0.0, 1.0]) | st.floats(0, 1000)
+methods = (
+    st.builds(lambda w, s: RM3(original_query_weight=w, **s), st.sampled_from([0.0, 1.0]) | st.floats(0, 1), selections)
+    | st.builds(lambda a, b, c, s: Rocchio(a, b, c, **s), factors, factors, factors, selections)
+    | st.builds(lambda s: BIM(**s), selections)
+)
+
+
+@st.composite
+def counts(draw: st.DrawFn, more: int = 0) -> tuple[int, int, int, int]:
+    """Draw N, df, R and r that may be, with room for r to grow by `more`."""
+    n = draw(num_chunks) + 2 * more
+    num_relevant = draw(st.integers(more, min(n - more, 10_000)))
+    r = draw(st.integers(max(0, 1 - (n - num_relevant)), num_relevant - more))
+    df = draw(st.integers(max(1, r + more), n - num_relevant + r))
+    return n, df, num_relevant, r
+
+
+@given(counts())
+def test_relevance_weight_is_finite(drawn: tuple[int, int, int, int]) -> None:
+    n, df, num_relevant, r = drawn
+    assert np.isfinite(relevance_weight(df, n, r, num_relevant))
+
+
+@given(counts(more=1))
+def test_relevance_weight_rises_with_r(drawn: tuple[int, int, int, int]) -> None:
+    n, df, num_relevant, r = drawn
+    assert relevance_weight(df, n, r, num_relevant) < relevance_weight(df, n, r + 1, num_relevant)
+
+
+@given(st.data(), num_chunks)
+def test_without_relevant_chunks_it_is_the_plain_idf_bit_for_bit(data: st.DataObject, n: int) -> None:
+    df = data.draw(st.integers(0, n))
+    assert relevance_weight(df, n, r=0, num_relevant=0) == robertson_idf(df, n)
+
+
+@given(counts(), idf_names, st.floats(-35, 35))
+def test_every_idf_takes_relevance_information_and_stays_positive(
+    drawn: tuple[int, int, int, int], name: IdfName, average: float
+) -> None:
+    n, df, num_relevant, r = drawn
+    informed = equivalent_df(relevance_weight(df, n, r, num_relevant), n)
+    assert -0.5 <= informed <= n + 0.5
+    assert 0 < np.float32(idf(name, informed, CorpusFigures(n, average))) < np.inf
+
+
+@given(counts(more=1), st.sampled_from(["lucene", "zero", "plus", "tfidf"]))
+def test_no_idf_falls_where_more_relevant_chunks_have_the_term(drawn: tuple[int, int, int, int], name: IdfName) -> None:
+    n, df, num_relevant, r = drawn
+    fewer, more = (
+        idf(name, equivalent_df(relevance_weight(df, n, count, num_relevant), n), CorpusFigures(n, 1.0))
+        for count in (r, r + 1)
+    )
+    assert fewer <= more * (1 + 1e-9)
+
+
+@given(st.integers(1, 10**6), st.floats(-20, 20))
+def test_equivalent_df_is_the_inverse_of_the_plain_idf(n: int, weight: float) -> None:
+    assert robertson_idf(equivalent_df(weight, n), n) == pytest.approx(weight, abs=1e-6)
+
+
+def filled(chunks: dict[str, str], name: IdfName) -> BM25Index:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, "terms", analyzer=split, idf=name))
+    index.add(list(chunks.values()), ids=list(chunks))
+    return index
+
+
+@given(corpora(min_size=1), texts(), idf_names, methods, st.data())
+def test_weights_are_finite_and_positive(
+    chunks: dict[str, str], query: str, name: IdfName, method: Any, data: st.DataObject
+) -> None:
+    marks = st.lists(st.sampled_from(sorted(chunks)), unique=True)
+    relevant = data.draw(st.none() | marks)
+    irrelevant = data.draw(st.none() | marks) if isinstance(method, Rocchio) else None
+    irrelevant = irrelevant and [id_ for id_ in irrelevant if id_ not in (relevant or [])]
+    (vector,) = filled(chunks, name).encode_queries([query], feedback=method, relevant=relevant, irrelevant=irrelevant)
+    assert (vector.values > 0).all()
+    assert np.isfinite(vector.values).all()
+
+
+@given(corpora(min_size=1), texts(), idf_names)
+def test_all_weight_on_the_query_leaves_the_hits(chunks: dict[str, str], query: str, name: IdfName) -> None:
+    index = filled(chunks, name)
+    assert index.search(query, feedback=Rocchio(alpha=1, beta=0)) == index.search(query)
+    assert index.search(query, feedback=RM3(original_query_weight=1)) == index.search(query)
+
+
+@given(corpora(min_size=1), idf_names, methods)
+def test_nothing_found_leaves_the_query_as_it_is(chunks: dict[str, str], name: IdfName, method: Any) -> None:
+    index = filled(chunks, name)
+    assert index.encode_queries(["unknown"], feedback=method) == index.encode_queries(["unknown"])
+
+
+@given(corpora(min_size=1), texts(), idf_names)
+def test_marks_raise_the_chunks_own_score_among_those_of_the_query(
+    chunks: dict[str, str], query: str, name: IdfName
+) -> None:
+    index = filled(chunks, name)
+    for hit in index.search(query, 2):
+        learnt = {found.id: found.score for found in index.search(query, relevant=[hit.id])}
+        assert learnt[hit.id] >= hit.score * (1 - 1e-6)

@@ -1,0 +1,173 @@
+"""Scores from counts are the scores of an index."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import engines
+import pytest
+from data import shared_data
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_store import MemoryStore
+from reference import BM25, Corpus, split, words_and_bigrams
+from strategies import corpora, document_weightings, query_weightings, texts
+
+from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig
+from rag_bm25.evaluation import CorpusCounts, CountsCache, OfflineScorer, load_beir
+from rag_bm25.evaluation.settings import query_options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rag_bm25.document_encoder import LengthUnit
+    from rag_bm25.similarity import DocumentWeighting, QueryWeighting
+
+BILINGUAL = {
+    "law": "用人单位解除劳动合同，应当出具证明。",
+    "contract": "The contract of employment ends; 劳动合同终止。",
+    "milvus": "Milvus stores sparse vectors, 稀疏向量。",
+    "empty": "",
+}
+
+
+def scored(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 100) -> dict[str, float]:
+    return CountsCache(chunks).scorer(config).search(query, k)
+
+
+def indexed(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 100) -> dict[str, float]:
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(list(chunks.values()), ids=list(chunks))
+    return {hit.id: hit.score for hit in index.search(query, k)}
+
+
+def assert_same(found: dict[str, float], expected: dict[str, float]) -> None:
+    """Expect the same hits, scores and order; where two scores differ by rounding alone, either order will do."""
+    assert found == pytest.approx(expected, rel=1e-5)
+    in_order = [found[id_] for id_ in expected]
+    assert all(before >= after * (1 - 1e-6) for before, after in zip(in_order, in_order[1:], strict=False))
+
+
+@given(corpora(), texts(), document_weightings, query_weightings, st.sampled_from(["characters", "terms"]))
+def test_scores_are_those_of_an_index_and_of_the_loops(
+    chunks: dict[str, str], query: str, document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit
+) -> None:
+    of_query: dict[str, Any] = {name: getattr(weighting, name) for name in ("idf", "epsilon", "k3", "bigram_weight")}
+    both = {"k1": document.k1, "b": document.b, **of_query}
+    config = IndexConfig(document.chunk_size, unit, analyzer=words_and_bigrams, **both)
+    found = scored(chunks, config, query)
+    assert_same(found, indexed(chunks, config, query))
+    lengths = {id_: len(text) if unit == "characters" else len(text.split()) for id_, text in chunks.items()}
+    corpus = Corpus({id_: words_and_bigrams(text) for id_, text in chunks.items()})
+    loops = BM25(document.chunk_size, **both).scores(words_and_bigrams(query), corpus, lengths)
+    assert found == pytest.approx({id_: score for id_, score in loops.items() if score}, rel=1e-5)
+
+
+@pytest.mark.parametrize("query", ["劳动合同 contract", "vectors 向量 稀疏", "的", "", "unknown"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        IndexConfig(20),
+        IndexConfig(20, idf="lucene", bigram_weight=1.0),
+        IndexConfig(8, "terms", k1=0.9, b=0.4, k3=1.0, analyzer=AnalyzerConfig(stem=False, query_segmentation="exact")),
+        IndexConfig(20, analyzer=AnalyzerConfig(bigrams=False, segmentation="exact")),
+    ],
+)
+def test_scores_of_the_built_in_analyzer(config: IndexConfig, query: str) -> None:
+    assert_same(scored(BILINGUAL, config, query), indexed(BILINGUAL, config, query))
+
+
+@given(corpora(min_size=2), texts(), st.integers(1, 4))
+def test_hits_are_the_best_k_by_score_then_id(chunks: dict[str, str], query: str, k: int) -> None:
+    config = IndexConfig(4, "terms", analyzer=split)
+    every = scored(chunks, config, query)
+    assert list(every.items()) == sorted(every.items(), key=lambda hit: (-hit[1], hit[0]))
+    assert list(scored(chunks, config, query, k).items()) == list(every.items())[:k]
+
+
+def test_ties_are_in_the_order_of_ids_also_where_the_limit_cuts_them() -> None:
+    chunks = {id_: "same text" for id_ in ("b", "d", "a", "c")} | {"best": "same same"}
+    assert list(scored(chunks, IndexConfig(2, "terms", idf="lucene", analyzer=split), "same", 3)) == ["best", "a", "b"]
+
+
+def test_a_corpus_of_several_batches_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = IndexConfig(20)
+    expected = scored(BILINGUAL, config, "劳动合同 vectors")
+    monkeypatch.setattr("rag_bm25.evaluation.counts.BATCH", 3)
+    steps: list[int] = []
+    cache = CountsCache(BILINGUAL, steps.append)
+    assert cache.scorer(config).search("劳动合同 vectors") == expected
+    assert steps == [3, 4]
+
+
+def test_an_empty_corpus_finds_nothing() -> None:
+    config = IndexConfig(20, analyzer=split)
+    counts = CorpusCounts.of({}, split)
+    assert OfflineScorer(counts, config).search_queries({"q": "anything"}) == {"q": {}}
+    assert counts.mean_length("characters") == 1.0
+
+
+def test_statistics_are_those_of_an_index() -> None:
+    config = IndexConfig(20)
+    counts = CountsCache(BILINGUAL).counts(config)
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(list(BILINGUAL.values()), ids=list(BILINGUAL))
+    stats = index.stats()
+    assert counts.statistics.num_terms == stats.num_terms
+    assert counts.statistics.figures.average_idf == pytest.approx(stats.average_idf)
+    assert counts.mean_length("characters") == stats.mean_length
+
+
+class Counting:
+    """An analyzer that knows how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, text: str) -> list[str]:
+        self.asked += 1
+        return text.split()
+
+
+def test_a_corpus_is_analysed_once_and_a_query_once_for_each_query_side() -> None:
+    analyzer = Counting()
+    config = IndexConfig(4, analyzer=analyzer)
+    cache = CountsCache({"a": "apple", "b": "banana"})
+    for k1 in (0.9, 1.2, 1.5):
+        cache.scorer(dataclasses.replace(config, k1=k1)).search("apple")
+    assert analyzer.asked == 3
+    cache.scorer(dataclasses.replace(config, idf="lucene")).search("apple")
+    assert analyzer.asked == 4
+
+
+def test_another_query_side_does_not_see_the_vectors_of_the_first() -> None:
+    cache = CountsCache(BILINGUAL)
+    for weight in (0.0, 1.0):
+        config = IndexConfig(20, bigram_weight=weight)
+        assert_same(cache.scorer(config).search("劳动合同"), indexed(BILINGUAL, config, "劳动合同"))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["xquad-mixed", "scifact"])
+def test_scores_are_those_of_the_embedded_engine(name: str, tmp_path: Path) -> None:
+    if not engines.lite_version():
+        pytest.skip("milvus-lite is not installed")
+    dataset = load_beir(shared_data(name))
+    corpus, queries = dict(islice(dataset.corpus.items(), 400)), list(islice(dataset.queries.values(), 150))
+    config = IndexConfig(500, k1=1.2)
+    cache = CountsCache(corpus)
+    with BM25Index.open(tmp_path / "x.db", "docs", config=config) as index:
+        index.add(list(corpus.values()), ids=list(corpus))
+        for weighting in (config, dataclasses.replace(config, idf="lucene", k3=2.0, bigram_weight=1.0)):
+            answers = index.search_batch(queries, 100, **query_options(weighting))  # type: ignore[arg-type]
+            scorer = cache.scorer(weighting)
+            for query, hits in zip(queries, answers, strict=True):
+                found = scorer.search(query)
+                # At the limit, another document of the same score may be the last one.
+                assert list(found.values()) == pytest.approx([hit.score for hit in hits], rel=1e-5)
+                assert [hit.id for hit in hits[:10] if hit.score > 1.0001 * hits[-1].score] == [
+                    id_ for id_ in islice(found, 10) if found[id_] > 1.0001 * hits[-1].score
+                ]
