@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -14,20 +15,22 @@ from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
 from rag_bm25.chunks import Chunk, Hit, HybridHit, NewChunk, batches, check_ids, check_namespace, new_chunks, pk_digest
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
-from rag_bm25.document_encoder import DocumentEncoder
+from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
 from rag_bm25.embeddings import as_matrix, calling
 from rag_bm25.errors import (
     ChunkNotFoundError,
     FormatError,
     IndexNotFoundError,
     InputError,
+    ParameterError,
     ReadOnlyError,
 )
 from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.feedback import Evidence, FeedbackChunk, learn
+from rag_bm25.fields import check_field_values
 from rag_bm25.filters import both, parse_filter
-from rag_bm25.fusion import RRF
+from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
 from rag_bm25.lookup import TermLookup
 from rag_bm25.min_should_match import required_words
@@ -36,6 +39,7 @@ from rag_bm25.query import Query
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
 from rag_bm25.ranking import MAX_K, best
+from rag_bm25.reencoding import ReencodeReport, survey
 from rag_bm25.similarity import effective_parameters
 from rag_bm25.spelling import Fuzzy, Speller
 from rag_bm25.statistics_log import StatisticsLog
@@ -43,6 +47,7 @@ from rag_bm25.store import SearchArm
 from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,13 +103,15 @@ class IndexStats:
         The constant in place of the mean length.
     length_unit : str
         Unit of all lengths.
+    weighting : str
+        The document side in use.
     k1, b : float
         The parameters in use.
     chunk_size_ratio : float
         s = chunk_size / mean_length; 1.0 for an empty index.
     effective_k1, effective_b : float
         Parameters of the exact BM25 that this chunk_size amounts to, see
-        :func:`rag_bm25.similarity.effective_parameters`.
+        :func:`rag_bm25.similarity.effective_parameters`; `effective_b` is right for every weighting with a b.
     """
 
     name: str
@@ -116,6 +123,7 @@ class IndexStats:
     namespaces: list[str]
     chunk_size: float
     length_unit: str
+    weighting: str
     k1: float
     b: float
     chunk_size_ratio: float
@@ -154,6 +162,7 @@ class IndexStats:
             namespaces=list(namespaces),
             chunk_size=config.chunk_size,
             length_unit=config.length_unit,
+            weighting=config.weighting,
             k1=config.k1,
             b=config.b,
             chunk_size_ratio=ratio,
@@ -387,7 +396,7 @@ class BM25Index:
             One for each text, distinct, 1 to 512 bytes; None, as by default, stands for a hash of text and metadata,
             so that the same chunk twice is one chunk.
         metadatas : sequence of mappings, optional
-            One for each text, JSON values only.
+            One for each text, JSON values only; what is under the names of the config's `fields` must be text.
         embeddings : array_like of float, shape (n_texts, dense_dim), or callable of list of str to such an array
             Needed where the index has dense vectors, and only there. A callable is asked only for texts that are not
             stored with their vector already, about 1,000 at a time; to replace vectors, give them as an array.
@@ -410,6 +419,7 @@ class BM25Index:
         self._require_writable()
         check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
+        check_field_values([chunk.metadata for chunk in chunks], self.config.fields)
         chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
         for batch in batches(distinct, 4 * (self.config.dense_dim or 0)):
@@ -496,9 +506,48 @@ class BM25Index:
         """
         self._require_writable()
         with self._lock:
-            report = repair(self._store, self._log, self._analyzer, progress)
+            report = repair(self._store, self._log, self._encoder, progress)
             self._read_anew()
             return report
+
+    def reencode(self, *, progress: Callable[[int, int], None] | None = None) -> ReencodeReport:
+        """Work out the k1 of each term again, and encode all chunks with it; for ``bm25-adpt`` and ``bm25t``.
+
+        These weightings take the k1 of a term from its frequencies in all chunks, which changes as chunks come and go;
+        a stored vector does not. Until the first call every term has the config's k1; afterwards those that enough is
+        known of have their own, in chunks that are added later, too. Call it after the first large ingestion, and when
+        the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
+
+        With every other weighting a vector depends on its chunk alone, and nothing is written. Searches go on
+        meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes only what is
+        missing. N and df do not change.
+
+        Parameters
+        ----------
+        progress : callable of (int, int) to None, optional
+            Told from time to time how many chunks were read or written, and how many it will be: each is met twice.
+
+        Returns
+        -------
+        ReencodeReport
+            What was done.
+        """
+        self._require_writable()
+        with self._lock:
+            self._log.refresh()
+        total = 2 * self._log.statistics.whole.num_chunks
+        tell = (lambda _done, _total: None) if progress is None else progress
+        chunks, term_k1 = survey(self._store, self._log, self._encoder, lambda read: tell(read, max(total, 2 * read)))
+        if WEIGHTINGS[self.config.weighting].k1_per_term:
+            with self._lock:
+                self._log.write_term_k1(term_k1)
+        done = reencoded = 0
+        for namespace, digests in chunks.batches():
+            with self._lock:
+                reencoded += self._writer.reencode(namespace, digests)
+            done += len(digests)
+            tell(len(chunks) + done, 2 * len(chunks))
+        return ReencodeReport.of(done, reencoded, term_k1)
 
     def export_statistics(self, path: str | Path) -> None:
         """Write N, df, lengths and the vocabulary to one portable file.
@@ -759,16 +808,20 @@ class BM25Index:
         sparse = SearchArm(vector, "IP", limit, where, self._needed(names)) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         dense = self._dense_arm(embedding, limit, where, names)
-        arms = Arms(sparse, dense, names, float(vector.values.sum(dtype=float)))
+        arms = Arms(sparse, dense, names, self._greatest_score(vector, fusion))
         return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
 
-    def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
+    def encode_documents(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[SparseVector]:
         """Return the vectors that chunks of these texts have; nothing is stored or counted.
 
         Parameters
         ----------
         texts : sequence of str
             Any number.
+        metadatas : sequence of mappings, optional
+            One for each text, where the index has fields.
 
         Returns
         -------
@@ -777,7 +830,8 @@ class BM25Index:
         """
         with self._lock:
             ids = TermIds(self._log.displaced)
-        return list(self._encoder.encode(texts, ids).vectors)
+            term_k1 = self._log.term_k1
+        return list(self._encoder.encode(texts, ids, metadatas, term_k1).vectors)
 
     def encode_queries(
         self,
@@ -799,8 +853,8 @@ class BM25Index:
         Returns
         -------
         list of SparseVector
-            Query weights, all > 0; empty where no term is known. The sum of the weights is above every score that the
-            query can have.
+            Query weights, all > 0; empty where no term is known. Their sum, times the upper bound of the weighting (1
+            for ``bm25``), is above every score that the query can have.
 
         Raises
         ------
@@ -1150,10 +1204,20 @@ class BM25Index:
         rows = self._store.get_chunks(pks, contents=True, vectors=vectors, dense=dense)
         return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
 
+    def _greatest_score(self, query: SparseVector, fusion: Fusion | None) -> float:
+        """Return what no score of a query is above, if there is such a thing."""
+        greatest = self._encoder.weighting.bounds[1]
+        if math.isinf(greatest) and isinstance(fusion, Weighted) and fusion.normalization == "bound":
+            name = self.config.weighting
+            msg = f"normalization must be 'min-max' with the weighting {name!r}, which has no upper bound"
+            raise ParameterError(msg)
+        return greatest * float(query.values.sum(dtype=float)) if len(query) else 0.0
+
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
-        tf = Counter(self._analyzer(row.text))
-        config = self.config
-        return ChunkFacts(row.id, tf, row.length, row.vector, config.document_weighting(), config.length_unit)
+        text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
+        fields = self._encoder.field_counts(row.metadata)
+        weighting, unit = self._encoder.weighting, self.config.length_unit
+        return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
 
 
 def _open_config(

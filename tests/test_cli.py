@@ -262,6 +262,14 @@ def test_a_new_index_has_the_given_parameters(docs: Path) -> None:
     assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
 
 
+def test_a_new_index_has_the_given_weighting(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--weighting", "bm25l", "--delta", 0.3)
+    assert run_json("stats", "--collection", "new")["weighting"] == "bm25l"
+    assert run_json("ingest", docs, "--collection", "new", "--weighting", "bm25l", "--delta", 0.3)["added"] == 0
+    refused = run("ingest", docs, "--collection", "new", "--weighting", "bm25+")
+    assert_fails(refused, "weighting: stored 'bm25l', given 'bm25+'")
+
+
 def test_the_chunk_size_of_an_index_is_used_again(docs: Path) -> None:
     run("ingest", docs, "--collection", "new", "--chunk-size", 12)
     assert run_json("stats", "--collection", "new")["num_chunks"] > 3
@@ -562,6 +570,23 @@ def test_repair_mends_what_verify_found(docs: Path, databases: Databases) -> Non
     assert run("verify").exit_code == 0
 
 
+def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:
+    run("ingest", docs, "--collection", "adapted", "--weighting", "bm25t")
+    report = run_json("reencode", "--collection", "adapted")
+    assert report["weighting"] == "bm25t"
+    assert report["reencoded"] == report["num_chunks"] == 3
+    assert report["num_terms"] == run_json("stats", "--collection", "adapted")["num_terms"]
+    lines = run("reencode", "--collection", "adapted").stdout.splitlines()
+    assert lines[0] == "0 of 3 chunks encoded again, with the weighting bm25t"
+    assert lines[1].startswith(f"{report['num_terms']} terms with a k1 of their own, {report['mean_k1']:.3f}")
+
+
+def test_reencode_has_nothing_to_do_where_a_vector_is_its_chunk_s_alone(docs: Path) -> None:
+    run("ingest", docs, "--collection", "plain")
+    lines = run("reencode", "--collection", "plain").stdout.splitlines()
+    assert lines == ["0 of 3 chunks encoded again, with the weighting bm25"]
+
+
 def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Databases) -> None:
     log = databases["./rag_bm25.db", "docs"].log
     for key in [key for key in log if key.startswith("delta")]:
@@ -618,9 +643,16 @@ def test_evaluate_json(beir: Path) -> None:
     assert result["queries_per_second"] > 0 < result["chunks_per_second"]
 
 
+def test_evaluate_takes_a_weighting_and_its_delta(beir: Path) -> None:
+    result = run_json("evaluate", beir, "--weighting", "bm25+", "--delta", 0.5)
+    assert (result["config"]["weighting"], result["config"]["delta"]) == ("bm25+", 0.5)
+    lines = run("evaluate", beir, "--weighting", "bm25l").stdout.splitlines()
+    assert lines[0] == "set: bm25l, idf epsilon, k1 1.5, b 0.75, delta 0.5, chunk size 8.0 characters"
+
+
 def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
-    assert lines[0] == "set: idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
+    assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
     assert lines[1].split() == ["nDCG@10", "0.5000"]
 
 

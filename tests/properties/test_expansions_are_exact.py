@@ -97,9 +97,8 @@ def test_an_addition_weighs_no_more_than_what_it_stands_for(
     chunks: dict[str, str], query: str, weight: float, word: str, other: str
 ) -> None:
     index = filled(chunks)
-    (terms,) = index._terms(
-        [f"{query} {word}"], [""], {"expansion": QueryExpansion(Synonyms.of({word: {other: weight}}))}
-    )
+    expansion = QueryExpansion(Synonyms.of({word: {other: weight}}))
+    terms = index._ask([f"{query} {word}"], None, [""], {"expansion": expansion}).questions[0].terms
     table = dict(zip(terms.terms, zip(terms.df, terms.weights, strict=True), strict=True))
     if word != other and other not in query.split() and table[word][0]:
         assert table[other][1] <= table[word][1] * weight * (1 + 1e-9)
