@@ -7,6 +7,7 @@ from pathlib import Path
 
 import engines
 import pytest
+from mutants import MUTANTS
 
 from rag_bm25.similarity import IDF_NAMES
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
@@ -67,3 +68,9 @@ def test_links_lead_somewhere() -> None:
     for page in (DOCS.parent / "README.md", *DOCS.glob("*.md")):
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_mutant_is_of_code_that_is_there() -> None:
+    for mutant in MUTANTS:
+        code = (DOCS.parent / "rag_bm25" / f"{mutant.module}.py").read_text(encoding="utf-8")
+        assert code.count(mutant.old) == 1, mutant
