@@ -25,7 +25,8 @@ from rag_bm25.explanation import Explanation
 from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.fields import FieldWeight
 from rag_bm25.fusion import RRF, Weighted
-from rag_bm25.index import BM25Index, IndexStats
+from rag_bm25.index import BM25Index
+from rag_bm25.index_stats import IndexStats
 from rag_bm25.query import Query, QueryPart
 from rag_bm25.reencoding import ReencodeReport
 from rag_bm25.spelling import Fuzzy

@@ -47,12 +47,14 @@ ALLOWED = {
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation feedback "
-    "fields filters fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options "
-    "ranking reencoding similarity sparse spelling statistics statistics_log store synonyms terms verification "
-    "weightings",
-    "": "_version analysis chunks config errors expansion explanation feedback fields fusion index query reencoding "
-    "spelling synonyms verification",
+    "index_stats": "config similarity statistics",
+    "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
+    "query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation fields filters fusion "
+    "hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
+    "statistics_log store terms verification weightings",
+    "": "_version analysis chunks config errors expansion explanation feedback fields fusion index index_stats query "
+    "reencoding spelling synonyms verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")

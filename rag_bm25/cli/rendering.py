@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.evaluation import EvaluationResult, PairedTest, Tuning
     from rag_bm25.explanation import Explanation
-    from rag_bm25.index import IndexStats
+    from rag_bm25.index_stats import IndexStats
 
 __all__ = [
     "Highlighter",
