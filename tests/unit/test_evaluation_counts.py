@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 from reference import BM25, Corpus, split, words_and_bigrams
-from strategies import corpora, document_weightings, query_weightings, texts
+from strategies import corpora, document_weightings, query_weightings, texts, weightings
 
-from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig
-from rag_bm25.evaluation import CorpusCounts, CountsCache, OfflineScorer, load_beir
+from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, IndexConfig, ParameterError
+from rag_bm25.evaluation import BeirDataset, CorpusCounts, CountsCache, OfflineScorer, add_corpus, load_beir
 from rag_bm25.evaluation.settings import query_options
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rag_bm25.document_encoder import LengthUnit
-    from rag_bm25.similarity import DocumentWeighting, QueryWeighting
+    from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 
 BILINGUAL = {
     "law": "用人单位解除劳动合同，应当出具证明。",
@@ -88,6 +88,60 @@ def test_scores_of_the_built_in_analyzer(config: IndexConfig, query: str) -> Non
 def test_scores_of_every_weighting(weighting: str, chunks: dict[str, str], query: str) -> None:
     config = IndexConfig(4, "terms", analyzer=words_and_bigrams, weighting=weighting)  # type: ignore[arg-type]
     assert_same(scored(chunks, config, query), indexed(chunks, config, query))
+
+
+@given(
+    corpora(),
+    corpora(),
+    texts(),
+    weightings(max_fields=1),
+    st.sampled_from(["characters", "terms"]),
+    st.sampled_from(["epsilon", "lucene"]),
+)
+def test_scores_with_titles_as_a_field(
+    chunks: dict[str, str],
+    titles: dict[str, str],
+    query: str,
+    document: DocumentWeighting,
+    unit: LengthUnit,
+    idf: IdfName,
+) -> None:
+    config = IndexConfig(
+        document.chunk_size,
+        unit,
+        k1=document.k1,
+        b=document.b,
+        idf=idf,
+        analyzer=words_and_bigrams,
+        weighting=document.form,
+        delta=document.delta,
+        fields=dict(zip(["title"], document.fields.values(), strict=False)),
+    )
+    dataset = BeirDataset(chunks, {}, {}, {id_: title for id_, title in titles.items() if id_ in chunks})
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    documents, fields = dataset.documents(config.fields)
+    add_corpus(index, documents, fields=fields)
+    if WEIGHTINGS[config.weighting].k1_per_term:
+        index.reencode()
+    expected = {hit.id: hit.score for hit in index.search(query, 100)}
+    assert_same(CountsCache(dataset).scorer(config).search(query), expected)
+
+
+def test_one_cache_keeps_titles_joined_and_titles_apart_apart() -> None:
+    dataset = BeirDataset({"a": "apple", "b": "pear apple"}, {}, {}, {"b": "fig"})
+    joined = IndexConfig(4, idf="lucene", analyzer=str.split)
+    apart = [
+        dataclasses.replace(joined, fields={"title": FieldWeight(chunk_size=4, weight=weight)}) for weight in (1, 2)
+    ]
+    cache = CountsCache(dataset)
+    found = [cache.scorer(config).search("fig") for config in (joined, *apart, joined)]
+    assert [list(hits) for hits in found] == [["b"]] * 4
+    assert found[0] == found[3]
+    assert found[0]["b"] < found[1]["b"] < found[2]["b"]  # in a text of 14 characters, or a title of 3
+    assert cache.counts(apart[0]) is cache.counts(apart[1])
+    assert cache.counts(apart[0]).mean_length("characters") == 7.5
+    with pytest.raises(ParameterError, match="a field must be 'title'"):
+        cache.scorer(dataclasses.replace(joined, fields={"tags": FieldWeight(chunk_size=4)}))
 
 
 @given(corpora(min_size=2), texts(), st.integers(1, 4))
