@@ -74,6 +74,12 @@ def test_titles_are_joined_into_the_texts_or_a_field(folder: Path) -> None:
         dataset.documents(["title", "tags"])
 
 
+def test_the_limit_is_that_of_title_and_text(folder: Path) -> None:
+    append(folder / "corpus.jsonl", json.dumps({"_id": "big", "title": "x" * 500, "text": "y" * 65_100}) + "\n")
+    with pytest.raises(InputError, match="line 4: the document 'big' has 65,601 bytes of UTF-8"):
+        load_beir(folder)
+
+
 def test_a_query_begins_with_its_title(folder: Path) -> None:
     append(folder / "queries.jsonl", '{"_id": "q4", "title": "green", "text": "pears"}\n')
     append(folder / "qrels" / "test.tsv", "q4\td2\t1\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from itertools import islice, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import engines
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 from reference import BM25, Corpus, split, words_and_bigrams
-from strategies import corpora, document_weightings, query_weightings, texts, weightings
+from strategies import corpora, document_weightings, field_weights, query_weightings, texts
 
 from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, IndexConfig, ParameterError
 from rag_bm25.evaluation import BeirDataset, CorpusCounts, CountsCache, OfflineScorer, add_corpus, load_beir
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rag_bm25.document_encoder import LengthUnit
-    from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
+    from rag_bm25.similarity import DocumentWeighting, QueryWeighting
+    from rag_bm25.weightings import WeightingName
 
 BILINGUAL = {
     "law": "用人单位解除劳动合同，应当出具证明。",
@@ -39,9 +42,15 @@ def scored(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 
     return CountsCache(chunks).scorer(config).search(query, k)
 
 
-def indexed(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 100) -> dict[str, float]:
+def indexed(
+    chunks: Mapping[str, str],
+    config: IndexConfig,
+    query: str,
+    k: int = 100,
+    fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> dict[str, float]:
     index = BM25Index.from_store(MemoryStore(), config=config)
-    index.add(list(chunks.values()), ids=list(chunks))
+    add_corpus(index, chunks, fields=fields)
     if WEIGHTINGS[config.weighting].k1_per_term:
         index.reencode()
     return {hit.id: hit.score for hit in index.search(query, k)}
@@ -90,41 +99,28 @@ def test_scores_of_every_weighting(weighting: str, chunks: dict[str, str], query
     assert_same(scored(chunks, config, query), indexed(chunks, config, query))
 
 
-@given(
-    corpora(),
-    corpora(),
-    texts(),
-    weightings(max_fields=1),
-    st.sampled_from(["characters", "terms"]),
-    st.sampled_from(["epsilon", "lucene"]),
-)
+titled = st.dictionaries(st.sampled_from("abcde"), st.tuples(texts(), texts()), min_size=1)
+COMBINING = [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].combines_fields]
+
+
+@pytest.mark.parametrize("unit", ["characters", "terms"])
+@given(titled, texts(), st.sampled_from(COMBINING), field_weights)
 def test_scores_with_titles_as_a_field(
-    chunks: dict[str, str],
-    titles: dict[str, str],
-    query: str,
-    document: DocumentWeighting,
-    unit: LengthUnit,
-    idf: IdfName,
+    unit: LengthUnit, rows: dict[str, tuple[str, str]], query: str, weighting: WeightingName, title: FieldWeight
 ) -> None:
-    config = IndexConfig(
-        document.chunk_size,
-        unit,
-        k1=document.k1,
-        b=document.b,
-        idf=idf,
-        analyzer=words_and_bigrams,
-        weighting=document.form,
-        delta=document.delta,
-        fields=dict(zip(["title"], document.fields.values(), strict=False)),
-    )
-    dataset = BeirDataset(chunks, {}, {}, {id_: title for id_, title in titles.items() if id_ in chunks})
-    index = BM25Index.from_store(MemoryStore(), config=config)
-    documents, fields = dataset.documents(config.fields)
-    add_corpus(index, documents, fields=fields)
-    if WEIGHTINGS[config.weighting].k1_per_term:
-        index.reencode()
-    expected = {hit.id: hit.score for hit in index.search(query, 100)}
-    assert_same(CountsCache(dataset).scorer(config).search(query), expected)
+    config = IndexConfig(4, unit, analyzer=words_and_bigrams, weighting=weighting, fields={"title": title})
+    chunks = {id_: text for id_, (text, _) in rows.items()}
+    dataset = BeirDataset(chunks, {}, {}, {id_: own for id_, (_, own) in rows.items() if own})
+    found = CountsCache(dataset).scorer(config).search(query)
+    assert_same(found, indexed(chunks, config, query, fields={"title": dataset.titles}))
+
+
+def test_the_length_of_a_title_is_its_own() -> None:
+    fields = {"title": FieldWeight(chunk_size=2)}
+    config = IndexConfig(2, "terms", k1=1, idf="lucene", analyzer=str.split, fields=fields)
+    dataset = BeirDataset({"a": "b c d e f g h i"}, {}, {}, {"a": "fig apple"})
+    [score] = CountsCache(dataset).scorer(config).search("fig").values()
+    assert score == pytest.approx(math.log(4 / 3) * 1 / (1 + 1))
 
 
 def test_one_cache_keeps_titles_joined_and_titles_apart_apart() -> None:
