@@ -22,6 +22,7 @@ from rag_bm25.log_rows import (
     complete_entries,
     config_of,
     config_rows,
+    copy_row,
     delta_of,
     delta_rows,
     displaced_of,
@@ -55,6 +56,7 @@ ROWS_PER_INSERT = 200  # of at most 64 KB
 READ_ATTEMPTS = 10
 
 
+_KEPT = frozenset({"config", "copy"})  # what other statistics do not replace
 _NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
 
 _T = TypeVar("_T")
@@ -124,9 +126,13 @@ class StatisticsLog:
         Raises
         ------
         FormatError
-            The index was written by a newer version.
+            The index was written by a newer version, or is a copy that is not finished.
         """
-        entries = complete_entries(self._store.log_keys(), "config")
+        keys = self._store.log_keys()
+        if any(_kind(key) == "copy" for key in keys):
+            msg = f"{self._store.name} is an unfinished copy of an index: run the same copy again, or drop it"
+            raise FormatError(msg)
+        entries = complete_entries(keys, "config")
         rows = self._store.get_log(entries["index"]) if entries else []
         if not rows:
             return None
@@ -143,6 +149,35 @@ class StatisticsLog:
             if salvage:
                 return None
             raise
+
+    # Copies
+
+    def begin_copy(self, source: str, fingerprint: str) -> None:
+        """Mark an empty store as a copy that is not finished, which nobody can open.
+
+        Parameters
+        ----------
+        source : str
+            Name of the store that is copied.
+        fingerprint : str
+            What tells its parameters from others.
+        """
+        self._store.insert_log([copy_row(source, fingerprint)])
+
+    def unfinished_copy(self) -> tuple[str, str] | None:
+        """Tell whether this is a copy that is not finished.
+
+        Returns
+        -------
+        tuple of str and str, or None
+            What was given to :meth:`begin_copy`.
+        """
+        rows = self._store.get_log([key for key in self._store.log_keys() if _kind(key) == "copy"], packed=False)
+        return (rows[0].meta["source"], rows[0].meta["fingerprint"]) if rows else None
+
+    def end_copy(self) -> None:
+        """Let the copy be opened."""
+        self._store.delete_log([key for key in self._store.log_keys() if _kind(key) == "copy"])
 
     # Reading
 
@@ -391,8 +426,8 @@ class StatisticsLog:
                     intents.append(self._decoded(intent_of, row))
         return intents, vocabulary
 
-    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary) -> None:
-        """Put other statistics in the place of everything in the log; the config stays.
+    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary, *, later_than: str = "") -> None:
+        """Put other statistics in the place of everything in the log; the config stays, and the mark of a copy.
 
         Until the new snapshot is stored whole, the old rows count, and afterwards it alone does: a crash in between
         loses nothing, and another call does the rest.
@@ -403,12 +438,14 @@ class StatisticsLog:
             Namespace -> its statistics.
         vocabulary : Vocabulary
             All terms.
+        later_than : str
+            A batch id than which all later ones are to be greater, for rows that came from elsewhere.
         """
-        old = [key for key in self._store.log_keys() if _kind(key) != "config"]
+        old = [key for key in self._store.log_keys() if _kind(key) not in _KEPT]
         sound = [key for key in map(_parsed, old) if key is not None]
         counted = sorted({key.name for key in sound if key.kind in {"delta", "intent"}})
         folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
-        self._last_batch = max((_batch(key) for key in sound), default="")
+        self._last_batch = max((later_than, *(_batch(key) for key in sound)))
         batch = self.new_batch()
         terms = {term: vocabulary.id(term) or 0 for term in vocabulary}
         self._insert_in_pieces(terms_rows(batch, terms))

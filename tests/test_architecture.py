@@ -42,6 +42,7 @@ ALLOWED = {
     "statistics_log": "errors log_rows statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
+    "copying": "config errors statistics statistics_log store verification",
     "milvus_store": "errors filters sparse store",
     "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation feedback "
     "filters fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options ranking "
