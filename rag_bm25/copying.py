@@ -160,13 +160,20 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[str, int, in
     return CopyReport(counted.whole.num_chunks, counted.whole.num_terms, copied, removed)
 
 
-def drop_index(store: Store) -> None:
+def drop_index(store: Store, *, dry_run: bool = False) -> int:
     """Delete an index with everything in it, also one that is damaged or an unfinished copy.
 
     Parameters
     ----------
     store : Store
         Where it is.
+    dry_run : bool
+        Count it only.
+
+    Returns
+    -------
+    int
+        How many chunks were in it.
 
     Raises
     ------
@@ -177,7 +184,10 @@ def drop_index(store: Store) -> None:
     """
     if not store.exists():
         raise _not_found(store)
-    store.drop()
+    count = store.count_chunks()
+    if not dry_run:
+        store.drop()
+    return count
 
 
 @dataclass(frozen=True, eq=False)

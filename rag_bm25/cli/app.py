@@ -10,11 +10,11 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, maintaining, searching, tuning
+from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, maintaining, moving, searching, tuning
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.errors import RagBM25Error
 
-WRITING = ("ingest", "delete", "repair")
+WRITING = ("ingest", "delete", "repair", "copy")
 
 
 class ReportingCommand(TyperCommand):
@@ -82,6 +82,8 @@ _add("repair", maintaining.repair, "--collection manuals")
 _add("export", maintaining.export, "statistics.json.gz")
 _add("import", maintaining.import_, "statistics.json.gz")
 _add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
+_add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
+_add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add(
     "adopt",
     adopting.adopt_,

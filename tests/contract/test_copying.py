@@ -93,3 +93,17 @@ def test_from_a_file_to_a_server_and_back(tmp_path: Path, source: MemoryStore) -
             assert {row.pk: row for row in store.get_chunks(pks, vectors=True)} == source.collections.chunks
         assert_equal(server, source)
         drop_index(server)
+
+
+def test_collections_of_others_are_not_dropped(opened: Callable[..., Store], engine: str) -> None:
+    if engine == "memory":
+        pytest.skip("the in-memory store has no other schemas")
+    foreign = opened()
+    client, name = foreign._engine.client, foreign._chunks
+    client.create_collection(name, dimension=4)
+    try:
+        with pytest.raises(FormatError, match="is not one of an index of this version; its fields differ"):
+            drop_index(foreign)
+        assert client.has_collection(name)
+    finally:
+        client.drop_collection(name)

@@ -344,7 +344,9 @@ def test_drop_deletes_an_index_and_a_begun_copy(filled: BM25Index, store: Memory
     target = MemoryStore()
     begin(store, target)
     for one in (target, store):
-        drop_index(one)
+        assert drop_index(one, dry_run=True) == 5
+        assert one.collections.exist
+        assert drop_index(one) == 5
         assert not one.collections.exist
     with pytest.raises(IndexNotFoundError, match="there is no index in memory"):
         drop_index(store)
