@@ -23,9 +23,12 @@ from rag_bm25.errors import (
 from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
 from rag_bm25.feedback import BIM, RM3, Rocchio
+from rag_bm25.fields import FieldWeight
 from rag_bm25.fusion import RRF, Weighted
-from rag_bm25.index import BM25Index, IndexStats
+from rag_bm25.index import BM25Index
+from rag_bm25.index_stats import IndexStats
 from rag_bm25.query import Query, QueryPart
+from rag_bm25.reencoding import ReencodeReport
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.synonyms import Synonyms
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
@@ -42,6 +45,7 @@ __all__ = [
     "ConfigMismatchError",
     "Difference",
     "Explanation",
+    "FieldWeight",
     "FilterError",
     "FormatError",
     "Fuzzy",
@@ -59,6 +63,7 @@ __all__ = [
     "QueryPart",
     "RagBM25Error",
     "ReadOnlyError",
+    "ReencodeReport",
     "RepairReport",
     "Rocchio",
     "StoreError",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25.document_encoder import DocumentEncoder
+    from rag_bm25.document_encoder import DocumentEncoder, EncodedChunks
     from rag_bm25.statistics_log import StatisticsLog
     from rag_bm25.store import Store
 
@@ -118,6 +118,36 @@ class ChunkWriter:
             deleted += len(changes)
         self._unfinished = False
         return deleted
+
+    def reencode(self, namespace: str, digests: Sequence[str]) -> int:
+        """Encode stored chunks again, and write those whose vectors are others now.
+
+        Parameters
+        ----------
+        namespace : str
+            Where the chunks are.
+        digests : sequence of str
+            Their primary keys without the slots, at most 1,000; those that are not there are ignored.
+
+        Returns
+        -------
+        int
+            How many were written.
+        """
+        self._prepare()
+        self._take_over(digests)
+        stored = self._settled(namespace, digests)
+        rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
+        chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
+        vectors = self._encoded(list(chunks.values()), self._log.vocabulary().stage()).vectors
+        changed = [digest for digest, vector in zip(chunks, vectors, strict=True) if vector != rows[digest].vector]
+        if changed:
+            changes = [_replacing(digest, stored[digest]) for digest in changed]
+            self._apply(
+                namespace, changes, [rows[digest] for digest in changed], [chunks[digest] for digest in changed]
+            )
+        self._unfinished = False
+        return len(changed)
 
     def recover(self) -> None:
         """Finish the writes of writers that died.
@@ -250,7 +280,7 @@ class ChunkWriter:
         chunks: Sequence[NewChunk],
         ids: Mapping[str, int],
     ) -> list[ChunkRow]:
-        encoded = self._encoder.encode([chunk.text for chunk in chunks], ids)
+        encoded = self._encoded(chunks, ids)
         return [
             ChunkRow(
                 pk=change.inserted_pk,
@@ -267,6 +297,10 @@ class ChunkWriter:
                 changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
             )
         ]
+
+    def _encoded(self, chunks: Sequence[NewChunk], ids: Mapping[str, int]) -> EncodedChunks:
+        texts, metadatas = [chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks]
+        return self._encoder.encode(texts, ids, metadatas, self._log.term_k1)
 
 
 class _Lease:

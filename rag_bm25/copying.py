@@ -260,6 +260,8 @@ class _Original:
         log = StatisticsLog(target)
         totals = {name: counted.of_one(name).contribution() for name in counted.namespaces}
         log.replace(totals, self.log.vocabulary(), later_than=self.log.new_batch())
+        if len(self.log.term_k1):
+            log.write_term_k1(self.log.term_k1)
         log.write_config(self.config)
         log.end_copy()
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rag_bm25.sparse import SparseBatch
+from rag_bm25.fields import field_text
+from rag_bm25.sparse import EMPTY, SparseBatch, SparseVector
 from rag_bm25.terms import NO_TERMS_ID, TermIds, num_words
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.similarity import DocumentWeighting
 
-__all__ = ["DocumentEncoder", "EncodedChunks", "LengthUnit", "term_frequencies"]
+__all__ = ["DocumentEncoder", "EncodedChunks", "FieldCounts", "LengthUnit", "term_frequencies"]
 
 LengthUnit = Literal["characters", "terms"]
 
@@ -33,11 +36,27 @@ class EncodedChunks:
     vectors : SparseBatch
         Document weights, a row per chunk; a chunk without terms is ``{0: 1.0}``.
     lengths : ndarray of int64, shape (n_chunks,)
-        Lengths in the encoder's unit.
+        Lengths of the texts, without their fields, in the encoder's unit.
     """
 
     vectors: SparseBatch
     lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FieldCounts:
+    """What counting one field of one chunk gives.
+
+    Parameters
+    ----------
+    tf : Counter of str
+        Occurrences of each term.
+    length : int
+        Length of the field, in the encoder's unit.
+    """
+
+    tf: Counter[str]
+    length: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +68,7 @@ class DocumentEncoder:
     analyzer : callable of str to list of str
         Text -> tokens.
     weighting : DocumentWeighting
-        k1, b and the chunk size.
+        Form, k1, b, the chunk size, and the fields that count beside the text.
     length_unit : {"characters", "terms"}
         What lengths, and the chunk size, are counted in; bigrams are not counted as terms.
 
@@ -66,7 +85,13 @@ class DocumentEncoder:
     weighting: DocumentWeighting
     length_unit: LengthUnit = "characters"
 
-    def encode(self, texts: Sequence[str], ids: Mapping[str, int] | None = None) -> EncodedChunks:
+    def encode(
+        self,
+        texts: Sequence[str],
+        ids: Mapping[str, int] | None = None,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        term_k1: SparseVector = EMPTY,
+    ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone.
 
         Parameters
@@ -75,23 +100,140 @@ class DocumentEncoder:
             The chunks.
         ids : mapping of str to int, optional
             Term -> id for every term; by default the hash.
+        metadatas : sequence of mappings, optional
+            Metadata of each chunk, where the texts of its fields are; without it, fields are empty.
+        term_k1 : SparseVector
+            Term id -> k1, for a weighting that has one for each term; the weighting's k1 is for all other terms.
 
         Returns
         -------
         EncodedChunks
             Vectors and lengths, in the order of `texts`.
         """
-        tokens = [self.analyzer(text) for text in texts]
-        counts = map(num_words, tokens) if self.length_unit == "terms" else map(len, texts)
-        lengths = np.fromiter(counts, np.int64, len(texts))
-        tf = term_frequencies(tokens, TermIds() if ids is None else ids)
-        return EncodedChunks(_with_placeholders(self._weigh(tf, lengths)), lengths)
+        ids = TermIds() if ids is None else ids
+        tf, lengths = self._counted(texts, ids)
+        if self.weighting.fields:
+            keys, frequencies = self._combined(tf, lengths, ids, [{}] * len(texts) if metadatas is None else metadatas)
+            weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
+            weighed = _batch(keys, weights.astype(np.float32), len(texts))
+        else:
+            weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), self._k1_of(tf.ids, term_k1))
+            weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+        return EncodedChunks(_with_placeholders(weighed), lengths)
 
-    def _weigh(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> SparseBatch:
-        """Replace each tf by its weight."""
-        per_entry = np.repeat(lengths, np.diff(tf.indptr))
-        weights = self.weighting.weights(tf.values, per_entry)
-        return SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+    def frequencies(
+        self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        """Return what weights are made of: weighted and normalised frequencies, added up over text and fields.
+
+        Parameters
+        ----------
+        texts, ids, metadatas
+            As for :meth:`encode`.
+
+        Returns
+        -------
+        ids : ndarray of uint32, shape (n_entries,)
+            An entry for every term of each chunk.
+        frequencies : ndarray of float64, shape (n_entries,)
+            Of these terms; > 0.
+        """
+        keys, frequencies = self._combined(*self._counted(texts, ids), ids, metadatas)
+        return _ids(keys), frequencies
+
+    def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
+        """Return the terms of a chunk, those of its fields included.
+
+        Parameters
+        ----------
+        text : str
+            The chunk.
+        metadata : mapping
+            Its metadata.
+
+        Returns
+        -------
+        list of str
+            Each term once, in the order in which they are met.
+        """
+        counted = [self._count(text), *self.field_counts(metadata).values()]
+        return list(dict.fromkeys(chain.from_iterable(counts.tf for counts in counted)))
+
+    def field_counts(self, metadata: Mapping[str, Any]) -> dict[str, FieldCounts]:
+        """Count the terms of each field of a chunk.
+
+        Parameters
+        ----------
+        metadata : mapping
+            Metadata of the chunk.
+
+        Returns
+        -------
+        dict of str to FieldCounts
+            For every field, also where the chunk does not have it.
+        """
+        return {name: self._count(field_text(metadata, name)) for name in sorted(self.weighting.fields)}
+
+    def _count(self, text: str) -> FieldCounts:
+        tokens = self.analyzer(text)
+        return FieldCounts(Counter(tokens), self._length(text, tokens))
+
+    def _length(self, text: str, tokens: Sequence[str]) -> int:
+        return num_words(tokens) if self.length_unit == "terms" else len(text)
+
+    def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> tuple[SparseBatch, NDArray[np.int64]]:
+        """Return the tf of each text, and its length."""
+        tokens = [self.analyzer(text) for text in texts]
+        lengths = np.fromiter(map(self._length, texts, tokens), np.int64, len(texts))
+        return term_frequencies(tokens, ids), lengths
+
+    def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
+        """Return the k1 of each entry, None where all terms have the same."""
+        per_term = WEIGHTINGS[self.weighting.form].k1_per_term
+        return term_k1.get_many(ids, self.weighting.k1) if per_term else None
+
+    def _combined(
+        self,
+        tf: SparseBatch,
+        lengths: NDArray[np.int64],
+        ids: Mapping[str, int],
+        metadatas: Sequence[Mapping[str, Any]],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """Add the frequencies of text and fields up; row and term id of each sum are one integer."""
+        keys = [_keys(tf)]
+        frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
+        for name in sorted(self.weighting.fields):  # in one order, since sums of floats depend on it
+            counts, field_lengths = self._counted([field_text(metadata, name) for metadata in metadatas], ids)
+            keys.append(_keys(counts))
+            per_entry = _per_entry(counts, field_lengths)
+            frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
+        every, entry = np.unique(np.concatenate(keys), return_inverse=True)
+        sums: NDArray[np.float64] = np.bincount(entry, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
+        return every, sums
+
+
+def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Repeat the length of each row for each of its entries."""
+    return np.repeat(lengths, np.diff(batch.indptr))
+
+
+def _keys(batch: SparseBatch) -> NDArray[np.uint64]:
+    """Return row and id of each entry in one integer."""
+    rows = np.repeat(np.arange(len(batch), dtype=np.uint64), np.diff(batch.indptr))
+    keys: NDArray[np.uint64] = batch.ids | (rows << np.uint64(32))
+    return keys
+
+
+def _batch(keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
+    """Build a batch from rising keys that have row and id in one integer."""
+    rows = (keys >> np.uint64(32)).astype(np.int64)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
+    return SparseBatch(indptr, _ids(keys), values)
+
+
+def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Return the ids in keys that have row and id in one integer."""
+    return keys.astype(np.uint32)
 
 
 def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) -> SparseBatch:
@@ -122,9 +264,7 @@ def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) ->
     keys.sort()
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     tf = np.diff(starts, append=total).astype(np.float32)
-    rows = (keys[starts] >> np.uint64(32)).astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=len(tokens)))))
-    return SparseBatch(indptr, keys[starts].astype(np.uint32), tf)
+    return _batch(keys[starts], tf, len(tokens))
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

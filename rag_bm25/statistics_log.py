@@ -33,9 +33,12 @@ from rag_bm25.log_rows import (
     snapshot_head_of,
     snapshot_of,
     snapshot_rows,
+    term_k1_of,
+    term_k1_rows,
     terms_of,
     terms_rows,
 )
+from rag_bm25.sparse import EMPTY
 from rag_bm25.statistics import NamespaceStatistics
 from rag_bm25.store import LogRow
 from rag_bm25.terms import Vocabulary
@@ -43,6 +46,7 @@ from rag_bm25.terms import Vocabulary
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import Contribution
     from rag_bm25.store import LogStore
 
@@ -56,7 +60,7 @@ ROWS_PER_INSERT = 200  # of at most 64 KB
 READ_ATTEMPTS = 10
 
 
-_KEPT = frozenset({"config", "copy"})  # what other statistics do not replace
+_KEPT = frozenset({"config", "copy"})  # no part of the statistics, and named after no batch
 _NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
 
 _T = TypeVar("_T")
@@ -80,6 +84,8 @@ class StatisticsLog:
         The sum of all deltas read or written so far.
     displaced : dict of str to int
         Terms whose id is not their hash.
+    term_k1 : SparseVector
+        Term id -> k1, where a pass over all chunks has worked that out; else empty.
     """
 
     def __init__(self, store: LogStore) -> None:
@@ -94,6 +100,8 @@ class StatisticsLog:
         self._torn = False  # whether counting was cut short, by Ctrl-C for instance
         self.statistics = NamespaceStatistics()
         self.displaced: dict[str, int] = {}
+        self._k1_table = ""  # the newest one that was read
+        self.term_k1: SparseVector = EMPTY
 
     # Config
 
@@ -196,6 +204,7 @@ class StatisticsLog:
                 self._read_snapshot()
                 self._read_deltas()
                 self._read_terms()
+                self._read_term_k1()
             except _RowsMovedError:
                 continue
             self._forget_what_is_gone()
@@ -354,6 +363,20 @@ class StatisticsLog:
         leases = [key for key in self._keys if LogKey.parse(key)[:2] == ("lease", intent.batch)]
         self._store.delete_log([intent.key, *leases])
 
+    def write_term_k1(self, term_k1: SparseVector) -> None:
+        """Store another table of the k1 of each term in the place of the last one.
+
+        Parameters
+        ----------
+        term_k1 : SparseVector
+            Term id -> k1.
+        """
+        old = [key for key in self._store.log_keys() if _kind(key) == "k1"]
+        rows = term_k1_rows(self.new_batch(), term_k1)
+        self._insert_in_pieces(rows)
+        self._store.delete_log(old)
+        self._k1_table, self.term_k1 = LogKey.parse(rows[0].key).name, term_k1_of(rows)
+
     # Compaction
 
     def compact(self, *, above: int = COMPACT_ABOVE) -> None:
@@ -427,7 +450,9 @@ class StatisticsLog:
         return intents, vocabulary
 
     def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary, *, later_than: str = "") -> None:
-        """Put other statistics in the place of everything in the log; the config stays, and the mark of a copy.
+        """Put other statistics in the place of everything in the log.
+
+        The config stays, and a sound table of k1, and the mark of a copy.
 
         Until the new snapshot is stored whole, the old rows count, and afterwards it alone does: a crash in between
         loses nothing, and another call does the rest.
@@ -441,7 +466,8 @@ class StatisticsLog:
         later_than : str
             A batch id than which all later ones are to be greater, for rows that came from elsewhere.
         """
-        old = [key for key in self._store.log_keys() if _kind(key) not in _KEPT]
+        kept = _KEPT | {"k1"} if self._has_sound_term_k1() else _KEPT
+        old = [key for key in self._store.log_keys() if _kind(key) not in kept]
         sound = [key for key in map(_parsed, old) if key is not None]
         counted = sorted({key.name for key in sound if key.kind in {"delta", "intent"}})
         folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
@@ -452,6 +478,16 @@ class StatisticsLog:
         head = SnapshotHead(_NEVER_A_BASE, counted)
         self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))
         self._store.delete_log(old)
+
+    def _has_sound_term_k1(self) -> bool:
+        """Tell whether the table of the k1 of each term can be read; without one, every term has the config's."""
+        keys = [key for key in self._store.log_keys() if _kind(key) == "k1"]
+        try:
+            for rows in complete_entries(keys, "k1").values():
+                self._decoded(term_k1_of, self._rows(rows, packed=True))
+        except (FormatError, ValueError):
+            return False
+        return True
 
     # Rows -> statistics
 
@@ -510,6 +546,14 @@ class StatisticsLog:
                 self._vocabulary.add(self._decoded(terms_of, row))
         self._known_terms.update(new)
 
+    def _read_term_k1(self) -> None:
+        """Read the newest table of the k1 of each term."""
+        tables = complete_entries(self._keys, "k1")
+        newest = max(tables, default="")
+        if newest > self._k1_table:
+            self.term_k1 = self._decoded(term_k1_of, self._rows(tables[newest], packed=True))
+            self._k1_table = newest
+
     def _forget_what_is_gone(self) -> None:
         """Keep only names that the log still has: the others cannot come back."""
         names: dict[str, set[str]] = {"delta": set(), "intent": set(), "terms": set()}
@@ -538,5 +582,5 @@ def _kind(key: str) -> str:
 
 
 def _batch(key: LogKey) -> str:
-    """Return the batch id in a key, "" for the config."""
-    return "" if key.kind == "config" else key.name.split(".")[-1]
+    """Return the batch id in a key, "" where there is none."""
+    return "" if key.kind in _KEPT else key.name.split(".")[-1]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.document_encoder import DocumentEncoder
     from rag_bm25.statistics_log import StatisticsLog
     from rag_bm25.store import ChunkRow, Store
     from rag_bm25.terms import Vocabulary
@@ -150,7 +150,7 @@ def verify(store: Store, log: StatisticsLog, progress: Callable[[int, int], None
 def repair(
     store: Store,
     log: StatisticsLog,
-    analyzer: TextAnalyzer,
+    encoder: DocumentEncoder,
     progress: Callable[[int, int], None] | None = None,
 ) -> RepairReport:
     """Finish what was left half done, count all rows again, and replace the statistics by the result.
@@ -163,7 +163,7 @@ def repair(
         Where the rows are.
     log : StatisticsLog
         Not used afterwards: open the index again.
-    analyzer : callable of str to list of str
+    encoder : DocumentEncoder
         The one that the vectors were made with.
     progress : callable of (int, int) to None, optional
         Told how many rows were counted, and how many there are.
@@ -179,7 +179,7 @@ def repair(
     superseded = _delete_superseded(store)
     known = len(vocabulary)
     found = _Recount(store)
-    found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, analyzer))
+    found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
     statistics = found.statistics
     log.replace({name: statistics.of_one(name).contribution() for name in statistics.namespaces}, vocabulary)
     whole = statistics.whole.contribution()
@@ -282,7 +282,7 @@ def _delete_superseded(store: Store) -> int:
     return len(superseded)
 
 
-def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, analyzer: TextAnalyzer) -> None:
+def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, encoder: DocumentEncoder) -> None:
     """Find the terms that the vocabulary has lost in the texts of the chunks that have them."""
     lacking = {
         row.pk: {id_ for id_ in row.vector.ids.tolist() if id_ != NO_TERMS_ID and vocabulary.term(id_) is None}
@@ -290,7 +290,7 @@ def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, 
     }
     pks = [pk for pk, ids in lacking.items() if ids]
     for row in store.get_chunks(pks, contents=True) if pks else []:
-        terms = [term for term in dict.fromkeys(analyzer(row.text)) if term not in vocabulary]
+        terms = [term for term in encoder.terms(row.text, row.metadata) if term not in vocabulary]
         vocabulary.add(assign_known_ids(terms, lacking[row.pk]))
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
-    "terms sparse similarity document_encoder statistics query_encoder config chunks statistics_log chunk_writer "
-    "verification explanation feedback index"
+    "terms sparse fields weightings term_k1 similarity document_encoder statistics query_encoder config chunks "
+    "statistics_log chunk_writer reencoding verification explanation feedback index"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -33,8 +33,32 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # The formulas
-    Mutant("similarity", "1 - self.b + self.b * relative", "1 - self.b - self.b * relative"),
-    Mutant("similarity", "return tf / (tf + self.norm(length))", "return tf / (1 + tf + self.norm(length))"),
+    Mutant("similarity", "return 1 - b + b * relative", "return 1 - b - b * relative"),
+    Mutant("similarity", "return of.weight * np.asarray(tf, np.float64) / norm", "return np.asarray(tf) / norm"),
+    Mutant("similarity", "_norm(length, of.chunk_size, self._share(of.b))", "_norm(length, of.chunk_size, of.b)"),
+    Mutant("similarity", "return b if own is None else own", "return b"),
+    Mutant("weightings", "return tf / (tf + k1 * norm)", "return tf / (1 + tf + k1 * norm)"),
+    Mutant("weightings", "return (k1 + 1) * tf / (tf + k1 * norm)", "return k1 * tf / (tf + k1 * norm)"),
+    Mutant("weightings", "shifted = _ratio(tf, norm) + delta", "shifted = tf + delta"),
+    Mutant("weightings", "_elasticsearch(tf, norm, k1, delta) + delta", "_elasticsearch(tf, norm, k1, delta)"),
+    Mutant("weightings", "np.log(_ratio(tf, norm) + delta)", "np.log(_ratio(tf, norm) + 1)"),
+    Mutant("weightings", "np.minimum(tf, 1) + np.log(np.maximum(tf, 1))", "1 + np.log(tf)"),
+    Mutant("weightings", "np.maximum(norm, SMALLEST_NORM)", "norm"),
+    Mutant("weightings", "lambda k1, delta: (delta, k1 + 1 + delta)", "lambda k1, delta: (0.0, k1 + 2 + delta)"),
+    Mutant("term_k1", "np.floor(frequencies + 0.5)", "np.floor(frequencies)"),
+    Mutant("term_k1", "df[:, ::-1].cumsum(axis=1)[:, ::-1]", "df"),
+    Mutant("term_k1", "rising & (df[:, 1:-1] > 0)", "rising"),
+    Mutant("term_k1", "np.logical_and.accumulate(", "np.asarray("),
+    Mutant("term_k1", "(GRID + 1) * r", "GRID * r"),
+    Mutant("term_k1", "tried / (tried - 1)", "tried / (tried + 1)"),
+    Mutant("reencoding", "if row.pk[:-1] == digest:", "if True:"),
+    Mutant("reencoding", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
+    Mutant("chunk_writer", "if vector != rows[digest].vector]", "]"),
+    Mutant("statistics_log", 'kept = {"config", "k1"} if self._has_sound_term_k1() else', "kept ="),
+    Mutant("statistics_log", "if newest > self._k1_table:", "if not self._k1_table:"),
+    Mutant("document_encoder", "term_k1.get_many(ids, self.weighting.k1) if per_term", "None if per_term"),
+    Mutant("fields", "if not _is_text(metadata.get(name)):", "if False:"),
+    Mutant("fields", "for part in parts if isinstance(part, str)", "for part in parts if part"),
     Mutant(
         "similarity",
         "(num_chunks - df + 0.5) / (df + 0.5))\n\n\ndef relevance_weight",
@@ -63,10 +87,12 @@ MUTANTS = [
     Mutant("similarity", "/ num_terms", "/ len(terms)"),
     Mutant("similarity", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     Mutant("similarity", "k1 * scale, share / scale", "k1 * scale, share"),
-    Mutant("similarity", "_number(self.k1) >= 0", "_number(self.k1) > 0"),
+    Mutant("similarity", "comparable(self.k1) >= 0", "comparable(self.k1) > 0"),
     # The chunk's side
     Mutant("document_encoder", 'self.length_unit == "terms"', 'self.length_unit != "terms"'),
     Mutant("document_encoder", "keys.sort()", "pass"),
+    Mutant("document_encoder", "for name in sorted(self.weighting.fields):  #", "for name in []:  #"),
+    Mutant("document_encoder", "_per_entry(counts, field_lengths)", "_per_entry(counts, lengths)"),
     Mutant("document_encoder", "prepend=~keys[:1]", "prepend=keys[:1]"),
     Mutant("document_encoder", "if not empty.any():", "if True:"),
     Mutant("document_encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),
@@ -190,7 +216,7 @@ MUTANTS = [
     Mutant("chunks", "size + chunk.size > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("chunks", "if size > limit:", "if size >= limit:"),
     Mutant("chunks", "not math.isfinite(value)", "math.isnan(value)"),
-    Mutant("config", "if value != getattr(given, name)", "if False"),
+    Mutant("config", "if value != document[name]", "if False"),
     Mutant("config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
     # The index
     Mutant("index", "self._writer.recover()", "pass"),
@@ -203,7 +229,7 @@ MUTANTS = [
     Mutant(
         "index", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
-    Mutant("index", "if len(vector)]", "]"),
+    Mutant("index", "if len(question.vector)]", "]"),
     Mutant("explanation", "Explanation(weight * stored,", "Explanation(weight,"),
     Mutant("explanation", "next(branch for branch in branches if branch.applies)", "branches[0]"),
     Mutant("verification", "if vocabulary.term(id_) is None]\n    differences", "if False]\n    differences"),

@@ -16,7 +16,7 @@ from rag_bm25.analysis import contract_of
 from rag_bm25.config import config_from_dict, config_to_dict
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import ConfigMismatchError, FilterError, FormatError, IndexNotFoundError
-from rag_bm25.index import IndexStats
+from rag_bm25.index_stats import IndexStats
 from rag_bm25.portable import write_statistics
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.statistics import Contribution, NamespaceStatistics

@@ -16,6 +16,7 @@ from rag_bm25.index import BM25Index
 from rag_bm25.similarity import IdfName
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.synonyms import Synonyms
+from rag_bm25.weightings import WeightingName
 
 if TYPE_CHECKING:
     from rag_bm25.query_options import QueryOptions
@@ -42,6 +43,7 @@ __all__ = [
     "Token",
     "Unit",
     "Uri",
+    "Weighting",
     "feedback_options",
     "open_index",
     "parsed_filter",
@@ -85,6 +87,14 @@ BigramWeight: TypeAlias = Annotated[
     typer.Option(
         min=0, show_default=False, help="Weight of Chinese bigrams beside words; by default the index's own, 0: none."
     ),
+]
+Weighting: TypeAlias = Annotated[
+    WeightingName | None,
+    typer.Option(show_default=False, help="What occurrences in a chunk are worth, for a new index; by default bm25."),
+]
+Delta: TypeAlias = Annotated[
+    float | None,
+    typer.Option(show_default=False, help="Delta of bm25l, bm25+ and tfldp; by default 0.5, 1 and 1."),
 ]
 Feedback: TypeAlias = Annotated[
     Literal["rm3", "rocchio", "bim"] | None,

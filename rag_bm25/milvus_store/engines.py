@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MESSAGE_BYTES",
+    "NO_PINGS",
     "UNREACHABLE",
     "EmbeddedEngine",
     "Engine",
@@ -48,6 +49,8 @@ def _imported_pymilvus() -> Any:
 
 pymilvus = _imported_pymilvus()
 
+# The client pings an idle connection every 10 s; milvus-lite takes that for abuse after some time, and hangs up.
+NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1}
 MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})

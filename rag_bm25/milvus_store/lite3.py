@@ -59,7 +59,7 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
             msg = f"milvus-lite 3 cannot open {self.place}; check that it is a database of this version, not damaged"
             raise StoreError(msg)
         failure = f"milvus-lite 3 at {self.place} does not answer; where a proxy is set, add 127.0.0.1 to no_proxy"
-        return engines.connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0})
+        return engines.connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0, **engines.NO_PINGS})
 
     def _stop(self) -> None:
         """Stop the server threads, unless a client of pymilvus in this process had started them before."""

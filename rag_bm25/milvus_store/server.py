@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rag_bm25.milvus_store.address import without_secrets
-from rag_bm25.milvus_store.engines import Engine, connect_client
+from rag_bm25.milvus_store.engines import NO_PINGS, Engine, connect_client
 from rag_bm25.milvus_store.lite3 import FlushingEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["Lite3Server", "Server", "connect"]
 
@@ -17,6 +20,8 @@ CALL_TIMEOUT = 60.0
 
 class Server(Engine):
     """A Milvus server, 2.5 or later."""
+
+    channel: Mapping[str, int] = {}
 
     def __init__(self, uri: str, *, token: str | None, timeout: float | None) -> None:
         super().__init__(without_secrets(uri))
@@ -29,6 +34,7 @@ class Server(Engine):
             "http or https, the token, and whether a proxy is set",
             token=token or "",
             timeout=seconds,
+            grpc_options=self.channel,
         )
 
     def prepare(self, collection: str) -> None:
@@ -49,6 +55,8 @@ class Server(Engine):
 
 class Lite3Server(FlushingEngine, Server):
     """milvus-lite 3, served to other processes."""
+
+    channel = NO_PINGS
 
 
 def connect(uri: str, *, token: str | None, timeout: float | None) -> Server:
