@@ -31,12 +31,14 @@ from rag_bm25.query import Query, QueryPart
 from rag_bm25.reencoding import ReencodeReport
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.synonyms import Synonyms
+from rag_bm25.tls import TLS
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
     "BIM",
     "RM3",
     "RRF",
+    "TLS",
     "Analyzer",
     "AnalyzerConfig",
     "BM25Index",

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rag_bm25.query_options import StatisticsScope
     from rag_bm25.sparse import SparseVector
     from rag_bm25.store import ChunkRow, DenseField, Match, Store
+    from rag_bm25.tls import TLS
 
 __all__ = ["BM25Index"]
 
@@ -133,6 +134,7 @@ class BM25Index:
         *,
         config: IndexConfig | None = None,
         token: str | None = None,
+        tls: TLS | None = None,
         timeout: float | None = None,
         read_only: bool = False,
         repair: bool = False,
@@ -151,6 +153,8 @@ class BM25Index:
             stored one is used.
         token : str, optional
             ``user:password`` or API key of the server.
+        tls : TLS, optional
+            Certificates for an ``https://`` address, where this machine does not trust the server's already.
         timeout : float, optional
             Seconds that one call to the server may take.
         read_only : bool
@@ -181,7 +185,7 @@ class BM25Index:
 
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
-        store = MilvusStore(uri, collection, token=token, timeout=timeout, read_only=read_only)
+        store = MilvusStore(uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only)
         return cls.from_store(
             store, config=config, read_only=read_only, repair=repair, refresh_interval=refresh_interval
         )

@@ -18,6 +18,7 @@ ALLOWED = {
     **dict.fromkeys(("sparse", "parameters", "filters", "jsonl"), "errors"),
     **dict.fromkeys(("fields", "weightings"), "errors parameters"),
     "analysis": "errors terms",
+    "tls": "errors",
     "term_k1": "sparse weightings",
     "similarity": "errors fields parameters weightings",
     "document_encoder": "analysis fields similarity sparse terms weightings",
@@ -47,15 +48,15 @@ ALLOWED = {
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "copying": "config errors statistics statistics_log store verification",
-    "milvus_store": "errors filters sparse store",
+    "milvus_store": "errors filters sparse store tls",
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
     "query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
     "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation fields filters fusion "
     "hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
-    "statistics_log store terms verification weightings",
+    "statistics_log store terms tls verification weightings",
     "": "_version analysis chunks config errors expansion explanation feedback fields fusion index index_stats query "
-    "reencoding spelling synonyms verification",
+    "reencoding spelling synonyms tls verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")

@@ -9,11 +9,12 @@ import pytest
 from memory_store import Collections, MemoryStore
 from typer.testing import CliRunner
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import TLS, BM25Index, IndexConfig
 from rag_bm25.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SERVER = "http://milvus:19530"
 
@@ -68,8 +69,8 @@ def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
     assert "3 chunks and" in result.stdout
     assert "equal to the source; 3 rows written in " in result.stdout
     assert milvus.opened == [
-        {"uri": "rag.db", "collection": "docs", "token": "mine", "read_only": True},
-        {"uri": SERVER, "collection": "manuals", "token": "theirs", "read_only": False},
+        {"uri": "rag.db", "collection": "docs", "token": "mine", "tls": None, "read_only": True},
+        {"uri": SERVER, "collection": "manuals", "token": "theirs", "tls": None, "read_only": False},
     ]
     assert milvus[SERVER, "manuals"].chunks == milvus["rag.db", "docs"].chunks
     assert_fails(run("copy", *options), "memory is there already; drop it first, or copy to another name")
@@ -119,6 +120,19 @@ def test_copy_that_was_cut_short_goes_on(milvus: Milvus) -> None:
     )
     assert run("copy", "--to-uri", SERVER).exit_code == 0
     assert run("verify", "--uri", SERVER).exit_code == 0
+
+
+def test_certificates_are_for_encrypted_addresses(milvus: Milvus, tmp_path: Path) -> None:
+    ca = tmp_path / "ca.pem"
+    ca.touch()
+    encrypted = SERVER.replace("http", "https")
+    assert run("--tls-ca", str(ca), "--tls-server-name", "name", "copy", "--to-uri", encrypted).exit_code == 0
+    assert [options["tls"] for options in milvus.opened] == [None, TLS(ca_file=ca, server_name="name")]
+    assert run("stats", "--uri", encrypted, MILVUS_TLS_CA=str(ca)).exit_code == 0
+    assert milvus.opened[-1]["tls"] == TLS(ca_file=ca)
+    assert run("stats", "--uri", encrypted).exit_code == 0
+    assert milvus.opened[-1]["tls"] is None
+    assert_fails(run("--tls-ca", "none.pem", "stats"), "ca_file must be a file, got 'none.pem'")
 
 
 def test_copy_of_what_is_not_there(milvus: Milvus) -> None:

@@ -4,6 +4,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,9 @@ from typer.core import TyperCommand
 from rag_bm25._version import __version__
 from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, maintaining, moving, searching, tuning
 from rag_bm25.cli.console import fail, print_error
-from rag_bm25.errors import RagBM25Error
+from rag_bm25.cli.options import certificates
+from rag_bm25.errors import ParameterError, RagBM25Error
+from rag_bm25.tls import TLS
 
 WRITING = ("ingest", "delete", "repair", "copy")
 
@@ -58,14 +61,45 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def rag_bm25(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback ends the program
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="MILVUS_TLS_CA",
+            show_default=False,
+            help="PEM file of the authority that signed the server's certificate, for https:// addresses.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", envvar="MILVUS_TLS_CERT", show_default=False, help="The client's certificate."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", envvar="MILVUS_TLS_KEY", show_default=False, help="The client's private key."),
+    ] = None,
+    tls_server_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            envvar="MILVUS_TLS_SERVER_NAME",
+            show_default=False,
+            help="The name in the server's certificate, where it is not that of the address.",
+        ),
+    ] = None,
 ) -> None:
     """BM25 for RAG on Milvus: ingest texts, search them, and see why each hit has its score.
 
     Start with `rag-bm25 ingest FOLDER`, then `rag-bm25 search "a question"`.
     """
+    given = (tls_ca, tls_cert, tls_key, tls_server_name)
+    try:
+        certificates.set(TLS(*given) if any(given) else None)
+    except ParameterError as error:
+        fail(str(error))
 
 
 def _add(name: str, command: Callable[..., None], *examples: str) -> None:

@@ -47,11 +47,13 @@ def copy(
 
     name, start = to_collection or collection, time.perf_counter()
     with ExitStack() as stores:
-        source = stores.enter_context(closing(MilvusStore(uri, collection, token=token, read_only=True)))
+        source = MilvusStore(uri, collection, token=token, tls=opt.tls_for(uri), read_only=True)
+        stores.enter_context(closing(source))
         if dry_run and is_missing_file(to_uri):
             target = None
         else:
-            target = stores.enter_context(closing(MilvusStore(to_uri, name, token=to_token, read_only=dry_run)))
+            target = MilvusStore(to_uri, name, token=to_token, tls=opt.tls_for(to_uri), read_only=dry_run)
+            stores.enter_context(closing(target))
         plan = plan_copy(source, target)
         if target is None or dry_run:
             _show_plan(plan, f"a new file, collection {name!r}" if target is None else target.name, as_json)
@@ -86,7 +88,7 @@ def drop(
     if is_missing_file(uri):  # which opening it for writing would create
         msg = f"there is no database at {uri}"
         raise IndexNotFoundError(msg)
-    with closing(MilvusStore(uri, collection, token=token, read_only=not yes)) as store:
+    with closing(MilvusStore(uri, collection, token=token, tls=opt.tls_for(uri), read_only=not yes)) as store:
         chunks, name = drop_index(store, dry_run=not yes), store.name
     if as_json:
         print_json({"chunks": chunks, "dropped": yes})
