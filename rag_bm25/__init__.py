@@ -20,6 +20,7 @@ from rag_bm25.errors import (
     StoreError,
     StoreLockedError,
 )
+from rag_bm25.events import Event
 from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
 from rag_bm25.feedback import BIM, RM3, Rocchio
@@ -46,6 +47,7 @@ __all__ = [
     "ChunkNotFoundError",
     "ConfigMismatchError",
     "Difference",
+    "Event",
     "Explanation",
     "FieldWeight",
     "FilterError",

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.events import Events
 from rag_bm25.log_rows import (
     FORMAT,
     Intent,
@@ -78,8 +79,13 @@ class StatisticsLog:
     store : LogStore
         Where the rows are.
 
+    events : Events, optional
+        Who is told of its work.
+
     Attributes
     ----------
+    events : Events
+        The given one, or one that tells the logger alone.
     statistics : NamespaceStatistics
         The sum of all deltas read or written so far.
     displaced : dict of str to int
@@ -88,8 +94,9 @@ class StatisticsLog:
         Term id -> k1, where a pass over all chunks has worked that out; else empty.
     """
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, events: Events | None = None) -> None:
         self._store = store
+        self.events = events or Events(store.name)
         self._keys: set[str] = set()  # as listed last
         self._base = ""  # the newest snapshot that is in the statistics
         self._in_base: set[str] = set()  # deltas that it names as covered
@@ -198,6 +205,12 @@ class StatisticsLog:
             self._base, self._in_base, self._counted = "", set(), set()
             self.statistics = NamespaceStatistics()
             self._torn = False
+        with self.events.timed("refresh") as counts:
+            self._read()
+            counts.update(log_rows=len(self._keys), deltas=len(self._counted - self._in_base))
+
+    def _read(self) -> None:
+        """List the rows, and read those that are new."""
         for _ in range(READ_ATTEMPTS):
             self._keys = set(self._store.log_keys())
             try:
@@ -390,9 +403,11 @@ class StatisticsLog:
         if len(self._counted) <= above:
             return
         self.refresh()
-        if len(self._counted) > above:
-            self._write_snapshot()
-            self._merge_terms(above)
+        with self.events.timed("compaction") as counts:
+            if len(self._counted) > above:
+                counts["deltas"] = len(self._counted)
+                self._write_snapshot()
+                self._merge_terms(above)
 
     def _write_snapshot(self) -> None:
         """Write a snapshot of everything; delete what it covers only when all of it is stored."""
