@@ -157,7 +157,7 @@ class BM25Index:
         token : str, optional
             ``user:password`` or API key of the server.
         tls : TLS, optional
-            Certificates for an ``https://`` address, where this machine does not trust the server's already.
+            Certificates for an ``https://`` address, where no public authority has signed the server's.
         timeout : float, optional
             Seconds that one call to the server may take.
         read_only : bool

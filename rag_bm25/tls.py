@@ -12,7 +12,7 @@ __all__ = ["TLS"]
 
 @dataclass(frozen=True)
 class TLS:
-    """What an ``https://`` address needs beside the certificates that this machine trusts already.
+    """What an ``https://`` address needs beside the authorities that gRPC knows.
 
     Only paths are kept here; the files are read when connecting, and nothing of them is ever shown.
 

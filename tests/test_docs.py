@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from rag_bm25 import events
 from rag_bm25.similarity import IDF_NAMES
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 
@@ -30,3 +31,13 @@ def test_every_weighting_is_in_the_table_with_its_parameters() -> None:
 
 def test_every_idf_is_in_the_table() -> None:
     assert set(rows("Query side")) == set(IDF_NAMES)
+
+
+def test_every_event_is_in_the_table_with_its_level() -> None:
+    pattern = r"^``(\w+)`` +(INFO|DEBUG) "
+    told = dict(re.findall(pattern, events.__doc__ or "", re.MULTILINE))
+    page = (DOCS / "operating.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| `(\w+)` \| (INFO|DEBUG) ", page, re.MULTILINE)) == told
+    assert {name for name, level in told.items() if level == "DEBUG"} == events.DEBUG_EVENTS
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(events.__file__).parent.glob("*.py"))
+    assert set(re.findall(r'events\.timed\("(\w+)"\)', source)) == set(told)
