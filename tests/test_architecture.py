@@ -55,6 +55,7 @@ ALLOWED = {
     "index": "analysis chunk_writer chunks config document_encoder embeddings errors events explanation fields filters fusion "
     "hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
     "statistics_log store terms tls verification weightings",
+    "reindexing": "chunks errors index",
     "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats query "
     "reencoding spelling synonyms tls verification",
 }

@@ -1,4 +1,4 @@
-"""``rag-bm25 copy`` and ``drop`` over in-memory stores: what they print, what they open, their exit codes."""
+"""``rag-bm25 copy``, ``reindex`` and ``drop`` over in-memory stores: output, what they open, exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from memory_store import Collections, MemoryStore
 from typer.testing import CliRunner
 
-from rag_bm25 import TLS, BM25Index, IndexConfig
+from rag_bm25 import TLS, AnalyzerConfig, BM25Index, IndexConfig
 from rag_bm25.cli.app import app
 
 if TYPE_CHECKING:
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVER = "http://milvus:19530"
+
+
+class Place(MemoryStore):
+    """A store with a name of its own."""
+
+    name = "memory"  # type: ignore[assignment]
 
 
 class Milvus(dict[tuple[str, str], Collections]):
@@ -29,7 +35,8 @@ class Milvus(dict[tuple[str, str], Collections]):
 
     def store(self, uri: str, collection: str, **options: Any) -> MemoryStore:
         self.opened.append({"uri": uri, "collection": collection, **options})
-        store = MemoryStore(collections=self.setdefault((uri, collection), Collections()))
+        store = Place(collections=self.setdefault((uri, collection), Collections()))
+        store.name = "memory" if collection == "docs" else collection  # type: ignore[misc]
         store.on_call = self.on_call
         return store
 
@@ -73,7 +80,7 @@ def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
         {"uri": SERVER, "collection": "manuals", "token": "theirs", "tls": None, "read_only": False},
     ]
     assert milvus[SERVER, "manuals"].chunks == milvus["rag.db", "docs"].chunks
-    assert_fails(run("copy", *options), "memory is there already; drop it first, or copy to another name")
+    assert_fails(run("copy", *options), "manuals is there already; drop it first, or copy to another name")
 
 
 def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
@@ -136,8 +143,32 @@ def test_certificates_are_for_encrypted_addresses(milvus: Milvus, tmp_path: Path
 
 
 def test_copy_of_what_is_not_there(milvus: Milvus) -> None:
-    assert_fails(run("copy", "--to-uri", SERVER, "--collection", "other"), "there is no index in memory")
+    assert_fails(run("copy", "--to-uri", SERVER, "--collection", "other"), "there is no index in other")
     assert run("copy").exit_code == 2
+
+
+def test_reindex_makes_an_index_with_other_parameters(milvus: Milvus) -> None:
+    command = ("reindex", "--to-collection", "new", "--set", "chunk_size=400,k1=1.2", "--set", "stem=false")
+    assert run(*command, "--token", "mine").stdout == "new has 3 chunks; 0 chunks removed\n"
+    assert [(options["collection"], options["token"]) for options in milvus.opened] == [
+        ("docs", "mine"),
+        ("new", "mine"),
+    ]
+    with BM25Index.from_store(milvus.store("rag.db", "new")) as index:
+        assert (index.config.chunk_size, index.config.k1, index.config.b) == (400, 1.2, 0.75)
+        assert index.config.analyzer == AnalyzerConfig(stem=False)
+        assert index.verify().num_chunks == 3
+    assert json.loads(run(*command, "--json").stdout) == {"num_chunks": 3, "removed": 0}
+    assert_fails(
+        run(*command, "--set", "b=0.1"), "the index was created with other parameters: b: stored 0.75, given 0.1"
+    )
+
+
+def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
+    run("reindex", "--to-collection", "new", "--to-uri", SERVER, "--token", "mine", MILVUS_TO_TOKEN="theirs")
+    assert milvus.opened[1]["uri"] == SERVER
+    assert milvus.opened[1]["token"] == "theirs"
+    assert run("reindex", "--to-collection", "new", "--set", "colour=red").exit_code == 2
 
 
 def test_drop_needs_yes(milvus: Milvus) -> None:

@@ -17,7 +17,7 @@ from rag_bm25.cli.options import certificates
 from rag_bm25.errors import ParameterError, RagBM25Error
 from rag_bm25.tls import TLS
 
-WRITING = ("ingest", "delete", "repair", "copy")
+WRITING = ("ingest", "delete", "repair", "copy", "reindex")
 
 
 class ReportingCommand(TyperCommand):
@@ -118,6 +118,12 @@ _add("export", maintaining.export, "statistics.json.gz")
 _add("import", maintaining.import_, "statistics.json.gz")
 _add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
 _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
+_add(
+    "reindex",
+    moving.reindex_,
+    "--to-collection docs_400 --set chunk_size=400",
+    "--to-collection docs_2 --set k1=1.2,b=0.6 --set stem=false --to-uri http://localhost:19530",
+)
 _add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add(
     "adopt",

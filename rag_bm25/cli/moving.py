@@ -1,19 +1,32 @@
-"""``rag-bm25 copy`` and ``drop``."""
+"""``rag-bm25 copy``, ``reindex`` and ``drop``."""
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
 import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import count_bars, print_json, show
+from rag_bm25.cli.configurations import settings_of
+from rag_bm25.cli.console import count_bars, print_json, recount_bar, show
 from rag_bm25.cli.rendering import counted
 from rag_bm25.copying import CopyPlan, copy_index, drop_index, plan_copy
 from rag_bm25.errors import IndexNotFoundError
+from rag_bm25.evaluation.settings import with_settings
+from rag_bm25.index import BM25Index
+from rag_bm25.reindexing import reindex
+
+ToToken: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        envvar="MILVUS_TO_TOKEN",
+        show_default=False,
+        help="user:password or API key of the server that is written to; never shown.",
+    ),
+]
 
 
 def copy(
@@ -23,14 +36,7 @@ def copy(
     to_collection: Annotated[
         str | None, typer.Option(show_default=False, help="Name of the copy; by default that of the index.")
     ] = None,
-    to_token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="MILVUS_TO_TOKEN",
-            show_default=False,
-            help="user:password or API key of the server that gets the copy; never shown.",
-        ),
-    ] = None,
+    to_token: ToToken = None,
     uri: opt.Uri = opt.DEFAULT_URI,
     collection: opt.Collection = "docs",
     token: opt.Token = None,
@@ -68,6 +74,49 @@ def copy(
         f"{counted(report.num_chunks, 'chunk')} and {counted(report.num_terms, 'term')} in {place}, equal to the "
         f"source; {counted(report.copied, 'row')} written in {seconds:.1f} s"
     )
+
+
+def reindex_(
+    to_collection: Annotated[str, typer.Option(show_default=False, help="Name of the new index.")],
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE,...",
+            show_default=False,
+            help="What is to differ, such as chunk_size=400.",
+        ),
+    ] = None,
+    to_uri: Annotated[
+        str | None,
+        typer.Option(show_default=False, help="Where the new index is to be; by default where the old one is."),
+    ] = None,
+    to_token: ToToken = None,
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    token: opt.Token = None,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Encode the stored texts again, with other parameters, into a new index.
+
+    The old one answers searches meanwhile, and stays. Run the same command again after an interruption, or to catch up
+    with what was written to the old index; then let the readers open the new one.
+    """
+    settings = settings_of(",".join(setting or ()), "--set")
+    place = to_uri or uri
+    with opt.open_index(uri, collection, token, read_only=True) as source:
+        config = with_settings(source.config, settings)
+        to_token = token if place == uri else to_token
+        with (
+            BM25Index.open(place, to_collection, config=config, token=to_token, tls=opt.tls_for(place)) as target,
+            recount_bar(progress, "encoding") as move,
+        ):
+            report, name = reindex(source, target, progress=move), target.stats().name
+    if as_json:
+        print_json(asdict(report))
+    else:
+        show(f"{name} has {counted(report.num_chunks, 'chunk')}; {counted(report.removed, 'chunk')} removed")
 
 
 def drop(
