@@ -20,6 +20,7 @@ from rag_bm25.errors import (
     StoreError,
     StoreLockedError,
 )
+from rag_bm25.events import Event
 from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
 from rag_bm25.feedback import BIM, RM3, Rocchio
@@ -31,12 +32,14 @@ from rag_bm25.query import Query, QueryPart
 from rag_bm25.reencoding import ReencodeReport
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.synonyms import Synonyms
+from rag_bm25.tls import TLS
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
     "BIM",
     "RM3",
     "RRF",
+    "TLS",
     "Analyzer",
     "AnalyzerConfig",
     "BM25Index",
@@ -44,6 +47,7 @@ __all__ = [
     "ChunkNotFoundError",
     "ConfigMismatchError",
     "Difference",
+    "Event",
     "Explanation",
     "FieldWeight",
     "FilterError",

@@ -190,9 +190,11 @@ class ChunkWriter:
         if self._log.has_delta(intent.batch):
             self._log.drop(intent)
             return
-        delete_leftovers(self._store, intent)
-        digests = [change.digest for change in intent.changes]
-        self._log.end(intent, _contribution(_flat(_stored(self._store, digests))))
+        with self._log.events.timed("recovery") as counts:
+            delete_leftovers(self._store, intent)
+            digests = [change.digest for change in intent.changes]
+            self._log.end(intent, _contribution(_flat(_stored(self._store, digests))))
+            counts["chunks"] = len(digests)
 
     def _settled(self, namespace: str, digests: Iterable[str]) -> _Rows:
         """Return the stored rows, one per chunk: of two, the older one is deleted first."""
@@ -219,22 +221,24 @@ class ChunkWriter:
         `before` are all stored rows of the chunks in `changes`; `chunks` are the new contents of those changes that
         insert, in their order.
         """
-        batch = self._log.new_batch()
-        staged = self._log.vocabulary().stage()
-        inserting = [change for change in changes if change.insert]
-        rows = self._encode(namespace, batch, inserting, chunks, staged)
-        deleted = {pk for change in changes for pk in change.deleted_pks}
-        kept = [row for row in before if row.pk not in deleted]
-        intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
+        with self._log.events.timed("batch") as counts:
+            batch = self._log.new_batch()
+            staged = self._log.vocabulary().stage()
+            inserting = [change for change in changes if change.insert]
+            rows = self._encode(namespace, batch, inserting, chunks, staged)
+            deleted = {pk for change in changes for pk in change.deleted_pks}
+            kept = [row for row in before if row.pk not in deleted]
+            intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
 
-        self._log.begin(intent, staged.new)
-        lease = _Lease(self._log, intent)
-        if rows:
-            self._store.insert_chunks(rows)
-        lease.renew_if_due()
-        self._delete([row for row in before if row.pk in deleted])
-        lease.renew_if_due()
-        self._end(intent, _contribution([*kept, *rows]))
+            self._log.begin(intent, staged.new)
+            lease = _Lease(self._log, intent)
+            if rows:
+                self._store.insert_chunks(rows)
+            lease.renew_if_due()
+            self._delete([row for row in before if row.pk in deleted])
+            lease.renew_if_due()
+            self._end(intent, _contribution([*kept, *rows]))
+            counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
 
     def _end(self, intent: Intent, after: Contribution) -> None:
         """Store the delta, or what somebody who took us for dead has not counted yet."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.weightings import WeightingName
 
-__all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "require_same"]
+__all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "dense_field_of", "require_same"]
 
 LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 
@@ -234,6 +234,25 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     given = _as_made(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
+
+
+def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
+    """Return what a stored index keeps beside the lexical vectors; its analyzer need not be at hand.
+
+    Parameters
+    ----------
+    stored : dict
+        As made by :func:`config_to_dict`.
+
+    Returns
+    -------
+    DenseField or None
+        Dimension and metric.
+    """
+    document = stored["document"]
+    if document.get("dense_dim") is None:
+        return None
+    return DenseField(document["dense_dim"], document["dense_metric"])
 
 
 def _as_made(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, contract_of
@@ -24,6 +24,7 @@ from rag_bm25.errors import (
     ParameterError,
     ReadOnlyError,
 )
+from rag_bm25.events import Events
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.fields import check_field_values
 from rag_bm25.filters import both, parse_filter
@@ -53,12 +54,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from rag_bm25.embeddings import Embeddings
+    from rag_bm25.events import Event
     from rag_bm25.filters import Filter
     from rag_bm25.fusion import Fusion
     from rag_bm25.query import QueryLike
     from rag_bm25.query_options import StatisticsScope
     from rag_bm25.sparse import SparseVector
     from rag_bm25.store import ChunkRow, DenseField, Match, Store
+    from rag_bm25.tls import TLS
 
 __all__ = ["BM25Index"]
 
@@ -133,10 +136,12 @@ class BM25Index:
         *,
         config: IndexConfig | None = None,
         token: str | None = None,
+        tls: TLS | None = None,
         timeout: float | None = None,
         read_only: bool = False,
         repair: bool = False,
         refresh_interval: float = 1.0,
+        on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open an index, or create it where a config is given and there is none yet.
 
@@ -151,6 +156,8 @@ class BM25Index:
             stored one is used.
         token : str, optional
             ``user:password`` or API key of the server.
+        tls : TLS, optional
+            Certificates for an ``https://`` address, where no public authority has signed the server's.
         timeout : float, optional
             Seconds that one call to the server may take.
         read_only : bool
@@ -160,6 +167,8 @@ class BM25Index:
             `repaired`. Where the stored config is lost too, `config` takes its place.
         refresh_interval : float
             On a server: seconds for which a search may use statistics without asking for newer ones.
+        on_event : callable of Event to None, optional
+            Told of every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
 
         Returns
         -------
@@ -181,9 +190,14 @@ class BM25Index:
 
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
-        store = MilvusStore(uri, collection, token=token, timeout=timeout, read_only=read_only)
+        store = MilvusStore(uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only)
         return cls.from_store(
-            store, config=config, read_only=read_only, repair=repair, refresh_interval=refresh_interval
+            store,
+            config=config,
+            read_only=read_only,
+            repair=repair,
+            refresh_interval=refresh_interval,
+            on_event=on_event,
         )
 
     @classmethod
@@ -195,6 +209,7 @@ class BM25Index:
         read_only: bool = False,
         repair: bool = False,
         refresh_interval: float = 1.0,
+        on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open or create an index in a store of one's own.
 
@@ -202,7 +217,7 @@ class BM25Index:
         ----------
         store : Store
             Closed by the index, also where opening fails.
-        config, read_only, repair, refresh_interval
+        config, read_only, repair, refresh_interval, on_event
             As for :meth:`open`.
 
         Returns
@@ -211,7 +226,7 @@ class BM25Index:
             The index.
         """
         try:
-            log = StatisticsLog(store)
+            log = StatisticsLog(store, Events(store.name, on_event))
             used = _open_config(store, log, config, read_only=read_only, repair=repair)
             index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
             if repair:
@@ -378,7 +393,9 @@ class BM25Index:
         """
         self._require_writable()
         with self._lock:
-            report = repair(self._store, self._log, self._encoder, progress)
+            with self._log.events.timed("repair") as counts:
+                report = repair(self._store, self._log, self._encoder, progress)
+                counts.update(asdict(report))
             self._read_anew()
             return report
 
@@ -851,7 +868,10 @@ class BM25Index:
         """
         with self._lock:
             self._log.refresh()
-            return verify(self._store, self._log, progress)
+            with self._log.events.timed("verify") as counts:
+                report = verify(self._store, self._log, progress)
+                counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
+            return report
 
     # Parts
 
@@ -864,7 +884,7 @@ class BM25Index:
 
     def _read_anew(self) -> None:
         """Forget the statistics and read them from the store."""
-        self._log = StatisticsLog(self._store)
+        self._log = StatisticsLog(self._store, self._log.events)
         self._writer = ChunkWriter(self._store, self._log, self._encoder)
         self._searcher = self._new_searcher()
         self.refresh()

@@ -10,6 +10,7 @@ intent     ``intent:<batch>:0:1``                a write under way: what it inse
 lease      ``lease:<batch>:<part>:<parts>``      that the writer of an intent is still alive
 delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: df added and removed, and totals
 snapshot   ``snapshot:<name>:<part>:<parts>``    the sum of the deltas that it covers
+copy       ``copy:index:0:1``                    that a copy of an index is not finished, and of which
 k1         ``k1:<batch>:<part>:<parts>``         the k1 of each term, for weightings that have one for each
 =========  ====================================  =============================================================
 
@@ -46,6 +47,7 @@ __all__ = [
     "complete_entries",
     "config_of",
     "config_rows",
+    "copy_row",
     "delta_of",
     "delta_rows",
     "displaced_of",
@@ -79,7 +81,7 @@ class LogKey(NamedTuple):
     kind : str
         What the row is.
     name : str
-        The batch; ``index`` for the config; for a snapshot how many deltas it sums up, a dot, and a batch id.
+        The batch; ``index`` for config and copy; for a snapshot how many deltas it sums up, a dot, and a batch id.
     part : int
         Which row of the entry, from 0.
     parts : int
@@ -201,6 +203,24 @@ def config_of(rows: Iterable[LogRow]) -> dict[str, Any]:
     ordered = sorted(rows, key=lambda row: LogKey.parse(row.key).part)
     config: dict[str, Any] = _unpack("".join(row.packed for row in ordered))
     return config
+
+
+def copy_row(source: str, fingerprint: str) -> LogRow:
+    """Write down that the rows here are a copy that is not finished.
+
+    Parameters
+    ----------
+    source : str
+        Name of the store that is copied.
+    fingerprint : str
+        What tells its parameters from others.
+
+    Returns
+    -------
+    LogRow
+        Its row; there is at most one.
+    """
+    return LogRow(str(LogKey("copy", "index")), "copy", {"source": source, "fingerprint": fingerprint})
 
 
 # Terms

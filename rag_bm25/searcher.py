@@ -212,22 +212,24 @@ class Searcher:
         list of list of Match
             One for each query, by falling score.
         """
-        found: list[list[Match]] = [[] for _ in asked]
-        positions = [position for position, question in enumerate(asked) if len(question.vector)]
-        if positions:
-            needed, wanted = self.needed(namespaces), options.get("min_should_match")
-            answers = best(
-                lambda some, limit: self._store.search(
-                    [question.vector for question in some], limit=limit, where=where, namespaces=needed
-                ),
-                [asked[position] for position in positions],
-                k,
-                namespaces,
-                limit=k if wanted is None else min(OVERFETCH * k, MAX_K),
-                keep=None if wanted is None else partial(self._with_enough_words, wanted),
-            )
-            for position, matches in zip(positions, answers, strict=True):
-                found[position] = matches
+        with self._log.events.timed("search") as counts:
+            found: list[list[Match]] = [[] for _ in asked]
+            positions = [position for position, question in enumerate(asked) if len(question.vector)]
+            if positions:
+                needed, wanted = self.needed(namespaces), options.get("min_should_match")
+                answers = best(
+                    lambda some, limit: self._store.search(
+                        [question.vector for question in some], limit=limit, where=where, namespaces=needed
+                    ),
+                    [asked[position] for position in positions],
+                    k,
+                    namespaces,
+                    limit=k if wanted is None else min(OVERFETCH * k, MAX_K),
+                    keep=None if wanted is None else partial(self._with_enough_words, wanted),
+                )
+                for position, matches in zip(positions, answers, strict=True):
+                    found[position] = matches
+            counts.update(queries=len(asked), hits=sum(map(len, found)))
         return found
 
     def needed(self, namespaces: list[str] | None) -> list[str] | None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.events import Events
 from rag_bm25.log_rows import (
     FORMAT,
     Intent,
@@ -22,6 +23,7 @@ from rag_bm25.log_rows import (
     complete_entries,
     config_of,
     config_rows,
+    copy_row,
     delta_of,
     delta_rows,
     displaced_of,
@@ -59,6 +61,7 @@ ROWS_PER_INSERT = 200  # of at most 64 KB
 READ_ATTEMPTS = 10
 
 
+_KEPT = frozenset({"config", "copy"})  # no part of the statistics, and named after no batch
 _NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
 
 _T = TypeVar("_T")
@@ -76,8 +79,13 @@ class StatisticsLog:
     store : LogStore
         Where the rows are.
 
+    events : Events, optional
+        Who is told of its work.
+
     Attributes
     ----------
+    events : Events
+        The given one, or one that tells the logger alone.
     statistics : NamespaceStatistics
         The sum of all deltas read or written so far.
     displaced : dict of str to int
@@ -86,8 +94,9 @@ class StatisticsLog:
         Term id -> k1, where a pass over all chunks has worked that out; else empty.
     """
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, events: Events | None = None) -> None:
         self._store = store
+        self.events = events or Events(store.name)
         self._keys: set[str] = set()  # as listed last
         self._base = ""  # the newest snapshot that is in the statistics
         self._in_base: set[str] = set()  # deltas that it names as covered
@@ -132,9 +141,13 @@ class StatisticsLog:
         Raises
         ------
         FormatError
-            The index was written by a newer version.
+            The index was written by a newer version, or is a copy that is not finished.
         """
-        entries = complete_entries(self._store.log_keys(), "config")
+        keys = self._store.log_keys()
+        if any(_kind(key) == "copy" for key in keys):
+            msg = f"{self._store.name} is an unfinished copy of an index: run the same copy again, or drop it"
+            raise FormatError(msg)
+        entries = complete_entries(keys, "config")
         rows = self._store.get_log(entries["index"]) if entries else []
         if not rows:
             return None
@@ -152,6 +165,35 @@ class StatisticsLog:
                 return None
             raise
 
+    # Copies
+
+    def begin_copy(self, source: str, fingerprint: str) -> None:
+        """Mark an empty store as a copy that is not finished, which nobody can open.
+
+        Parameters
+        ----------
+        source : str
+            Name of the store that is copied.
+        fingerprint : str
+            What tells its parameters from others.
+        """
+        self._store.insert_log([copy_row(source, fingerprint)])
+
+    def unfinished_copy(self) -> tuple[str, str] | None:
+        """Tell whether this is a copy that is not finished.
+
+        Returns
+        -------
+        tuple of str and str, or None
+            What was given to :meth:`begin_copy`.
+        """
+        rows = self._store.get_log([key for key in self._store.log_keys() if _kind(key) == "copy"], packed=False)
+        return (rows[0].meta["source"], rows[0].meta["fingerprint"]) if rows else None
+
+    def end_copy(self) -> None:
+        """Let the copy be opened."""
+        self._store.delete_log([key for key in self._store.log_keys() if _kind(key) == "copy"])
+
     # Reading
 
     def refresh(self) -> None:
@@ -163,6 +205,12 @@ class StatisticsLog:
             self._base, self._in_base, self._counted = "", set(), set()
             self.statistics = NamespaceStatistics()
             self._torn = False
+        with self.events.timed("refresh") as counts:
+            self._read()
+            counts.update(log_rows=len(self._keys), deltas=len(self._counted - self._in_base))
+
+    def _read(self) -> None:
+        """List the rows, and read those that are new."""
         for _ in range(READ_ATTEMPTS):
             self._keys = set(self._store.log_keys())
             try:
@@ -355,9 +403,11 @@ class StatisticsLog:
         if len(self._counted) <= above:
             return
         self.refresh()
-        if len(self._counted) > above:
-            self._write_snapshot()
-            self._merge_terms(above)
+        with self.events.timed("compaction") as counts:
+            if len(self._counted) > above:
+                counts["deltas"] = len(self._counted)
+                self._write_snapshot()
+                self._merge_terms(above)
 
     def _write_snapshot(self) -> None:
         """Write a snapshot of everything; delete what it covers only when all of it is stored."""
@@ -414,8 +464,10 @@ class StatisticsLog:
                     intents.append(self._decoded(intent_of, row))
         return intents, vocabulary
 
-    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary) -> None:
-        """Put other statistics in the place of everything in the log; the config stays, and a sound table of k1.
+    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary, *, later_than: str = "") -> None:
+        """Put other statistics in the place of everything in the log.
+
+        The config stays, and a sound table of k1, and the mark of a copy.
 
         Until the new snapshot is stored whole, the old rows count, and afterwards it alone does: a crash in between
         loses nothing, and another call does the rest.
@@ -426,13 +478,15 @@ class StatisticsLog:
             Namespace -> its statistics.
         vocabulary : Vocabulary
             All terms.
+        later_than : str
+            A batch id than which all later ones are to be greater, for rows that came from elsewhere.
         """
-        kept = {"config", "k1"} if self._has_sound_term_k1() else {"config"}
+        kept = _KEPT | {"k1"} if self._has_sound_term_k1() else _KEPT
         old = [key for key in self._store.log_keys() if _kind(key) not in kept]
         sound = [key for key in map(_parsed, old) if key is not None]
         counted = sorted({key.name for key in sound if key.kind in {"delta", "intent"}})
         folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
-        self._last_batch = max((_batch(key) for key in sound), default="")
+        self._last_batch = max((later_than, *(_batch(key) for key in sound)))
         batch = self.new_batch()
         terms = {term: vocabulary.id(term) or 0 for term in vocabulary}
         self._insert_in_pieces(terms_rows(batch, terms))
@@ -543,5 +597,5 @@ def _kind(key: str) -> str:
 
 
 def _batch(key: LogKey) -> str:
-    """Return the batch id in a key, "" for the config."""
-    return "" if key.kind == "config" else key.name.split(".")[-1]
+    """Return the batch id in a key, "" where there is none."""
+    return "" if key.kind in _KEPT else key.name.split(".")[-1]

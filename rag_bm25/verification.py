@@ -14,7 +14,7 @@ from rag_bm25.statistics import Contribution, NamespaceStatistics
 from rag_bm25.terms import NO_TERMS_ID, assign_known_ids, term_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_bm25.store import ChunkRow, Store
     from rag_bm25.terms import Vocabulary
 
-__all__ = ["Difference", "RepairReport", "VerifyReport", "repair", "verify"]
+__all__ = ["Difference", "RepairReport", "VerifyReport", "count_rows", "repair", "verify"]
 
 
 @dataclass(frozen=True)
@@ -194,6 +194,24 @@ def repair(
     )
 
 
+def count_rows(statistics: NamespaceStatistics, rows: Iterable[ChunkRow]) -> None:
+    """Add what rows contribute to statistics.
+
+    Parameters
+    ----------
+    statistics : NamespaceStatistics
+        Changed in place.
+    rows : iterable of ChunkRow
+        With their sparse vectors.
+    """
+    by_namespace: dict[str, list[ChunkRow]] = defaultdict(list)
+    for row in rows:
+        by_namespace[row.namespace].append(row)
+    for namespace, some in by_namespace.items():
+        vectors, lengths = (row.vector for row in some), (row.length for row in some)
+        statistics.add(namespace, Contribution.of(vectors, lengths))
+
+
 class _Recount:
     """What passing over all rows finds out; of each row eight bytes are kept, of the vectors the sums."""
 
@@ -211,7 +229,7 @@ class _Recount:
         """Pass over all rows once, and show each batch to `inspect`."""
         total, done = self._store.count_chunks(), 0
         for rows in self._store.scan_chunks(vectors=True):
-            self._count(rows)
+            count_rows(self.statistics, rows)
             self.note_chunks(rows)
             if inspect is not None:
                 inspect(rows)
@@ -234,14 +252,6 @@ class _Recount:
                 newest[row.pk[:-1]] = newer
                 superseded.append(older.pk)
         return superseded
-
-    def _count(self, rows: Sequence[ChunkRow]) -> None:
-        by_namespace: dict[str, list[ChunkRow]] = defaultdict(list)
-        for row in rows:
-            by_namespace[row.namespace].append(row)
-        for namespace, some in by_namespace.items():
-            vectors, lengths = (row.vector for row in some), (row.length for row in some)
-            self.statistics.add(namespace, Contribution.of(vectors, lengths))
 
     def note_chunks(self, rows: Sequence[ChunkRow]) -> None:
         """Note which chunks the rows are of, for which they need neither vectors nor contents."""

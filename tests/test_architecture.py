@@ -14,10 +14,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
-    **dict.fromkeys(("errors", "terms", "_version"), ""),
+    **dict.fromkeys(("errors", "terms", "events", "_version"), ""),
     **dict.fromkeys(("sparse", "parameters", "filters", "jsonl"), "errors"),
     **dict.fromkeys(("fields", "weightings"), "errors parameters"),
     "analysis": "errors terms",
+    "tls": "errors",
     "term_k1": "sparse weightings",
     "similarity": "errors fields parameters weightings",
     "document_encoder": "analysis fields similarity sparse terms weightings",
@@ -42,19 +43,21 @@ ALLOWED = {
     "hybrid": "chunks fusion ranking sparse store",
     "portable": "errors statistics terms",
     "log_rows": "sparse statistics store terms",
-    "statistics_log": "errors log_rows sparse statistics store terms",
+    "statistics_log": "errors events log_rows sparse statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
-    "milvus_store": "errors filters sparse store",
+    "copying": "config errors statistics statistics_log store verification",
+    "milvus_store": "errors filters sparse store tls",
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
     "query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors explanation fields filters fusion "
-    "hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
-    "statistics_log store terms verification weightings",
-    "": "_version analysis chunks config errors expansion explanation feedback fields fusion index index_stats query "
-    "reencoding spelling synonyms verification",
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors events explanation fields filters "
+    "fusion hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
+    "statistics_log store terms tls verification weightings",
+    "reindexing": "chunks errors index",
+    "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats "
+    "query reencoding spelling synonyms tls verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")

@@ -9,6 +9,7 @@ import engines
 import pytest
 from mutants import MUTANTS
 
+from rag_bm25 import events
 from rag_bm25.similarity import IDF_NAMES
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 
@@ -74,3 +75,13 @@ def test_every_mutant_is_of_code_that_is_there() -> None:
     for mutant in MUTANTS:
         code = (DOCS.parent / "rag_bm25" / f"{mutant.module}.py").read_text(encoding="utf-8")
         assert code.count(mutant.old) == 1, mutant
+
+
+def test_every_event_is_in_the_table_with_its_level() -> None:
+    pattern = r"^``(\w+)`` +(INFO|DEBUG) "
+    told = dict(re.findall(pattern, events.__doc__ or "", re.MULTILINE))
+    page = (DOCS / "operating.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| `(\w+)` \| (INFO|DEBUG) ", page, re.MULTILINE)) == told
+    assert {name for name, level in told.items() if level == "DEBUG"} == events.DEBUG_EVENTS
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(events.__file__).parent.glob("*.py"))
+    assert set(re.findall(r'events\.timed\("(\w+)"\)', source)) == set(told)

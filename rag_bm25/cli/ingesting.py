@@ -123,10 +123,10 @@ def _open_or_create(
 ) -> BM25Index:
     """Open the index, whose parameters and settings of the analyzer must be the given ones, or create it with them."""
     try:
-        index = BM25Index.open(uri, collection, token=token)
+        index = BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri))
     except IndexNotFoundError:
         config = IndexConfig(**{"chunk_size": DEFAULT_CHUNK_SIZE, "analyzer": AnalyzerConfig(**analysis), **given})
-        return BM25Index.open(uri, collection, token=token, config=config)
+        return BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri), config=config)
     try:
         _require_same({**vars(index.config), **vars(index.config.analyzer)}, {**given, **analysis})
     except BaseException:

@@ -97,7 +97,7 @@ def _repair(uri: str, collection: str, token: str | None, progress: bool | None)
     try:
         index = opt.open_index(uri, collection, token)
     except FormatError:
-        with BM25Index.open(uri, collection, token=token, repair=True) as index:
+        with BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri), repair=True) as index:
             return cast("RepairReport", index.repaired)
     with index, recount_bar(progress) as move:
         return index.repair(progress=move)

@@ -23,7 +23,7 @@ class FlushingEngine(engines.Engine):
     def prepare(self, collection: str) -> None:
         """Load the collection, and flush what an earlier process left."""
         self._unflushed().add(collection)
-        self.write("load_collection", collection)
+        self.read("load_collection", collection)  # like flushing, it may be done twice
 
     def written(self, collection: str, _rows: int) -> None:
         """Note that a flush is due; the rows can be seen at once."""
@@ -33,7 +33,7 @@ class FlushingEngine(engines.Engine):
         """Flush what was written since the last search: rows in memory are indexed anew by every search."""
         if collection in self._unflushed():
             self._unflushed().discard(collection)
-            self.write("flush", collection)
+            self.read("flush", collection)
 
     def _unflushed(self) -> set[str]:
         """Return the collections with rows in memory."""
