@@ -16,6 +16,7 @@ import grpc
 
 from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
 from rag_bm25.milvus_store.address import database_path, is_address
+from rag_bm25.milvus_store.client import Client, pymilvus
 from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
 
@@ -34,19 +35,6 @@ __all__ = [
     "quiet",
     "release_engine",
 ]
-
-
-def _imported_pymilvus() -> Any:
-    """Import the client without MILVUS_URI, which it reads only then, and which stops it where a file is named."""
-    hidden = os.environ.pop("MILVUS_URI", None)
-    try:
-        return importlib.import_module("pymilvus")
-    finally:
-        if hidden is not None:
-            os.environ["MILVUS_URI"] = hidden
-
-
-pymilvus = _imported_pymilvus()
 
 MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
@@ -308,6 +296,6 @@ def connect_client(uri: str, what: str, **kwargs: Any) -> Any:
     """
     try:
         with quiet():
-            return pymilvus.MilvusClient(uri, dedicated=True, alias=os.urandom(8).hex(), **kwargs)
+            return Client(uri, dedicated=True, alias=os.urandom(8).hex(), **kwargs)
     except (pymilvus.MilvusException, grpc.RpcError, OSError) as error:
         raise StoreError(what) from error
