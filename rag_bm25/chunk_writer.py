@@ -61,7 +61,7 @@ class ChunkWriter:
         self._writer = secrets.token_hex(8)
         self._unfinished = False
 
-    def add(self, namespace: str, chunks: Sequence[NewChunk]) -> int:
+    def add(self, namespace: str, chunks: Sequence[NewChunk], *, assume_new: bool = False) -> int:
         """Insert or update one batch.
 
         Parameters
@@ -70,6 +70,8 @@ class ChunkWriter:
             Where the chunks belong.
         chunks : sequence of NewChunk
             With distinct ids, few enough for one message.
+        assume_new : bool
+            Take it for granted that none of them is stored, instead of reading what is.
 
         Returns
         -------
@@ -79,7 +81,7 @@ class ChunkWriter:
         self._prepare()
         by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
         self._take_over(by_digest)
-        stored = self._settled(namespace, by_digest)  # with dense vectors: they are compared, too
+        stored: _Rows = {} if assume_new else self._settled(namespace, by_digest)
         changed = {
             digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
         }
@@ -166,7 +168,7 @@ class ChunkWriter:
 
     def _settled(self, namespace: str, digests: Iterable[str]) -> _Rows:
         """Return the stored rows, one per chunk: of two, the older one is deleted first."""
-        stored = _stored(self._store, list(digests), dense=True)
+        stored = _stored(self._store, list(digests), dense=True)  # dense vectors are compared, too
         double = {digest: rows for digest, rows in stored.items() if len(rows) > 1}
         if not double:
             return stored

@@ -374,6 +374,7 @@ class BM25Index:
         metadatas: Sequence[Mapping[str, Any] | None] | None = None,
         embeddings: Embeddings | None = None,
         namespace: str = "",
+        assume_new: bool = False,
     ) -> list[str]:
         """Insert chunks, or update those whose id is there already.
 
@@ -393,6 +394,11 @@ class BM25Index:
             stored with their vector already, about 1,000 at a time; to replace vectors, give them as an array.
         namespace : str
             Tenant or sub-corpus; the same id in two namespaces is two chunks.
+        assume_new : bool
+            Promise that no chunk is stored under any of the ids, also not by a call that failed halfway; it saves
+            reading what is stored. Where the promise is broken, both versions of a chunk are counted and may be found,
+            or the old one is counted still: :meth:`verify` tells so, and deleting the chunk, then :meth:`repair`, puts
+            it right.
 
         Returns
         -------
@@ -413,9 +419,9 @@ class BM25Index:
         chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
         for batch in batches(distinct, 4 * (self.config.dense_dim or 0)):
-            complete = batch if embed is None else self._embedded(namespace, batch, embed)
+            complete = batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
             with self._lock:
-                self._writer.add(namespace, complete)
+                self._writer.add(namespace, complete, assume_new=assume_new)
         return [chunk.id for chunk in chunks]
 
     def delete(
@@ -1122,10 +1128,16 @@ class BM25Index:
         return [replace(chunk, dense=row) for chunk, row in zip(chunks, matrix, strict=True)], None
 
     def _embedded(
-        self, namespace: str, chunks: list[NewChunk], embed: Callable[[list[str]], NDArray[np.float32]]
+        self,
+        namespace: str,
+        chunks: list[NewChunk],
+        embed: Callable[[list[str]], NDArray[np.float32]],
+        *,
+        assume_new: bool,
     ) -> list[NewChunk]:
         """Embed the texts that are not stored with their vector; searches in other threads go on meanwhile."""
-        stored = self._rows([chunk.id for chunk in chunks], namespace, dense=True)
+        ids = [] if assume_new else [chunk.id for chunk in chunks]
+        stored = self._rows(ids, namespace, dense=True)
         known = {id_: row.dense for id_, row in stored.items()}
         new = [chunk for chunk in chunks if chunk.id not in stored or stored[chunk.id].text != chunk.text]
         if new:
