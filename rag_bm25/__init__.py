@@ -19,6 +19,7 @@ from rag_bm25.errors import (
     ReadOnlyError,
     StoreError,
     StoreLockedError,
+    WorkerError,
 )
 from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
@@ -66,5 +67,6 @@ __all__ = [
     "Synonyms",
     "VerifyReport",
     "Weighted",
+    "WorkerError",
     "__version__",
 ]

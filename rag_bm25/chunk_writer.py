@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25.document_encoder import DocumentEncoder
+    from rag_bm25.document_encoder import CountedChunks, DocumentEncoder, EncodedChunks
     from rag_bm25.statistics_log import StatisticsLog
     from rag_bm25.store import Store
 
@@ -61,7 +61,14 @@ class ChunkWriter:
         self._writer = secrets.token_hex(8)
         self._unfinished = False
 
-    def add(self, namespace: str, chunks: Sequence[NewChunk], *, assume_new: bool = False) -> int:
+    def add(
+        self,
+        namespace: str,
+        chunks: Sequence[NewChunk],
+        *,
+        counted: CountedChunks | None = None,
+        assume_new: bool = False,
+    ) -> int:
         """Insert or update one batch.
 
         Parameters
@@ -70,6 +77,8 @@ class ChunkWriter:
             Where the chunks belong.
         chunks : sequence of NewChunk
             With distinct ids, few enough for one message.
+        counted : CountedChunks, optional
+            Their terms, where they have been counted already.
         assume_new : bool
             Take it for granted that none of them is stored, instead of reading what is.
 
@@ -88,7 +97,9 @@ class ChunkWriter:
         if changed:
             changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
             before = [row for digest in changed for row in stored.get(digest, {}).values()]
-            self._apply(namespace, changes, before, list(changed.values()))
+            if counted is not None:
+                counted = counted.rows([at for at, digest in enumerate(by_digest) if digest in changed])
+            self._apply(namespace, changes, before, list(changed.values()), counted)
         self._unfinished = False
         return len(changed)
 
@@ -185,16 +196,22 @@ class ChunkWriter:
         changes: Sequence[Change],
         before: Sequence[ChunkRow],
         chunks: Sequence[NewChunk],
+        counted: CountedChunks | None = None,
     ) -> None:
         """Do what `changes` say, in the order that survives a crash after every step.
 
         `before` are all stored rows of the chunks in `changes`; `chunks` are the new contents of those changes that
-        insert, in their order.
+        insert, in their order, and `counted` their terms, where they are known.
         """
         batch = self._log.new_batch()
         staged = self._log.vocabulary().stage()
         inserting = [change for change in changes if change.insert]
-        rows = self._encode(namespace, batch, inserting, chunks, staged)
+        encoded = (
+            self._encoder.encode([chunk.text for chunk in chunks], staged)
+            if counted is None
+            else self._encoder.encode_counted(counted, staged)
+        )
+        rows = _rows(namespace, batch, inserting, chunks, encoded)
         deleted = {pk for change in changes for pk in change.deleted_pks}
         kept = [row for row in before if row.pk not in deleted]
         intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
@@ -244,32 +261,6 @@ class ChunkWriter:
         if pks:
             self._store.delete_chunks(pks)
 
-    def _encode(
-        self,
-        namespace: str,
-        batch: str,
-        changes: Sequence[Change],
-        chunks: Sequence[NewChunk],
-        ids: Mapping[str, int],
-    ) -> list[ChunkRow]:
-        encoded = self._encoder.encode([chunk.text for chunk in chunks], ids)
-        return [
-            ChunkRow(
-                pk=change.inserted_pk,
-                id=chunk.id,
-                namespace=namespace,
-                length=length,
-                batch=batch,
-                text=chunk.text,
-                metadata=chunk.metadata,
-                vector=vector,
-                dense=chunk.dense,
-            )
-            for change, chunk, vector, length in zip(
-                changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
-            )
-        ]
-
 
 class _Lease:
     """Tells the other writers from time to time that this one is alive."""
@@ -286,6 +277,28 @@ class _Lease:
             self._log.renew(self._intent, self._renewals)
             self._renewals += 1
             self._told = time.monotonic()
+
+
+def _rows(
+    namespace: str, batch: str, changes: Sequence[Change], chunks: Sequence[NewChunk], encoded: EncodedChunks
+) -> list[ChunkRow]:
+    """Put together what is stored of each chunk."""
+    return [
+        ChunkRow(
+            pk=change.inserted_pk,
+            id=chunk.id,
+            namespace=namespace,
+            length=length,
+            batch=batch,
+            text=chunk.text,
+            metadata=chunk.metadata,
+            vector=vector,
+            dense=chunk.dense,
+        )
+        for change, chunk, vector, length in zip(
+            changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
+        )
+    ]
 
 
 def _replacing(digest: str, stored: Mapping[str, ChunkRow]) -> Change:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.similarity import DocumentWeighting
 
-__all__ = ["DocumentEncoder", "EncodedChunks", "LengthUnit", "term_frequencies"]
+__all__ = ["CountedChunks", "DocumentEncoder", "EncodedChunks", "LengthUnit", "term_frequencies"]
 
 LengthUnit = Literal["characters", "terms"]
 
@@ -38,6 +38,76 @@ class EncodedChunks:
 
     vectors: SparseBatch
     lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CountedChunks:
+    """What can be known of a batch of chunks without ids: what one process sends to another.
+
+    Parameters
+    ----------
+    terms : list of str
+        The distinct terms, in the order in which they were first seen.
+    tf : SparseBatch
+        A row per chunk: position in `terms` -> tf.
+    lengths : ndarray of int64, shape (n_chunks,)
+        Lengths in the encoder's unit.
+    """
+
+    terms: list[str]
+    tf: SparseBatch
+    lengths: NDArray[np.int64]
+
+    def rows(self, which: Sequence[int]) -> CountedChunks:
+        """Keep some of the chunks.
+
+        Parameters
+        ----------
+        which : sequence of int
+            Their positions, in the order in which they are wanted.
+
+        Returns
+        -------
+        CountedChunks
+            With all terms.
+        """
+        if len(which) == len(self.lengths) and list(which) == list(range(len(which))):
+            return self
+        kept = [self.tf[row] for row in which]
+        indptr = np.cumsum([0, *map(len, kept)], dtype=np.int64)
+        ids = np.concatenate([row.ids for row in kept] or [self.tf.ids[:0]])
+        values = np.concatenate([row.values for row in kept] or [self.tf.values[:0]])
+        return CountedChunks(self.terms, SparseBatch(indptr, ids, values), self.lengths[list(which)])
+
+    def term_frequencies(self, ids: Mapping[str, int]) -> SparseBatch:
+        """Put ids in the place of positions.
+
+        Parameters
+        ----------
+        ids : mapping of str to int
+            Term -> id, a different one for every term; asked for the terms that occur, as they were first seen.
+
+        Returns
+        -------
+        SparseBatch
+            What :func:`term_frequencies` returns for the tokens.
+        """
+        used = np.unique(self.tf.ids)
+        id_of = np.zeros(len(self.terms), np.uint64)
+        id_of[used] = np.fromiter((ids[self.terms[position]] for position in used.tolist()), np.uint64, len(used))
+        rows = np.repeat(np.arange(len(self.tf), dtype=np.uint64), np.diff(self.tf.indptr))
+        keys = id_of[self.tf.ids] | (rows << np.uint64(32))
+        order = np.argsort(keys)
+        return SparseBatch(self.tf.indptr, keys[order].astype(np.uint32), self.tf.values[order])
+
+
+class _Positions(dict[str, int]):
+    """Numbers each term when it is first asked for."""
+
+    def __missing__(self, term: str) -> int:
+        """Give a new term the next number."""
+        position = self[term] = len(self)
+        return position
 
 
 @dataclass(frozen=True)
@@ -81,10 +151,51 @@ class DocumentEncoder:
         EncodedChunks
             Vectors and lengths, in the order of `texts`.
         """
+        tokens, lengths = self._analyzed(texts)
+        return self._encoded(term_frequencies(tokens, TermIds() if ids is None else ids), lengths)
+
+    def count(self, texts: Sequence[str]) -> CountedChunks:
+        """Do the part of :meth:`encode` that needs no ids.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The chunks.
+
+        Returns
+        -------
+        CountedChunks
+            For :meth:`encode_counted`, maybe in another process.
+        """
+        tokens, lengths = self._analyzed(texts)
+        positions = _Positions()
+        tf = term_frequencies(tokens, positions)
+        return CountedChunks(list(positions), tf, lengths)
+
+    def encode_counted(self, counted: CountedChunks, ids: Mapping[str, int]) -> EncodedChunks:
+        """Do the rest of :meth:`encode`, with the same result.
+
+        Parameters
+        ----------
+        counted : CountedChunks
+            From :meth:`count`.
+        ids : mapping of str to int
+            Term -> id, a different one for every term.
+
+        Returns
+        -------
+        EncodedChunks
+            Bit for bit what :meth:`encode` gives.
+        """
+        return self._encoded(counted.term_frequencies(ids), counted.lengths)
+
+    def _analyzed(self, texts: Sequence[str]) -> tuple[list[list[str]], NDArray[np.int64]]:
+        """Return tokens and length of each chunk."""
         tokens = [self.analyzer(text) for text in texts]
         counts = map(num_words, tokens) if self.length_unit == "terms" else map(len, texts)
-        lengths = np.fromiter(counts, np.int64, len(texts))
-        tf = term_frequencies(tokens, TermIds() if ids is None else ids)
+        return tokens, np.fromiter(counts, np.int64, len(texts))
+
+    def _encoded(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> EncodedChunks:
         return EncodedChunks(_with_placeholders(self._weigh(tf, lengths)), lengths)
 
     def _weigh(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> SparseBatch:

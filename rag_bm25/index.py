@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +23,7 @@ from rag_bm25.errors import (
     IndexNotFoundError,
     InputError,
     ReadOnlyError,
+    WorkerError,
 )
 from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
@@ -43,9 +45,10 @@ from rag_bm25.store import SearchArm
 from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
+from rag_bm25.workers import Workers, check_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from rag_bm25.document_encoder import CountedChunks
     from rag_bm25.embeddings import Embeddings
     from rag_bm25.filters import Filter
     from rag_bm25.fusion import Fusion
@@ -241,6 +245,7 @@ class BM25Index:
         self._writer = ChunkWriter(store, log, self._encoder)
         self._lookup = TermLookup()
         self._synonyms: tuple[Synonyms, SynonymTable] | None = None
+        self._pools: dict[int, Workers] = {}  # by how many
 
     # Life
 
@@ -343,6 +348,8 @@ class BM25Index:
 
     def close(self) -> None:
         """Release the connection and, for an embedded engine, the file. Closing twice is allowed."""
+        while self._pools:
+            self._pools.popitem()[1].close()
         self._store.close()
 
     def __enter__(self) -> BM25Index:
@@ -375,6 +382,7 @@ class BM25Index:
         embeddings: Embeddings | None = None,
         namespace: str = "",
         assume_new: bool = False,
+        workers: int = 0,
     ) -> list[str]:
         """Insert chunks, or update those whose id is there already.
 
@@ -399,6 +407,10 @@ class BM25Index:
             reading what is stored. Where the promise is broken, both versions of a chunk are counted and may be found,
             or the old one is counted still: :meth:`verify` tells so, and deleting the chunk, then :meth:`repair`, puts
             it right.
+        workers : int
+            Processes, in 0..61, that analyse the next batches while one is written; what is stored is the same. They
+            are started by the first call, which takes a second or two, and kept until :meth:`close`. A script must
+            call this below ``if __name__ == "__main__":``.
 
         Returns
         -------
@@ -412,16 +424,21 @@ class BM25Index:
         StoreError
             Milvus failed. Batches of about 1,000 chunks are written one by one; calling again with the same input
             writes what is missing.
+        WorkerError
+            A worker process died; likewise.
         """
         self._require_writable()
+        check_workers(workers)
         check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
         chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
-        for batch in batches(distinct, 4 * (self.config.dense_dim or 0)):
-            complete = batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
-            with self._lock:
-                self._writer.add(namespace, complete, assume_new=assume_new)
+        pending = batches(distinct, 4 * (self.config.dense_dim or 0))
+        with closing(self._counted(pending, workers)) as counting:
+            for batch, counted in counting:
+                complete = batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
+                with self._lock:
+                    self._writer.add(namespace, complete, counted=counted, assume_new=assume_new)
         return [chunk.id for chunk in chunks]
 
     def delete(
@@ -1097,6 +1114,28 @@ class BM25Index:
         rows = self._store.get_chunks([match.row.pk for match in matches], contents=False, vectors=True)
         enough = {row.pk for row in rows if len(asked.terms.words_had_by(row.vector)) >= least}
         return [match for match in matches if match.row.pk in enough]
+
+    def _counted(
+        self, pending: Iterator[list[NewChunk]], workers: int
+    ) -> Generator[tuple[list[NewChunk], CountedChunks | None], None, None]:
+        """Have batches counted by workers, where there are some; the writer counts the others."""
+        if not workers:
+            yield from ((batch, None) for batch in pending)
+            return
+        pool = self._pool(workers)
+        try:
+            yield from pool.count(pending)
+        except WorkerError:
+            self._pools.pop(workers, None)  # the next call starts others
+            pool.close()
+            raise
+
+    def _pool(self, workers: int) -> Workers:
+        """Return the pool of that many workers, which is made once."""
+        with self._lock:
+            if workers not in self._pools:
+                self._pools[workers] = Workers(self.config, workers)
+            return self._pools[workers]
 
     def _dense_field(self, name: str) -> DenseField:
         dense = self.config.dense_field()

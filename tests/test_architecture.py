@@ -41,11 +41,12 @@ ALLOWED = {
     "log_rows": "sparse statistics store terms",
     "statistics_log": "errors log_rows statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
+    "workers": "chunks config document_encoder errors",
     "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
     "milvus_store": "errors filters sparse store",
     "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation feedback "
     "filters fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options ranking "
-    "similarity sparse spelling statistics statistics_log store synonyms terms verification",
+    "similarity sparse spelling statistics statistics_log store synonyms terms verification workers",
     "": "_version analysis chunks config errors expansion explanation feedback fusion index query spelling synonyms "
     "verification",
 }
