@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.document_encoder import CountedChunks
 
-__all__ = ["Workers", "check_workers"]
+__all__ = ["MAX_WORKERS", "Workers", "check_workers"]
 
-MAX_WORKERS = 61  # what Windows allows
+MAX_WORKERS = 61
+"""How many processes a pool can have on Windows."""
 
 _encoder: list[DocumentEncoder] = []  # of a worker process: one, made when it starts
 
