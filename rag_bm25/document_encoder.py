@@ -94,7 +94,8 @@ class CountedChunks:
         """
         used = np.unique(self.tf.ids)
         id_of = np.zeros(len(self.terms), np.uint64)
-        id_of[used] = np.fromiter((ids[self.terms[position]] for position in used.tolist()), np.uint64, len(used))
+        occurring = map(self.terms.__getitem__, used.tolist())
+        id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
         rows = np.repeat(np.arange(len(self.tf), dtype=np.uint64), np.diff(self.tf.indptr))
         keys = id_of[self.tf.ids] | (rows << np.uint64(32))
         order = np.argsort(keys)
