@@ -1175,8 +1175,7 @@ class BM25Index:
         assume_new: bool,
     ) -> list[NewChunk]:
         """Embed the texts that are not stored with their vector; searches in other threads go on meanwhile."""
-        ids = [] if assume_new else [chunk.id for chunk in chunks]
-        stored = self._rows(ids, namespace, dense=True)
+        stored = {} if assume_new else self._rows([chunk.id for chunk in chunks], namespace, dense=True)
         known = {id_: row.dense for id_, row in stored.items()}
         new = [chunk for chunk in chunks if chunk.id not in stored or stored[chunk.id].text != chunk.text]
         if new:
