@@ -21,20 +21,26 @@ from rag_bm25.errors import (
     StoreLockedError,
     WorkerError,
 )
+from rag_bm25.events import Event
 from rag_bm25.expansion import Prefix, QueryExpansion
 from rag_bm25.explanation import Explanation
 from rag_bm25.feedback import BIM, RM3, Rocchio
+from rag_bm25.fields import FieldWeight
 from rag_bm25.fusion import RRF, Weighted
-from rag_bm25.index import BM25Index, IndexStats
+from rag_bm25.index import BM25Index
+from rag_bm25.index_stats import IndexStats
 from rag_bm25.query import Query, QueryPart
+from rag_bm25.reencoding import ReencodeReport
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.synonyms import Synonyms
+from rag_bm25.tls import TLS
 from rag_bm25.verification import Difference, RepairReport, VerifyReport
 
 __all__ = [
     "BIM",
     "RM3",
     "RRF",
+    "TLS",
     "Analyzer",
     "AnalyzerConfig",
     "BM25Index",
@@ -42,7 +48,9 @@ __all__ = [
     "ChunkNotFoundError",
     "ConfigMismatchError",
     "Difference",
+    "Event",
     "Explanation",
+    "FieldWeight",
     "FilterError",
     "FormatError",
     "Fuzzy",
@@ -60,6 +68,7 @@ __all__ = [
     "QueryPart",
     "RagBM25Error",
     "ReadOnlyError",
+    "ReencodeReport",
     "RepairReport",
     "Rocchio",
     "StoreError",

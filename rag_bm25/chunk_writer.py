@@ -97,7 +97,7 @@ class ChunkWriter:
         if changed:
             changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
             before = [row for digest in changed for row in stored.get(digest, {}).values()]
-            if counted is not None:
+            if counted is not None and len(changed) < len(chunks):
                 counted = counted.rows([at for at, digest in enumerate(by_digest) if digest in changed])
             self._apply(namespace, changes, before, list(changed.values()), counted)
         self._unfinished = False
@@ -131,6 +131,36 @@ class ChunkWriter:
             deleted += len(changes)
         self._unfinished = False
         return deleted
+
+    def reencode(self, namespace: str, digests: Sequence[str]) -> int:
+        """Encode stored chunks again, and write those whose vectors are others now.
+
+        Parameters
+        ----------
+        namespace : str
+            Where the chunks are.
+        digests : sequence of str
+            Their primary keys without the slots, at most 1,000; those that are not there are ignored.
+
+        Returns
+        -------
+        int
+            How many were written.
+        """
+        self._prepare()
+        self._take_over(digests)
+        stored = self._settled(namespace, digests)
+        rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
+        chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
+        vectors = self._encoded(list(chunks.values()), self._log.vocabulary().stage()).vectors
+        changed = [digest for digest, vector in zip(chunks, vectors, strict=True) if vector != rows[digest].vector]
+        if changed:
+            changes = [_replacing(digest, stored[digest]) for digest in changed]
+            self._apply(
+                namespace, changes, [rows[digest] for digest in changed], [chunks[digest] for digest in changed]
+            )
+        self._unfinished = False
+        return len(changed)
 
     def recover(self) -> None:
         """Finish the writes of writers that died.
@@ -173,9 +203,11 @@ class ChunkWriter:
         if self._log.has_delta(intent.batch):
             self._log.drop(intent)
             return
-        delete_leftovers(self._store, intent)
-        digests = [change.digest for change in intent.changes]
-        self._log.end(intent, _contribution(_flat(_stored(self._store, digests))))
+        with self._log.events.timed("recovery") as counts:
+            delete_leftovers(self._store, intent)
+            digests = [change.digest for change in intent.changes]
+            self._log.end(intent, _contribution(_flat(_stored(self._store, digests))))
+            counts["chunks"] = len(digests)
 
     def _settled(self, namespace: str, digests: Iterable[str]) -> _Rows:
         """Return the stored rows, one per chunk: of two, the older one is deleted first."""
@@ -203,27 +235,25 @@ class ChunkWriter:
         `before` are all stored rows of the chunks in `changes`; `chunks` are the new contents of those changes that
         insert, in their order, and `counted` their terms, where they are known.
         """
-        batch = self._log.new_batch()
-        staged = self._log.vocabulary().stage()
-        inserting = [change for change in changes if change.insert]
-        encoded = (
-            self._encoder.encode([chunk.text for chunk in chunks], staged)
-            if counted is None
-            else self._encoder.encode_counted(counted, staged)
-        )
-        rows = _rows(namespace, batch, inserting, chunks, encoded)
-        deleted = {pk for change in changes for pk in change.deleted_pks}
-        kept = [row for row in before if row.pk not in deleted]
-        intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
+        with self._log.events.timed("batch") as counts:
+            batch = self._log.new_batch()
+            staged = self._log.vocabulary().stage()
+            inserting = [change for change in changes if change.insert]
+            encoded = self._encoded(chunks, staged, counted)
+            rows = _new_rows(namespace, batch, inserting, chunks, encoded)
+            deleted = {pk for change in changes for pk in change.deleted_pks}
+            kept = [row for row in before if row.pk not in deleted]
+            intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
 
-        self._log.begin(intent, staged.new)
-        lease = _Lease(self._log, intent)
-        if rows:
-            self._store.insert_chunks(rows)
-        lease.renew_if_due()
-        self._delete([row for row in before if row.pk in deleted])
-        lease.renew_if_due()
-        self._end(intent, _contribution([*kept, *rows]))
+            self._log.begin(intent, staged.new)
+            lease = _Lease(self._log, intent)
+            if rows:
+                self._store.insert_chunks(rows)
+            lease.renew_if_due()
+            self._delete([row for row in before if row.pk in deleted])
+            lease.renew_if_due()
+            self._end(intent, _contribution([*kept, *rows]))
+            counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
 
     def _end(self, intent: Intent, after: Contribution) -> None:
         """Store the delta, or what somebody who took us for dead has not counted yet."""
@@ -261,6 +291,12 @@ class ChunkWriter:
         if pks:
             self._store.delete_chunks(pks)
 
+    def _encoded(
+        self, chunks: Sequence[NewChunk], ids: Mapping[str, int], counted: CountedChunks | None = None
+    ) -> EncodedChunks:
+        texts, metadatas = [chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks]
+        return self._encoder.encode(texts, ids, metadatas, self._log.term_k1, counted)
+
 
 class _Lease:
     """Tells the other writers from time to time that this one is alive."""
@@ -279,7 +315,7 @@ class _Lease:
             self._told = time.monotonic()
 
 
-def _rows(
+def _new_rows(
     namespace: str, batch: str, changes: Sequence[Change], chunks: Sequence[NewChunk], encoded: EncodedChunks
 ) -> list[ChunkRow]:
     """Put together what is stored of each chunk."""

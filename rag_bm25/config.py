@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis import (
@@ -16,13 +16,17 @@ from rag_bm25.analysis import (
 from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, ParameterError
+from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 from rag_bm25.store import DenseField, DenseMetric
 
 if TYPE_CHECKING:
-    from rag_bm25.analysis import TextAnalyzer
+    from collections.abc import Mapping
 
-__all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "require_same"]
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.weightings import WeightingName
+
+__all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "dense_field_of", "require_same"]
 
 LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 
@@ -47,12 +51,19 @@ class IndexConfig:
         Share of the length normalisation, in [0, 1].
     epsilon : float
         Factor of the floor of the ``epsilon`` IDF; > 0.
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF, see :func:`rag_bm25.similarity.idf`.
     k3 : float or None
         Saturation of repeated query terms, >= 0; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or any other text -> tokens.
+    weighting : str
+        The document side: one of :data:`rag_bm25.weightings.WEIGHTING_NAMES`.
+    delta : float or None
+        The delta of those weightings that have one; None for their default.
+    fields : mapping of str to FieldWeight
+        Fields that count beside the text (BM25F), each named after the metadata that has its text: a str or a list of
+        str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text.
     dense_dim : int or None
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}
@@ -70,6 +81,7 @@ class IndexConfig:
     --------
     >>> IndexConfig(chunk_size=500).k1
     1.5
+    >>> config = IndexConfig(chunk_size=500, fields={"title": FieldWeight(chunk_size=30, weight=2.0)})
     >>> IndexConfig(chunk_size=0)
     Traceback (most recent call last):
         ...
@@ -84,6 +96,9 @@ class IndexConfig:
     idf: IdfName = "epsilon"
     k3: float | None = None
     analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+    weighting: WeightingName = "bm25"
+    delta: float | None = None
+    fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
     dense_dim: int | None = None
     dense_metric: DenseMetric = "COSINE"
     bigram_weight: float = 0.4
@@ -91,6 +106,7 @@ class IndexConfig:
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
+        object.__setattr__(self, "fields", dict(self.fields))  # the caller's may change
         self.query_weighting()
         self.dense_field()
         if self.length_unit not in LENGTH_UNITS:
@@ -106,9 +122,9 @@ class IndexConfig:
         Returns
         -------
         DocumentWeighting
-            k1, b and chunk_size.
+            Form, k1, b, delta, chunk_size and fields.
         """
-        return DocumentWeighting(self.chunk_size, self.k1, self.b)
+        return DocumentWeighting(self.chunk_size, self.k1, self.b, self.weighting, self.delta, self.fields)
 
     def query_weighting(self) -> QueryWeighting:
         """Return the query's side.
@@ -147,8 +163,22 @@ class IndexConfig:
         return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
 
 
-_DOCUMENT_SIDE = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric")
 _QUERY_SIDE = ("epsilon", "idf", "k3", "bigram_weight")
+
+
+def _document_side(config: IndexConfig) -> dict[str, Any]:
+    """Return everything that is baked into the rows, as JSON values; delta as it is used."""
+    as_they_are = ("chunk_size", "length_unit", "k1", "b", "dense_dim", "dense_metric", "weighting")
+    return {
+        **{name: getattr(config, name) for name in as_they_are},
+        "delta": config.document_weighting().delta,
+        "fields": {name: asdict(weight) for name, weight in config.fields.items()},
+    }
+
+
+def _stored_document_side(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return what is stored; a parameter that came later has the value that changes nothing, its default."""
+    return {**_document_side(IndexConfig(chunk_size=1)), **stored["document"]}
 
 
 def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str, Any]:
@@ -167,7 +197,7 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
         JSON values only.
     """
     return {
-        "document": {name: getattr(config, name) for name in _DOCUMENT_SIDE},
+        "document": _document_side(config),
         "query": {name: getattr(config, name) for name in _QUERY_SIDE},
         "analyzer": {"settings": contract.settings, "probes": contract.probes},
     }
@@ -196,12 +226,33 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     """
     if given is None:
         settings = stored["analyzer"]["settings"]
-        rebuilt = IndexConfig(**stored["document"], **stored["query"], analyzer=analyzer_from_settings(settings).config)
+        document = _stored_document_side(stored)
+        document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
+        rebuilt = IndexConfig(**document, **stored["query"], analyzer=analyzer_from_settings(settings).config)
         require_same(stored, rebuilt)
         return rebuilt
     given = _as_made(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
+
+
+def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
+    """Return what a stored index keeps beside the lexical vectors; its analyzer need not be at hand.
+
+    Parameters
+    ----------
+    stored : dict
+        As made by :func:`config_to_dict`.
+
+    Returns
+    -------
+    DenseField or None
+        Dimension and metric.
+    """
+    document = stored["document"]
+    if document.get("dense_dim") is None:
+        return None
+    return DenseField(document["dense_dim"], document["dense_metric"])
 
 
 def _as_made(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:
@@ -227,12 +278,11 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     ConfigMismatchError
         Something differs; the message lists every difference, stored against given.
     """
-    # A parameter that came after the index was created has the value that changes nothing, its default.
-    fixed = {name: stored["document"].get(name, getattr(IndexConfig, name, None)) for name in _DOCUMENT_SIDE}
+    document, wanted = _stored_document_side(stored), _document_side(given)
     found = [
-        f"{name}: stored {value!r}, given {getattr(given, name)!r}"
-        for name, value in fixed.items()
-        if value != getattr(given, name)
+        f"{name}: stored {document[name]!r}, given {value!r}"
+        for name, value in wanted.items()
+        if value != document[name]
     ]
     contract = AnalyzerContract(**stored["analyzer"])
     found += differences(contract, contract_of(given.build_analyzer()))

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rag_bm25.sparse import SparseBatch
+from rag_bm25.fields import field_text
+from rag_bm25.sparse import EMPTY, SparseBatch, SparseVector
 from rag_bm25.terms import NO_TERMS_ID, TermIds, num_words
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.similarity import DocumentWeighting
 
-__all__ = ["CountedChunks", "DocumentEncoder", "EncodedChunks", "LengthUnit", "term_frequencies"]
+__all__ = ["CountedChunks", "DocumentEncoder", "EncodedChunks", "FieldCounts", "LengthUnit", "term_frequencies"]
 
 LengthUnit = Literal["characters", "terms"]
+_Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
+
+TEXT = ""  # the part of a chunk that is no field
 
 
 @dataclass(frozen=True)
@@ -33,11 +40,27 @@ class EncodedChunks:
     vectors : SparseBatch
         Document weights, a row per chunk; a chunk without terms is ``{0: 1.0}``.
     lengths : ndarray of int64, shape (n_chunks,)
-        Lengths in the encoder's unit.
+        Lengths of the texts, without their fields, in the encoder's unit.
     """
 
     vectors: SparseBatch
     lengths: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FieldCounts:
+    """What counting one field of one chunk gives.
+
+    Parameters
+    ----------
+    tf : Counter of str
+        Occurrences of each term.
+    length : int
+        Length of the field, in the encoder's unit.
+    """
+
+    tf: Counter[str]
+    length: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +71,12 @@ class CountedChunks:
     ----------
     terms : list of str
         The distinct terms, in the order in which they were first seen.
-    tf : SparseBatch
-        A row per chunk: position in `terms` -> tf.
-    lengths : ndarray of int64, shape (n_chunks,)
-        Lengths in the encoder's unit.
+    parts : dict of str to (SparseBatch, ndarray of int64)
+        For the text, "", and each field: position in `terms` -> tf, a row per chunk; and the lengths.
     """
 
     terms: list[str]
-    tf: SparseBatch
-    lengths: NDArray[np.int64]
+    parts: dict[str, _Part]
 
     def rows(self, which: Sequence[int]) -> CountedChunks:
         """Keep some of the chunks.
@@ -71,35 +91,33 @@ class CountedChunks:
         CountedChunks
             With all terms.
         """
-        if len(which) == len(self.lengths) and list(which) == list(range(len(which))):
-            return self
-        kept = [self.tf[row] for row in which]
-        indptr = np.cumsum([0, *map(len, kept)], dtype=np.int64)
-        ids = np.concatenate([row.ids for row in kept] or [self.tf.ids[:0]])
-        values = np.concatenate([row.values for row in kept] or [self.tf.values[:0]])
-        return CountedChunks(self.terms, SparseBatch(indptr, ids, values), self.lengths[list(which)])
+        kept = {name: (_rows(tf, which), lengths[list(which)]) for name, (tf, lengths) in self.parts.items()}
+        return CountedChunks(self.terms, kept)
 
-    def term_frequencies(self, ids: Mapping[str, int]) -> SparseBatch:
+    def part(self, name: str, ids: Mapping[str, int]) -> _Part:
         """Put ids in the place of positions.
 
         Parameters
         ----------
+        name : str
+            "" for the text, or a field.
         ids : mapping of str to int
             Term -> id, a different one for every term; asked for the terms that occur, as they were first seen.
 
         Returns
         -------
-        SparseBatch
-            What :func:`term_frequencies` returns for the tokens.
+        tuple of (SparseBatch, ndarray of int64)
+            What :func:`term_frequencies` returns for the tokens, and the lengths.
         """
-        used = np.unique(self.tf.ids)
+        tf, lengths = self.parts[name]
+        used = np.unique(tf.ids)
         id_of = np.zeros(len(self.terms), np.uint64)
         occurring = map(self.terms.__getitem__, used.tolist())
         id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
-        rows = np.repeat(np.arange(len(self.tf), dtype=np.uint64), np.diff(self.tf.indptr))
-        keys = id_of[self.tf.ids] | (rows << np.uint64(32))
+        rows = np.repeat(np.arange(len(tf), dtype=np.uint64), np.diff(tf.indptr))
+        keys = id_of[tf.ids] | (rows << np.uint64(32))
         order = np.argsort(keys)
-        return SparseBatch(self.tf.indptr, keys[order].astype(np.uint32), self.tf.values[order])
+        return SparseBatch(tf.indptr, _ids(keys[order]), tf.values[order]), lengths
 
 
 class _Positions(dict[str, int]):
@@ -120,7 +138,7 @@ class DocumentEncoder:
     analyzer : callable of str to list of str
         Text -> tokens.
     weighting : DocumentWeighting
-        k1, b and the chunk size.
+        Form, k1, b, the chunk size, and the fields that count beside the text.
     length_unit : {"characters", "terms"}
         What lengths, and the chunk size, are counted in; bigrams are not counted as terms.
 
@@ -137,7 +155,14 @@ class DocumentEncoder:
     weighting: DocumentWeighting
     length_unit: LengthUnit = "characters"
 
-    def encode(self, texts: Sequence[str], ids: Mapping[str, int] | None = None) -> EncodedChunks:
+    def encode(
+        self,
+        texts: Sequence[str],
+        ids: Mapping[str, int] | None = None,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        term_k1: SparseVector = EMPTY,
+        counted: CountedChunks | None = None,
+    ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone.
 
         Parameters
@@ -146,64 +171,179 @@ class DocumentEncoder:
             The chunks.
         ids : mapping of str to int, optional
             Term -> id for every term; by default the hash.
+        metadatas : sequence of mappings, optional
+            Metadata of each chunk, where the texts of its fields are; without it, fields are empty.
+        term_k1 : SparseVector
+            Term id -> k1, for a weighting that has one for each term; the weighting's k1 is for all other terms.
+        counted : CountedChunks, optional
+            What :meth:`count` returns for the chunks: they are not analysed then, and the result is the same bit for
+            bit. `ids` must have a different id for every term.
 
         Returns
         -------
         EncodedChunks
             Vectors and lengths, in the order of `texts`.
         """
-        tokens, lengths = self._analyzed(texts)
-        return self._encoded(term_frequencies(tokens, TermIds() if ids is None else ids), lengths)
+        ids = TermIds() if ids is None else ids
+        part = self._parts(texts, metadatas, ids) if counted is None else partial(counted.part, ids=ids)
+        tf, lengths = part(TEXT)
+        if self.weighting.fields:
+            keys, frequencies = self._combined(tf, lengths, part)
+            weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
+            weighed = _batch(keys, weights.astype(np.float32), len(texts))
+        else:
+            weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), self._k1_of(tf.ids, term_k1))
+            weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+        return EncodedChunks(_with_placeholders(weighed), lengths)
 
-    def count(self, texts: Sequence[str]) -> CountedChunks:
-        """Do the part of :meth:`encode` that needs no ids.
+    def count(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> CountedChunks:
+        """Do the part of :meth:`encode` that needs no ids, maybe in another process.
 
         Parameters
         ----------
-        texts : sequence of str
-            The chunks.
+        texts, metadatas
+            As for :meth:`encode`.
 
         Returns
         -------
         CountedChunks
-            For :meth:`encode_counted`, maybe in another process.
+            To be given to :meth:`encode`.
         """
-        tokens, lengths = self._analyzed(texts)
         positions = _Positions()
-        tf = term_frequencies(tokens, positions)
-        return CountedChunks(list(positions), tf, lengths)
+        part = self._parts(texts, metadatas, positions)
+        parts = {name: part(name) for name in (TEXT, *sorted(self.weighting.fields))}
+        return CountedChunks(list(positions), parts)
 
-    def encode_counted(self, counted: CountedChunks, ids: Mapping[str, int]) -> EncodedChunks:
-        """Do the rest of :meth:`encode`, with the same result.
+    def frequencies(
+        self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        """Return what weights are made of: weighted and normalised frequencies, added up over text and fields.
 
         Parameters
         ----------
-        counted : CountedChunks
-            From :meth:`count`.
-        ids : mapping of str to int
-            Term -> id, a different one for every term.
+        texts, ids, metadatas
+            As for :meth:`encode`.
 
         Returns
         -------
-        EncodedChunks
-            Bit for bit what :meth:`encode` gives.
+        ids : ndarray of uint32, shape (n_entries,)
+            An entry for every term of each chunk.
+        frequencies : ndarray of float64, shape (n_entries,)
+            Of these terms; > 0.
         """
-        return self._encoded(counted.term_frequencies(ids), counted.lengths)
+        part = self._parts(texts, metadatas, ids)
+        keys, frequencies = self._combined(*part(TEXT), part)
+        return _ids(keys), frequencies
 
-    def _analyzed(self, texts: Sequence[str]) -> tuple[list[list[str]], NDArray[np.int64]]:
-        """Return tokens and length of each chunk."""
+    def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
+        """Return the terms of a chunk, those of its fields included.
+
+        Parameters
+        ----------
+        text : str
+            The chunk.
+        metadata : mapping
+            Its metadata.
+
+        Returns
+        -------
+        list of str
+            Each term once, in the order in which they are met.
+        """
+        counted = [self._count(text), *self.field_counts(metadata).values()]
+        return list(dict.fromkeys(chain.from_iterable(counts.tf for counts in counted)))
+
+    def field_counts(self, metadata: Mapping[str, Any]) -> dict[str, FieldCounts]:
+        """Count the terms of each field of a chunk.
+
+        Parameters
+        ----------
+        metadata : mapping
+            Metadata of the chunk.
+
+        Returns
+        -------
+        dict of str to FieldCounts
+            For every field, also where the chunk does not have it.
+        """
+        return {name: self._count(field_text(metadata, name)) for name in sorted(self.weighting.fields)}
+
+    def _count(self, text: str) -> FieldCounts:
+        tokens = self.analyzer(text)
+        return FieldCounts(Counter(tokens), self._length(text, tokens))
+
+    def _length(self, text: str, tokens: Sequence[str]) -> int:
+        return num_words(tokens) if self.length_unit == "terms" else len(text)
+
+    def _parts(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None, ids: Mapping[str, int]
+    ) -> Callable[[str], _Part]:
+        """Return what counts the texts or one of the fields."""
+        given = [{}] * len(texts) if metadatas is None else metadatas
+        return lambda name: self._counted(
+            texts if name == TEXT else [field_text(metadata, name) for metadata in given], ids
+        )
+
+    def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> _Part:
+        """Return the tf of each text, and its length."""
         tokens = [self.analyzer(text) for text in texts]
-        counts = map(num_words, tokens) if self.length_unit == "terms" else map(len, texts)
-        return tokens, np.fromiter(counts, np.int64, len(texts))
+        lengths = np.fromiter(map(self._length, texts, tokens), np.int64, len(texts))
+        return term_frequencies(tokens, ids), lengths
 
-    def _encoded(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> EncodedChunks:
-        return EncodedChunks(_with_placeholders(self._weigh(tf, lengths)), lengths)
+    def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
+        """Return the k1 of each entry, None where all terms have the same."""
+        per_term = WEIGHTINGS[self.weighting.form].k1_per_term
+        return term_k1.get_many(ids, self.weighting.k1) if per_term else None
 
-    def _weigh(self, tf: SparseBatch, lengths: NDArray[np.int64]) -> SparseBatch:
-        """Replace each tf by its weight."""
-        per_entry = np.repeat(lengths, np.diff(tf.indptr))
-        weights = self.weighting.weights(tf.values, per_entry)
-        return SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+    def _combined(
+        self,
+        tf: SparseBatch,
+        lengths: NDArray[np.int64],
+        part: Callable[[str], _Part],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """Add the frequencies of text and fields up; row and term id of each sum are one integer."""
+        keys = [_keys(tf)]
+        frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
+        for name in sorted(self.weighting.fields):  # in one order, since sums of floats depend on it
+            counts, field_lengths = part(name)
+            keys.append(_keys(counts))
+            per_entry = _per_entry(counts, field_lengths)
+            frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
+        every, entry = np.unique(np.concatenate(keys), return_inverse=True)
+        sums: NDArray[np.float64] = np.bincount(entry, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
+        return every, sums
+
+
+def _rows(batch: SparseBatch, which: Sequence[int]) -> SparseBatch:
+    """Return some rows of a batch."""
+    kept = [batch[row] for row in which]
+    indptr = np.cumsum([0, *map(len, kept)], dtype=np.int64)
+    ids = np.concatenate([batch.ids[:0], *(row.ids for row in kept)])
+    return SparseBatch(indptr, ids, np.concatenate([batch.values[:0], *(row.values for row in kept)]))
+
+
+def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Repeat the length of each row for each of its entries."""
+    return np.repeat(lengths, np.diff(batch.indptr))
+
+
+def _keys(batch: SparseBatch) -> NDArray[np.uint64]:
+    """Return row and id of each entry in one integer."""
+    rows = np.repeat(np.arange(len(batch), dtype=np.uint64), np.diff(batch.indptr))
+    keys: NDArray[np.uint64] = batch.ids | (rows << np.uint64(32))
+    return keys
+
+
+def _batch(keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
+    """Build a batch from rising keys that have row and id in one integer."""
+    rows = (keys >> np.uint64(32)).astype(np.int64)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
+    return SparseBatch(indptr, _ids(keys), values)
+
+
+def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Return the ids in keys that have row and id in one integer."""
+    return keys.astype(np.uint32)
 
 
 def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) -> SparseBatch:
@@ -234,9 +374,7 @@ def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) ->
     keys.sort()
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     tf = np.diff(starts, append=total).astype(np.float32)
-    rows = (keys[starts] >> np.uint64(32)).astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=len(tokens)))))
-    return SparseBatch(indptr, keys[starts].astype(np.uint32), tf)
+    return _batch(keys[starts], tf, len(tokens))
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import dataclass
+import math
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.fields import FieldWeight
 from rag_bm25.min_should_match import required_words
 from rag_bm25.similarity import idf_branches
+from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.terms import term_name
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rag_bm25.document_encoder import FieldCounts
     from rag_bm25.query_encoder import ChunkShare, FeedbackFactor, QueryTerms
     from rag_bm25.similarity import CorpusFigures, DocumentWeighting, QueryWeighting
-    from rag_bm25.sparse import SparseVector
 
 __all__ = ["ChunkFacts", "Explanation", "QueryFacts", "explain"]
 
@@ -129,24 +134,27 @@ class ChunkFacts:
     ----------
     id : str
         The user's id.
-    tf : mapping of str to int
-        Occurrences of each term, from analysing the stored text.
-    length : int
-        Stored length.
+    text : FieldCounts
+        Occurrences of each term, from analysing the stored text, and the stored length.
+    fields : mapping of str to FieldCounts
+        The same of each field beside the text.
     vector : SparseVector
         Stored weights.
     weighting : DocumentWeighting
-        k1, b and the chunk size.
+        Form, k1, b, the chunk size, and the weights of the fields.
     length_unit : str
         Unit of length and chunk size.
+    term_k1 : SparseVector
+        Term id -> k1, where the weighting has one for each term.
     """
 
     id: str
-    tf: Mapping[str, int]
-    length: int
+    text: FieldCounts
+    fields: Mapping[str, FieldCounts]
     vector: SparseVector
     weighting: DocumentWeighting
     length_unit: str
+    term_k1: SparseVector = field(default_factory=lambda: EMPTY)
 
 
 def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
@@ -208,7 +216,7 @@ def _term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
         return _reason(f"{name} is not in the chunk; df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it")
     # As Milvus computes it: both weights are float32.
     weight = float(np.float32(terms.weights[at]))
-    factors = (_query_weight(query, at, weight), _document_weight(chunk, term, stored))
+    factors = (_query_weight(query, at, weight), _document_weight(chunk, term, id_, stored))
     return Explanation(weight * stored, f"{name}, product of:", factors)
 
 
@@ -288,14 +296,77 @@ def _df(query: QueryFacts, at: int) -> Explanation:
     return Explanation(informed, what, (weight, Explanation(num_chunks, "N, chunks")))
 
 
-def _document_weight(chunk: ChunkFacts, term: str, stored: float) -> Explanation:
+def _document_weight(chunk: ChunkFacts, term: str, id_: int, stored: float) -> Explanation:
+    """Explain a stored weight by its form, with the parameters that the form has."""
     weighting = chunk.weighting
-    details = (
-        Explanation(chunk.tf.get(term, 0), "tf, occurrences in the chunk"),
-        Explanation(weighting.k1, "k1, saturation"),
-        Explanation(weighting.b, "b, share of the length"),
-        Explanation(chunk.length, f"length of the chunk in {chunk.length_unit}"),
-        Explanation(weighting.chunk_size, f"chunk_size in {chunk.length_unit}, in place of the mean length"),
-    )
-    formula = "tf / (tf + k1 * (1 - b + b * length / chunk_size))"
-    return Explanation(stored, f"stored weight, {formula} from:", details)
+    formula = WEIGHTINGS[weighting.form].formula
+    normed = "norm" in formula
+    if chunk.fields:
+        formula, normed = re.sub(" [*/] norm", "", formula), False
+        details = [_combined(chunk, term)]
+    else:
+        formula = formula.replace("norm", _norm_formula(weighting))
+        details = [Explanation(chunk.text.tf.get(term, 0), "tf, occurrences in the chunk")]
+    if "k1" in formula:
+        details.append(_k1(chunk, id_, details[0].value, stored))
+    if normed:
+        details += _length(weighting, weighting.b, weighting.chunk_size, chunk.text.length, chunk.length_unit, "chunk")
+    if weighting.delta is not None:
+        details.append(Explanation(weighting.delta, "delta"))
+    return Explanation(stored, f"stored weight, {formula} from:", tuple(details))
+
+
+def _k1(chunk: ChunkFacts, id_: int, tf: float, stored: float) -> Explanation:
+    """Explain the k1; where terms have their own, a chunk has the one that its term had when it was encoded."""
+    weighting = chunk.weighting
+    if not WEIGHTINGS[weighting.form].k1_per_term:
+        return Explanation(weighting.k1, "k1, saturation")
+    own = chunk.term_k1.get(id_) if id_ in chunk.term_k1.ids else None
+    k1 = weighting.k1 if own is None else own
+    norm = 1.0 if chunk.fields else float(weighting.norm(chunk.text.length))
+    if math.isclose(float(weighting.combined_weights(tf / norm, k1)), stored, rel_tol=1e-5):
+        return Explanation(k1, "k1, saturation" if own is None else "k1, saturation of this term")
+    then = tf * (1 - stored) / (norm * stored - tf)  # the formula, solved for k1
+    return Explanation(then, "k1, saturation of this term when the chunk was encoded; reencode brings it up to date")
+
+
+def _norm_formula(weighting: DocumentWeighting) -> str:
+    """Return the length norm in words; a form may have all of the length in it."""
+    return "(1 - b + b * length / chunk_size)" if WEIGHTINGS[weighting.form].b is None else "(length / chunk_size)"
+
+
+def _length(
+    weighting: DocumentWeighting, b: float, chunk_size: float, length: int, unit: str, of: str
+) -> list[Explanation]:
+    """Return the numbers of a length norm."""
+    share = [Explanation(b, "b, share of the length")] if WEIGHTINGS[weighting.form].b is None else []
+    return [
+        *share,
+        Explanation(length, f"length of the {of} in {unit}"),
+        Explanation(chunk_size, f"chunk_size in {unit}, in place of the mean length"),
+    ]
+
+
+def _combined(chunk: ChunkFacts, term: str) -> Explanation:
+    """Explain the frequency that the fields add up to."""
+    parts = [_field(chunk, term, None), *(_field(chunk, term, name) for name in chunk.fields)]
+    what = "tf, occurrences weighted and normalised by field, sum of:"
+    return Explanation(math.fsum(part.value for part in parts), what, tuple(parts))
+
+
+def _field(chunk: ChunkFacts, term: str, name: str | None) -> Explanation:
+    """Explain what one field adds to the frequency; None is the text."""
+    weighting = chunk.weighting
+    counts = chunk.text if name is None else chunk.fields[name]
+    of = FieldWeight(chunk_size=weighting.chunk_size, b=weighting.b) if name is None else weighting.fields[name]
+    where = "text" if name is None else f"field {name!r}"
+    tf = counts.tf.get(term, 0)
+    if not tf:
+        return _reason(f"not in the {where}")
+    details = [Explanation(of.weight, "weight"), Explanation(tf, f"tf, occurrences in the {where}")]
+    formula = "weight * tf"
+    if WEIGHTINGS[weighting.form].b != 0:
+        formula = f"{formula} / {_norm_formula(weighting)}"
+        details += _length(weighting, of.b, of.chunk_size, counts.length, chunk.length_unit, where)
+    value = float(weighting.frequencies(tf, counts.length, name))
+    return Explanation(value, f"in the {where}, {formula} from:", tuple(details))

@@ -3,12 +3,15 @@ r"""Relevance feedback: a query learns from chunks that are relevant, or taken f
 Without marked chunks, the best ones of a first search are taken for relevant (pseudo-feedback). What they add to the
 query is a weighted sum of their stored vectors, so that nothing is analysed again: Rocchio's centroid and RM3's
 relevance model differ in the share of each chunk. The stored weight, which saturates with tf, stands for the term
-frequency of the textbooks; it was measured to find more than the frequency itself. The binary independence model
+frequency of the textbooks; it was measured to find as much as the frequency itself. The binary independence model
 counts chunks instead, and gives the counts to the IDF.
 
-Two searches are made in place of one, and the second query has more terms. On collections where a question has one
-or two answers, pseudo-feedback finds a few more of them among the first 100 and ranks the first 10 a little worse;
-chunks that users marked as relevant make both much better. The README has the figures.
+Chunks that users marked as relevant help much: of 567 lay questions about Chinese law with several answers (STARD),
+one of them marked, the others are found with an nDCG@10 of .252 in place of .164 by Rocchio's method, and .268 by the
+binary independence model. Pseudo-feedback is another matter. It is meant for collections with many relevant chunks for
+each question; where there are one or two, as in the sets that this library was measured on, it ranks the first ten
+worse and finds no more among the first hundred. It is never on by itself. It takes a second search and a second read,
+about five times the time.
 
 References
 ----------
@@ -140,8 +143,8 @@ class RM3:
     fb_terms : int
         How many terms are added to the query at most; 0 only weighs its own terms anew.
     original_query_weight : float
-        :math:`\lambda`, in [0, 1]; 1 leaves the query as it is. The customary 0.5 with 10 terms is meant for
-        collections with many relevant documents for each query.
+        :math:`\lambda`, in [0, 1]; 1 leaves the query as it is. The customary 0.5, with 10 terms, did more harm on
+        every set that was measured; for marked chunks it is right.
     min_df : int
         Only terms of at least so many chunks are added, >= 1.
     max_df : float
@@ -332,6 +335,8 @@ class Rocchio:
 @dataclass(frozen=True)
 class BIM:
     r"""Binary independence model: the IDF counts relevant and other chunks apart [1]_.
+
+    Meant for marked chunks: where the best chunks of a search are taken for relevant, it was measured to do harm.
 
     Every term is weighed by :func:`rag_bm25.similarity.relevance_weight`, in the form and with the floor of the IDF in
     use, see :func:`rag_bm25.similarity.equivalent_df`; without relevant chunks that is the plain IDF. Of the other

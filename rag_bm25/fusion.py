@@ -99,9 +99,10 @@ class Weighted:
 
     BM25 scores have no upper limit and differ from query to query, a cosine lies in -1..1: added as they are, one of
     them would decide alone. ``"min-max"`` gives the best candidate of each arm 1 and its last one 0 [1]_. ``"bound"``
-    divides the BM25 score by the greatest one that any chunk could have for the query (the sum of the query's weights)
-    and takes the dense score as it is, so that weak arms stay weak. What an arm has not found gets 0 from it; with
-    ``"bound"``, ask for more candidates, since even the hundredth cosine is far from 0.
+    divides the BM25 score by the greatest one that any chunk could have for the query (the sum of the query's weights,
+    times the upper bound of the chunks' weighting) and takes the dense score as it is, so that weak arms stay weak.
+    What an arm has not found gets 0 from it; with ``"bound"``, ask for more candidates, since even the hundredth cosine
+    is far from 0.
 
     Parameters
     ----------

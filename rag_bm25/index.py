@@ -2,49 +2,49 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
-from rag_bm25.chunks import Chunk, Hit, HybridHit, NewChunk, batches, check_ids, check_namespace, new_chunks, pk_digest
+from rag_bm25.chunks import Chunk, Hit, HybridHit, NewChunk, batches, check_ids, check_namespace, new_chunks
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
-from rag_bm25.document_encoder import DocumentEncoder
+from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
 from rag_bm25.embeddings import as_matrix, calling
 from rag_bm25.errors import (
     ChunkNotFoundError,
     FormatError,
     IndexNotFoundError,
     InputError,
+    ParameterError,
     ReadOnlyError,
     WorkerError,
 )
-from rag_bm25.expansion import Expander, QueryExpansion
+from rag_bm25.events import Events
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
-from rag_bm25.feedback import Evidence, FeedbackChunk, learn
+from rag_bm25.fields import check_field_values
 from rag_bm25.filters import both, parse_filter
-from rag_bm25.fusion import RRF
+from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
-from rag_bm25.lookup import TermLookup
-from rag_bm25.min_should_match import required_words
+from rag_bm25.index_stats import IndexStats
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
-from rag_bm25.query_encoder import QueryEncoder
-from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
-from rag_bm25.ranking import MAX_K, best
-from rag_bm25.similarity import effective_parameters
-from rag_bm25.spelling import Fuzzy, Speller
+from rag_bm25.query_options import QueryOptions, check_options
+from rag_bm25.ranking import MAX_K
+from rag_bm25.reencoding import ReencodeReport, survey
+from rag_bm25.searcher import Searcher, newest_rows
+from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.store import SearchArm
-from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
+from rag_bm25.weightings import WEIGHTINGS
 from rag_bm25.workers import Workers, check_workers
 
 if TYPE_CHECKING:
@@ -58,134 +58,19 @@ if TYPE_CHECKING:
 
     from rag_bm25.document_encoder import CountedChunks
     from rag_bm25.embeddings import Embeddings
+    from rag_bm25.events import Event
     from rag_bm25.filters import Filter
     from rag_bm25.fusion import Fusion
     from rag_bm25.query import QueryLike
-    from rag_bm25.query_encoder import QueryTerms
     from rag_bm25.query_options import StatisticsScope
-    from rag_bm25.similarity import CorpusFigures, QueryWeighting
     from rag_bm25.sparse import SparseVector
-    from rag_bm25.statistics import CorpusStatistics
     from rag_bm25.store import ChunkRow, DenseField, Match, Store
-    from rag_bm25.synonyms import Synonyms
+    from rag_bm25.tls import TLS
 
-__all__ = ["BM25Index", "IndexStats"]
+__all__ = ["BM25Index"]
 
 CANDIDATES = 100
 """How many chunks each arm of a hybrid search brings by default."""
-
-OVERFETCH = 4
-"""How many times k chunks are asked for at first, where some of them may have too few words of the query."""
-
-
-@dataclass(frozen=True)
-class IndexStats:
-    """Figures of an index, or of some of its namespaces.
-
-    Parameters
-    ----------
-    name : str
-        Engine, URI and collection.
-    num_chunks : int
-        N.
-    num_terms : int
-        Terms with df > 0.
-    total_length : int
-        Sum of the chunk lengths, in `length_unit`.
-    mean_length : float
-        avgdl, measured, in `length_unit`.
-    average_idf : float
-        Mean IDF over all terms.
-    namespaces : list of str
-        All namespaces of the index.
-    chunk_size : float
-        The constant in place of the mean length.
-    length_unit : str
-        Unit of all lengths.
-    k1, b : float
-        The parameters in use.
-    chunk_size_ratio : float
-        s = chunk_size / mean_length; 1.0 for an empty index.
-    effective_k1, effective_b : float
-        Parameters of the exact BM25 that this chunk_size amounts to, see
-        :func:`rag_bm25.similarity.effective_parameters`.
-    """
-
-    name: str
-    num_chunks: int
-    num_terms: int
-    total_length: int
-    mean_length: float
-    average_idf: float
-    namespaces: list[str]
-    chunk_size: float
-    length_unit: str
-    k1: float
-    b: float
-    chunk_size_ratio: float
-    effective_k1: float
-    effective_b: float
-
-    @classmethod
-    def of(cls, name: str, config: IndexConfig, statistics: CorpusStatistics, namespaces: Sequence[str]) -> IndexStats:
-        """Work the figures out.
-
-        Parameters
-        ----------
-        name : str
-            Of what.
-        config : IndexConfig
-            Its parameters.
-        statistics : CorpusStatistics
-            Its N, df and lengths.
-        namespaces : sequence of str
-            All namespaces that there are.
-
-        Returns
-        -------
-        IndexStats
-            As of now.
-        """
-        ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
-        effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
-        return cls(
-            name=name,
-            num_chunks=statistics.num_chunks,
-            num_terms=statistics.num_terms,
-            total_length=statistics.total_length,
-            mean_length=statistics.mean_length,
-            average_idf=statistics.figures.average_idf,
-            namespaces=list(namespaces),
-            chunk_size=config.chunk_size,
-            length_unit=config.length_unit,
-            k1=config.k1,
-            b=config.b,
-            chunk_size_ratio=ratio,
-            effective_k1=effective_k1,
-            effective_b=effective_b,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Question:
-    """A query on its way to the store."""
-
-    terms: QueryTerms
-    vector: SparseVector
-
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """Queries on their way to the store, and what weighed them."""
-
-    questions: list[_Question]
-    weighting: QueryWeighting
-    figures: CorpusFigures
-
-    @classmethod
-    def of(cls, terms: list[QueryTerms], encoder: QueryEncoder, corpus: CorpusStatistics) -> _Asked:
-        """Keep what the weights come from, which the next write may change."""
-        return cls([_Question(each, each.vector()) for each in terms], encoder.weighting, corpus.figures)
 
 
 class BM25Index:
@@ -243,8 +128,7 @@ class BM25Index:
         self._analyzer = config.build_analyzer()
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
         self._writer = ChunkWriter(store, log, self._encoder)
-        self._lookup = TermLookup()
-        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
+        self._searcher = self._new_searcher()
         self._pools: dict[int, Workers] = {}  # by how many
 
     # Life
@@ -257,10 +141,12 @@ class BM25Index:
         *,
         config: IndexConfig | None = None,
         token: str | None = None,
+        tls: TLS | None = None,
         timeout: float | None = None,
         read_only: bool = False,
         repair: bool = False,
         refresh_interval: float = 1.0,
+        on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open an index, or create it where a config is given and there is none yet.
 
@@ -275,6 +161,8 @@ class BM25Index:
             stored one is used.
         token : str, optional
             ``user:password`` or API key of the server.
+        tls : TLS, optional
+            Certificates for an ``https://`` address, where no public authority has signed the server's.
         timeout : float, optional
             Seconds that one call to the server may take.
         read_only : bool
@@ -284,6 +172,8 @@ class BM25Index:
             `repaired`. Where the stored config is lost too, `config` takes its place.
         refresh_interval : float
             On a server: seconds for which a search may use statistics without asking for newer ones.
+        on_event : callable of Event to None, optional
+            Told of every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
 
         Returns
         -------
@@ -305,9 +195,14 @@ class BM25Index:
 
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
-        store = MilvusStore(uri, collection, token=token, timeout=timeout, read_only=read_only)
+        store = MilvusStore(uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only)
         return cls.from_store(
-            store, config=config, read_only=read_only, repair=repair, refresh_interval=refresh_interval
+            store,
+            config=config,
+            read_only=read_only,
+            repair=repair,
+            refresh_interval=refresh_interval,
+            on_event=on_event,
         )
 
     @classmethod
@@ -319,6 +214,7 @@ class BM25Index:
         read_only: bool = False,
         repair: bool = False,
         refresh_interval: float = 1.0,
+        on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open or create an index in a store of one's own.
 
@@ -326,7 +222,7 @@ class BM25Index:
         ----------
         store : Store
             Closed by the index, also where opening fails.
-        config, read_only, repair, refresh_interval
+        config, read_only, repair, refresh_interval, on_event
             As for :meth:`open`.
 
         Returns
@@ -335,7 +231,7 @@ class BM25Index:
             The index.
         """
         try:
-            log = StatisticsLog(store)
+            log = StatisticsLog(store, Events(store.name, on_event))
             used = _open_config(store, log, config, read_only=read_only, repair=repair)
             index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
             if repair:
@@ -396,7 +292,7 @@ class BM25Index:
             One for each text, distinct, 1 to 512 bytes; None, as by default, stands for a hash of text and metadata,
             so that the same chunk twice is one chunk.
         metadatas : sequence of mappings, optional
-            One for each text, JSON values only.
+            One for each text, JSON values only; what is under the names of the config's `fields` must be text.
         embeddings : array_like of float, shape (n_texts, dense_dim), or callable of list of str to such an array
             Needed where the index has dense vectors, and only there. A callable is asked only for texts that are not
             stored with their vector already, about 1,000 at a time; to replace vectors, give them as an array.
@@ -431,6 +327,7 @@ class BM25Index:
         check_workers(workers)
         check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
+        check_field_values([chunk.metadata for chunk in chunks], self.config.fields)
         chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
         pending = batches(distinct, 4 * (self.config.dense_dim or 0))
@@ -519,9 +416,50 @@ class BM25Index:
         """
         self._require_writable()
         with self._lock:
-            report = repair(self._store, self._log, self._analyzer, progress)
+            with self._log.events.timed("repair") as counts:
+                report = repair(self._store, self._log, self._encoder, progress)
+                counts.update(asdict(report))
             self._read_anew()
             return report
+
+    def reencode(self, *, progress: Callable[[int, int], None] | None = None) -> ReencodeReport:
+        """Work out the k1 of each term again, and encode all chunks with it; for ``bm25-adpt`` and ``bm25t``.
+
+        These weightings take the k1 of a term from its frequencies in all chunks, which changes as chunks come and go;
+        a stored vector does not. Until the first call every term has the config's k1; afterwards those that enough is
+        known of have their own, in chunks that are added later, too. Call it after the first large ingestion, and when
+        the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
+
+        With every other weighting a vector depends on its chunk alone, and nothing is written. Searches go on
+        meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes only what is
+        missing. N and df do not change.
+
+        Parameters
+        ----------
+        progress : callable of (int, int) to None, optional
+            Told from time to time how many chunks were read or written, and how many it will be: each is met twice.
+
+        Returns
+        -------
+        ReencodeReport
+            What was done.
+        """
+        self._require_writable()
+        with self._lock:
+            self._log.refresh()
+        total = 2 * self._log.statistics.whole.num_chunks
+        tell = (lambda _done, _total: None) if progress is None else progress
+        chunks, term_k1 = survey(self._store, self._log, self._encoder, lambda read: tell(read, max(total, 2 * read)))
+        if WEIGHTINGS[self.config.weighting].k1_per_term:
+            with self._lock:
+                self._log.write_term_k1(term_k1)
+        done = reencoded = 0
+        for namespace, digests in chunks.batches():
+            with self._lock:
+                reencoded += self._writer.reencode(namespace, digests)
+            done += len(digests)
+            tell(len(chunks) + done, 2 * len(chunks))
+        return ReencodeReport.of(done, reencoded, term_k1)
 
     def export_statistics(self, path: str | Path) -> None:
         """Write N, df, lengths and the vocabulary to one portable file.
@@ -574,7 +512,7 @@ class BM25Index:
         list of Chunk
             Those that are there, in the order of `ids`.
         """
-        found = self._rows(check_ids(ids), check_namespace(namespace))
+        found = newest_rows(self._store, check_ids(ids), check_namespace(namespace))
         return [Chunk.of(found[id_]) for id_ in dict.fromkeys(ids) if id_ in found]
 
     def get_embeddings(self, ids: Sequence[str], *, namespace: str = "") -> dict[str, NDArray[np.float32]]:
@@ -598,7 +536,7 @@ class BM25Index:
             The index has no dense vectors.
         """
         self._dense_field("get_embeddings called")
-        rows = self._rows(check_ids(ids), check_namespace(namespace), dense=True)
+        rows = newest_rows(self._store, check_ids(ids), check_namespace(namespace), dense=True)
         return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
 
     def chunks(
@@ -690,8 +628,8 @@ class BM25Index:
         """
         _check_k(k)
         where, namespaces = parse_filter(filter), _names(namespace)
-        asked = self._ask(queries, where, namespaces, options)
-        found = self._search(asked.questions, k, where, namespaces, options)
+        asked = self._searcher.ask(queries, where, namespaces, options)
+        found = self._searcher.search(asked.questions, k, where, namespaces, options)
         return [[_hit(match) for match in matches] for matches in found]
 
     def search_dense(
@@ -779,19 +717,23 @@ class BM25Index:
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
-        sparse = SearchArm(vector, "IP", limit, where, self._needed(names)) if len(vector) else None
+        sparse = SearchArm(vector, "IP", limit, where, self._searcher.needed(names)) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         dense = self._dense_arm(embedding, limit, where, names)
-        arms = Arms(sparse, dense, names, float(vector.values.sum(dtype=float)))
+        arms = Arms(sparse, dense, names, self._greatest_score(vector, fusion))
         return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
 
-    def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
+    def encode_documents(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[SparseVector]:
         """Return the vectors that chunks of these texts have; nothing is stored or counted.
 
         Parameters
         ----------
         texts : sequence of str
             Any number.
+        metadatas : sequence of mappings, optional
+            One for each text, where the index has fields.
 
         Returns
         -------
@@ -800,7 +742,8 @@ class BM25Index:
         """
         with self._lock:
             ids = TermIds(self._log.displaced)
-        return list(self._encoder.encode(texts, ids).vectors)
+            term_k1 = self._log.term_k1
+        return list(self._encoder.encode(texts, ids, metadatas, term_k1).vectors)
 
     def encode_queries(
         self,
@@ -822,8 +765,8 @@ class BM25Index:
         Returns
         -------
         list of SparseVector
-            Query weights, all > 0; empty where no term is known. The sum of the weights is above every score that the
-            query can have.
+            Query weights, all > 0; empty where no term is known. Their sum, times the upper bound of the weighting (1
+            for ``bm25``), is above every score that the query can have.
 
         Raises
         ------
@@ -865,10 +808,7 @@ class BM25Index:
         if not isinstance(query, str):
             msg = f"a query must be a str, got {type(query).__name__}"
             raise InputError(msg)
-        with self._lock:
-            encoder, corpus = self._query_side(_names(namespace), {"statistics": statistics})
-            speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._terms_of_vocabulary(), encoder.dfs_in(corpus))
-            return speller.corrected(query)
+        return self._searcher.corrected(query, fuzzy or Fuzzy(), _names(namespace), statistics)
 
     def explain(
         self,
@@ -907,12 +847,12 @@ class BM25Index:
         check_options(options)
         asked = Query.of(query, syntax=options.get("syntax", False))
         names = [check_namespace(namespace)]
-        row = self._rows(check_ids([id]), namespace, vectors=True).get(id)
+        row = newest_rows(self._store, check_ids([id]), namespace, vectors=True).get(id)
         if row is None:
             msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
             raise ChunkNotFoundError(msg)
         stop_words = self._analyzer.stop_words_in(str(asked)) if isinstance(self._analyzer, Analyzer) else []
-        weighed = self._ask([asked], parse_filter(filter), names, options)
+        weighed = self._searcher.ask([asked], parse_filter(filter), names, options)
         wanted, (question,) = options.get("min_should_match"), weighed.questions
         facts = QueryFacts(str(asked), question.terms, stop_words, weighed.weighting, weighed.figures, wanted)
         return explain(facts, self._chunk_facts(row))
@@ -951,7 +891,10 @@ class BM25Index:
         """
         with self._lock:
             self._log.refresh()
-            return verify(self._store, self._log, progress)
+            with self._log.events.timed("verify") as counts:
+                report = verify(self._store, self._log, progress)
+                counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
+            return report
 
     # Parts
 
@@ -964,10 +907,13 @@ class BM25Index:
 
     def _read_anew(self) -> None:
         """Forget the statistics and read them from the store."""
-        self._log = StatisticsLog(self._store)
+        self._log = StatisticsLog(self._store, self._log.events)
         self._writer = ChunkWriter(self._store, self._log, self._encoder)
-        self._lookup = TermLookup()
+        self._searcher = self._new_searcher()
         self.refresh()
+
+    def _new_searcher(self) -> Searcher:
+        return Searcher(self._store, self._log, self.config, self._analyzer, self._lock, self._refresh_if_due)
 
     def _stored_config(self) -> dict[str, Any]:
         return config_to_dict(self.config, contract_of(self._analyzer))
@@ -989,131 +935,7 @@ class BM25Index:
         if options.get("min_should_match") is not None:
             msg = "min_should_match is for search, search_batch and explain: no vector can hold it"
             raise InputError(msg)
-        return [question.vector for question in self._ask(queries, where, namespaces, options).questions]
-
-    def _ask(
-        self, queries: Sequence[QueryLike], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
-    ) -> _Asked:
-        """Weigh the terms of each query, with feedback where it is asked for."""
-        check_options(options)
-        _check_sequence(queries)
-        asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
-        completing, method = any(query.has_prefix for query in asked), feedback_of(options)
-        with self._lock:  # a write in another thread must not change the statistics halfway through
-            encoder, corpus = self._query_side(namespaces, options, completing=completing)
-            weighed = _Asked.of([encoder.terms(query, corpus) for query in asked], encoder, corpus)
-        if method is None:
-            return weighed
-        relevant = self._relevant(weighed.questions, method.fb_docs, where, namespaces, options)
-        irrelevant = self._marked("irrelevant", namespaces, options)
-        with self._lock:
-            encoder, corpus = self._query_side(namespaces, options, completing=completing)
-            term_of = self._log.vocabulary().term
-            terms = [
-                learn(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of))
-                for query, chunks in zip(asked, relevant, strict=True)
-            ]
-            return _Asked.of(terms, encoder, corpus)
-
-    def _relevant(
-        self,
-        asked: list[_Question],
-        fb_docs: int,
-        where: Filter | None,
-        namespaces: list[str] | None,
-        options: QueryOptions,
-    ) -> list[list[FeedbackChunk]]:
-        """Return the chunks that each query learns from: those that are marked, or else the best ones."""
-        if options.get("relevant") is not None or options.get("irrelevant") is not None:
-            return [self._marked("relevant", namespaces, options)] * len(asked)
-        found = self._search(asked, fb_docs, where, namespaces, options)
-        pks = {match.row.pk for matches in found for match in matches}
-        rows = {row.pk: row for row in self._store.get_chunks(sorted(pks), contents=False, vectors=True)}
-        return [
-            [
-                FeedbackChunk(match.row.id, rows[match.row.pk].vector, match.score)
-                for match in matches
-                if match.row.pk in rows  # it may have been deleted since
-            ]
-            for matches in found
-        ]
-
-    def _marked(
-        self, name: Literal["relevant", "irrelevant"], namespaces: list[str] | None, options: QueryOptions
-    ) -> list[FeedbackChunk]:
-        """Read the chunks that are marked; an id stands for the chunks that have it in any of the namespaces."""
-        ids = list(dict.fromkeys(check_ids(options.get(name) or [])))
-        if not ids:
-            return []
-        spaces = self._log.statistics.namespaces if namespaces is None else dict.fromkeys(namespaces)
-        rows = [row for space in spaces for row in self._rows(ids, space, vectors=True).values()]
-        missing = sorted(set(ids) - {row.id for row in rows})
-        if missing:
-            msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
-            raise ChunkNotFoundError(msg)
-        return [FeedbackChunk(row.id, row.vector) for row in rows]
-
-    def _query_side(
-        self, namespaces: list[str] | None, options: QueryOptions, *, completing: bool = False
-    ) -> tuple[QueryEncoder, CorpusStatistics]:
-        """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
-        check_options(options)
-        weighting = weighting_of(self.config.query_weighting(), options)
-        self._refresh_if_due()
-        expander = self._expander(options.get("expansion") or QueryExpansion(), completing=completing)
-        encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced), expander)
-        return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)
-
-    def _expander(self, expansion: QueryExpansion, *, completing: bool) -> Expander:
-        """Return what adds terms; the vocabulary is read only where near spellings or prefixes need it."""
-        lookup = self._terms_of_vocabulary() if completing or expansion.fuzzy is not None else None
-        return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
-
-    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
-        """Return synonyms as tokens; those of the last search are kept."""
-        if synonyms is None:
-            return None
-        if self._synonyms is None or self._synonyms[0] is not synonyms:
-            self._synonyms = synonyms, SynonymTable(synonyms, self._analyzer)
-        return self._synonyms[1]
-
-    def _terms_of_vocabulary(self) -> TermLookup:
-        self._lookup.update(self._log.vocabulary())
-        return self._lookup
-
-    def _search(
-        self,
-        asked: list[_Question],
-        k: int,
-        where: Filter | None,
-        namespaces: list[str] | None,
-        options: QueryOptions,
-    ) -> list[list[Match]]:
-        """Find the best k chunks for each query; one without weights finds none, without a call."""
-        found: list[list[Match]] = [[] for _ in asked]
-        positions = [position for position, question in enumerate(asked) if len(question.vector)]
-        if positions:
-            needed, wanted = self._needed(namespaces), options.get("min_should_match")
-            answers = best(
-                lambda some, limit: self._store.search(
-                    [question.vector for question in some], limit=limit, where=where, namespaces=needed
-                ),
-                [asked[position] for position in positions],
-                k,
-                namespaces,
-                limit=k if wanted is None else min(OVERFETCH * k, MAX_K),
-                keep=None if wanted is None else partial(self._with_enough_words, wanted),
-            )
-            for position, matches in zip(positions, answers, strict=True):
-                found[position] = matches
-        return found
-
-    def _with_enough_words(self, wanted: int | str, asked: _Question, matches: list[Match]) -> list[Match]:
-        """Leave out the chunks with too few words of the query, by their stored vectors."""
-        least = required_words(wanted, len(asked.terms.words))
-        rows = self._store.get_chunks([match.row.pk for match in matches], contents=False, vectors=True)
-        enough = {row.pk for row in rows if len(asked.terms.words_had_by(row.vector)) >= least}
-        return [match for match in matches if match.row.pk in enough]
+        return [question.vector for question in self._searcher.ask(queries, where, namespaces, options).questions]
 
     def _counted(
         self, pending: Iterator[list[NewChunk]], workers: int
@@ -1149,7 +971,7 @@ class BM25Index:
     ) -> SearchArm:
         dense = self._dense_field("embedding given")
         row = as_matrix("embedding", [embedding], 1, dense)[0]
-        return SearchArm(row, dense.metric, limit, where, self._needed(namespaces))
+        return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces))
 
     def _with_embeddings(
         self, chunks: list[NewChunk], embeddings: Embeddings | None
@@ -1175,35 +997,33 @@ class BM25Index:
         assume_new: bool,
     ) -> list[NewChunk]:
         """Embed the texts that are not stored with their vector; searches in other threads go on meanwhile."""
-        stored = {} if assume_new else self._rows([chunk.id for chunk in chunks], namespace, dense=True)
+        ids = [chunk.id for chunk in chunks]
+        stored = {} if assume_new else newest_rows(self._store, ids, namespace, dense=True)
         known = {id_: row.dense for id_, row in stored.items()}
         new = [chunk for chunk in chunks if chunk.id not in stored or stored[chunk.id].text != chunk.text]
         if new:
             known.update(zip((chunk.id for chunk in new), embed([chunk.text for chunk in new]), strict=True))
         return [replace(chunk, dense=known[chunk.id]) for chunk in chunks]
 
-    def _needed(self, namespaces: list[str] | None) -> list[str] | None:
-        """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
-        all_of_them = namespaces is not None and set(self._log.statistics.namespaces) <= set(namespaces)
-        return None if self._store.exclusive and all_of_them else namespaces
-
     def _ids(self, where: Filter | None, namespace: str) -> list[str]:
         """Find the chunks that fit a filter."""
         found = self._store.scan_chunks(where=where, namespaces=[namespace])
         return [row.id for rows in found for row in rows]
 
-    def _rows(
-        self, ids: list[str], namespace: str, *, vectors: bool = False, dense: bool = False
-    ) -> dict[str, ChunkRow]:
-        """Read the newest row of each chunk."""
-        pks = [pk_digest(namespace, id_) + slot for id_ in ids for slot in "ab"]
-        rows = self._store.get_chunks(pks, contents=True, vectors=vectors, dense=dense)
-        return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
+    def _greatest_score(self, query: SparseVector, fusion: Fusion | None) -> float:
+        """Return what no score of a query is above, if there is such a thing."""
+        greatest = self._encoder.weighting.bounds[1]
+        if math.isinf(greatest) and isinstance(fusion, Weighted) and fusion.normalization == "bound":
+            name = self.config.weighting
+            msg = f"normalization must be 'min-max' with the weighting {name!r}, which has no upper bound"
+            raise ParameterError(msg)
+        return greatest * float(query.values.sum(dtype=float)) if len(query) else 0.0
 
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
-        tf = Counter(self._analyzer(row.text))
-        config = self.config
-        return ChunkFacts(row.id, tf, row.length, row.vector, config.document_weighting(), config.length_unit)
+        text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
+        fields = self._encoder.field_counts(row.metadata)
+        weighting, unit = self._encoder.weighting, self.config.length_unit
+        return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
 
 
 def _open_config(
@@ -1238,12 +1058,6 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
         msg = "namespace must be a str, a non-empty sequence of str, or None for all"
         raise InputError(msg)
     return [check_namespace(name) for name in names]
-
-
-def _check_sequence(queries: Sequence[QueryLike]) -> None:
-    if isinstance(queries, str) or not isinstance(queries, Sequence):
-        msg = f"queries must be a sequence of str, got {type(queries).__name__}"
-        raise InputError(msg)
 
 
 def _check_k(k: int) -> None:

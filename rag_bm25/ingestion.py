@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.chunks import new_chunks
 from rag_bm25.errors import InputError, MissingExtraError, ParameterError
+from rag_bm25.fields import check_field_values
 from rag_bm25.jsonl import read_json_lines, row_id, row_text
 from rag_bm25.terms import num_words
 
@@ -443,7 +444,7 @@ def ingest(
     IngestReport
         What was done.
     """
-    run = _Run(splitter(index.config, chunk_overlap, split_size))
+    run = _Run(splitter(index.config, chunk_overlap, split_size), index.config.fields)
     before = index.stats(namespace=namespace).num_chunks
     chunks = 0
     pieces = run.pieces(found.files)
@@ -469,8 +470,9 @@ def ingest(
 class _Run:
     """The reading side of one ingestion: what was seen, and what failed."""
 
-    def __init__(self, split: Splitter) -> None:
+    def __init__(self, split: Splitter, fields: Iterable[str]) -> None:
         self.split = split
+        self.fields = list(fields)
         self.files = 0
         self.sources: dict[str, str] = {}  # chunk id -> the source that has it
         self.failed: dict[str, str] = {}
@@ -507,6 +509,7 @@ class _Run:
             raise InputError(msg)
         try:
             new_chunks([piece.text], [piece.id], [piece.metadata])
+            check_field_values([piece.metadata], self.fields)
         except InputError as error:
             msg = f"{piece.where}: {error}"
             raise InputError(msg) from None

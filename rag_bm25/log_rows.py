@@ -10,6 +10,8 @@ intent     ``intent:<batch>:0:1``                a write under way: what it inse
 lease      ``lease:<batch>:<part>:<parts>``      that the writer of an intent is still alive
 delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: df added and removed, and totals
 snapshot   ``snapshot:<name>:<part>:<parts>``    the sum of the deltas that it covers
+copy       ``copy:index:0:1``                    that a copy of an index is not finished, and of which
+k1         ``k1:<batch>:<part>:<parts>``         the k1 of each term, for weightings that have one for each
 =========  ====================================  =============================================================
 
 A key tells whether all parts of its entry are there, so that half-written entries can be passed over.
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rag_bm25.sparse import SparseVector
+from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.statistics import Contribution
 from rag_bm25.store import LogRow
 from rag_bm25.terms import term_id
@@ -45,6 +47,7 @@ __all__ = [
     "complete_entries",
     "config_of",
     "config_rows",
+    "copy_row",
     "delta_of",
     "delta_rows",
     "displaced_of",
@@ -55,6 +58,8 @@ __all__ = [
     "snapshot_head_of",
     "snapshot_of",
     "snapshot_rows",
+    "term_k1_of",
+    "term_k1_rows",
     "terms_of",
     "terms_rows",
 ]
@@ -64,6 +69,7 @@ MAX_PACKED = 65_535
 MAX_ENTRIES = 100_000
 COUNTS_PER_ROW = 4_000  # 12 bytes each: fits even where nothing can be compressed
 TERMS_PER_ROW = 16_384
+K1_UNIT = 1e-4
 COMPRESSION = 3  # of zlib: two thirds of the way to the smallest size, at a third of the time
 
 
@@ -75,7 +81,7 @@ class LogKey(NamedTuple):
     kind : str
         What the row is.
     name : str
-        The batch; ``index`` for the config; for a snapshot how many deltas it sums up, a dot, and a batch id.
+        The batch; ``index`` for config and copy; for a snapshot how many deltas it sums up, a dot, and a batch id.
     part : int
         Which row of the entry, from 0.
     parts : int
@@ -197,6 +203,24 @@ def config_of(rows: Iterable[LogRow]) -> dict[str, Any]:
     ordered = sorted(rows, key=lambda row: LogKey.parse(row.key).part)
     config: dict[str, Any] = _unpack("".join(row.packed for row in ordered))
     return config
+
+
+def copy_row(source: str, fingerprint: str) -> LogRow:
+    """Write down that the rows here are a copy that is not finished.
+
+    Parameters
+    ----------
+    source : str
+        Name of the store that is copied.
+    fingerprint : str
+        What tells its parameters from others.
+
+    Returns
+    -------
+    LogRow
+        Its row; there is at most one.
+    """
+    return LogRow(str(LogKey("copy", "index")), "copy", {"source": source, "fingerprint": fingerprint})
 
 
 # Terms
@@ -590,6 +614,49 @@ def _unpacked_counts(packed: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]
     gaps = np.frombuffer(plain, "<u4", entries)
     df = np.frombuffer(plain, "<i8", entries, offset=4 * entries)
     return np.cumsum(gaps, dtype=np.uint32), df.astype(np.int64)
+
+
+# k1
+
+
+def term_k1_rows(name: str, term_k1: SparseVector) -> list[LogRow]:
+    """Write the k1 of each term down, to four decimals.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table; later ones have greater names.
+    term_k1 : SparseVector
+        Term id -> k1, >= 0.
+
+    Returns
+    -------
+    list of LogRow
+        One or more; a reader needs all of them.
+    """
+    units = (term_k1.values.astype(np.float64) / K1_UNIT).round().astype(np.int64)
+    pieces = list(_packed_counts(term_k1.ids, units)) or [""]
+    return [LogRow(str(LogKey("k1", name, part, len(pieces))), "k1", {}, piece) for part, piece in enumerate(pieces)]
+
+
+def term_k1_of(rows: Iterable[LogRow]) -> SparseVector:
+    """Read the k1 of each term back.
+
+    Parameters
+    ----------
+    rows : iterable of LogRow
+        All rows made by :func:`term_k1_rows`, in order.
+
+    Returns
+    -------
+    SparseVector
+        Term id -> k1.
+    """
+    pieces = [_unpacked_counts(row.packed) for row in rows if row.packed]
+    if not pieces:
+        return EMPTY
+    ids, units = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    return SparseVector(ids, (units * K1_UNIT).astype(np.float32))
 
 
 # Packing

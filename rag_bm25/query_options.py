@@ -31,7 +31,7 @@ class QueryOptions(TypedDict, total=False):
     ----------
     statistics : {"namespace", "all"}
         Whether N and df are those of the namespaces that are searched, or of the whole index.
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF, see :func:`rag_bm25.similarity.idf`.
     epsilon : float
         Factor of the floor of the ``epsilon`` IDF; > 0.

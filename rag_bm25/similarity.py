@@ -6,6 +6,8 @@ r"""The formulas, each written once, with its source.
         \underbrace{qtf_t \cdot IDF(N, df_t)}_{\text{query: the corpus now}} \cdot
         \underbrace{\frac{tf}{tf + k_1 (1 - b + b \cdot len(d) / chunk\_size)}}_{\text{chunk: itself, for ever}}
 
+The chunk's factor is one of several, see :mod:`rag_bm25.weightings`.
+
 References
 ----------
 .. [1] S. E. Robertson, S. Walker, S. Jones, M. M. Hancock-Beaulieu, M. Gatford, "Okapi at TREC-3", TREC 1994.
@@ -17,17 +19,23 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from rag_bm25.errors import ParameterError
+from rag_bm25.fields import FieldWeight
+from rag_bm25.parameters import check_parameter, comparable
+from rag_bm25.weightings import SMALLEST_NORM, WEIGHTINGS, document_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
+
+    from rag_bm25.weightings import WeightingName
 
 __all__ = [
     "IDF_NAMES",
@@ -45,7 +53,7 @@ __all__ = [
     "robertson_idf",
 ]
 
-IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf"]
+IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
 IDF_NAMES: tuple[str, ...] = get_args(IdfName)
 
 POSITIVE_FLOOR = 1e-6
@@ -55,21 +63,9 @@ ROUNDING = 1e-12
 """A mean IDF this close to zero is zero: terms on both sides of N / 2 may cancel."""
 
 
-def _check(name: str, value: float, rule: str, holds: bool) -> None:
-    """Raise a ``ParameterError`` unless `value` is a finite number for which the rule holds."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and holds):
-        msg = f"{name} must be {rule}, got {value!r}"
-        raise ParameterError(msg)
-
-
-def _number(value: object) -> float:
-    """Return a number as it is, and NaN for anything else, which then fails every comparison."""
-    return value if isinstance(value, int | float) else math.nan
-
-
 @dataclass(frozen=True)
 class DocumentWeighting:
-    """The chunk's side of BM25: it depends on the chunk alone.
+    r"""The chunk's side of the score: it depends on the chunk alone.
 
     Parameters
     ----------
@@ -79,11 +75,22 @@ class DocumentWeighting:
         How slowly further occurrences saturate; >= 0.
     b : float
         Share of the length normalisation, in [0, 1].
+    form : str
+        One of :data:`rag_bm25.weightings.WEIGHTING_NAMES`.
+    delta : float or None
+        The delta of those forms that have one; None for the form's default, which then stands here.
+    fields : mapping of str to FieldWeight
+        Fields that count beside the text (BM25F [1]_), by name.
 
     Raises
     ------
     ParameterError
-        A parameter is out of its range.
+        A parameter is out of its range, or does not suit the form.
+
+    References
+    ----------
+    .. [1] S. Robertson, H. Zaragoza, M. Taylor, "Simple BM25 Extension to Multiple Weighted Fields", CIKM 2004; with a
+       b for each field: H. Zaragoza et al., "Microsoft Cambridge at TREC 13", TREC 2004.
 
     Examples
     --------
@@ -91,20 +98,39 @@ class DocumentWeighting:
 
     >>> DocumentWeighting(chunk_size=500).weights([1, 2, 20], 500).round(3)
     array([0.4  , 0.571, 0.93 ])
+
+    BM25+ lifts each of these by its delta, after multiplying by k1 + 1:
+
+    >>> DocumentWeighting(chunk_size=500, form="bm25+").weights([1, 2, 20], 500).round(3)
+    array([2.   , 2.429, 3.326])
     """
 
     chunk_size: float
     k1: float = 1.5
     b: float = 0.75
+    form: WeightingName = "bm25"
+    delta: float | None = None
+    fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        _check("chunk_size", self.chunk_size, "a finite number > 0", _number(self.chunk_size) > 0)
-        _check("k1", self.k1, "finite and >= 0", _number(self.k1) >= 0)
-        _check("b", self.b, "in [0, 1]", 0 <= _number(self.b) <= 1)
+        check_parameter("chunk_size", self.chunk_size, "a finite number > 0", comparable(self.chunk_size) > 0)
+        check_parameter("k1", self.k1, "finite and >= 0", comparable(self.k1) >= 0)
+        check_parameter("b", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
+        form, delta = document_form(self.form, self.k1, self.delta)
+        object.__setattr__(self, "delta", delta)
+        _check_fields(self.fields)
+        if self.fields and not form.combines_fields:
+            msg = f"fields must be empty for {self.form!r}, whose length norm cannot be applied field by field"
+            raise ParameterError(msg)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What no weight is below, and what none is above (``inf`` where nothing bounds it)."""
+        return WEIGHTINGS[self.form].bounds(self.k1, self.delta or 0.0)
 
     def norm(self, length: ArrayLike) -> NDArray[np.float64]:
-        r"""Length norm :math:`k_1 (1 - b + b \cdot len(d) / chunk\_size)`.
+        r"""Length norm :math:`1 - b + b \cdot len(d) / chunk\_size`.
 
         Parameters
         ----------
@@ -114,13 +140,12 @@ class DocumentWeighting:
         Returns
         -------
         ndarray of float64
-            Same shape as `length`.
+            Same shape as `length`; 1 for a length of `chunk_size`. `b` is the form's own where it has one.
         """
-        relative = np.asarray(length, np.float64) / self.chunk_size
-        return self.k1 * (1 - self.b + self.b * relative)
+        return _norm(length, self.chunk_size, self._share(self.b))
 
-    def weights(self, tf: ArrayLike, length: ArrayLike) -> NDArray[np.float64]:
-        r"""Weight of each term: :math:`tf / (tf + norm)`.
+    def weights(self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Weight of each term, where the chunk is its text alone.
 
         Parameters
         ----------
@@ -128,19 +153,80 @@ class DocumentWeighting:
             Occurrences in the chunk, > 0.
         length : array_like of float
             Length of the chunk of each term, broadcast against `tf`.
+        k1 : array_like of float, optional
+            The k1 of each term, for those forms where terms have one of their own.
 
         Returns
         -------
         ndarray of float64
-            In (0, 1], rising in `tf`, falling in `length`. The factor (k1 + 1) of [1]_ is left out, as in Lucene: it
-            cannot change a ranking.
-
-        References
-        ----------
-        .. [1] Robertson et al., "Okapi at TREC-3", TREC 1994.
+            Within `bounds` and > 0, rising in `tf`, falling in `length`.
         """
-        tf = np.asarray(tf, np.float64)
-        return tf / (tf + self.norm(length))
+        return self._values(np.asarray(tf, np.float64), self.norm(length), k1)
+
+    def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
+        r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.
+
+        Parameters
+        ----------
+        tf : array_like of float
+            Occurrences in the field, > 0.
+        length : array_like of float
+            Length of the field of each term, broadcast against `tf`.
+        field : str or None
+            Which; None for the text, whose weight is 1.
+
+        Returns
+        -------
+        ndarray of float64
+            To be added up over the fields of a chunk, and then weighed by :meth:`combined_weights`.
+        """
+        of = FieldWeight(chunk_size=self.chunk_size, b=self.b) if field is None else self.fields[field]
+        norm = np.maximum(_norm(length, of.chunk_size, self._share(of.b)), SMALLEST_NORM)
+        return of.weight * np.asarray(tf, np.float64) / norm
+
+    def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Weight of each term, where the chunk has fields: saturated once, after they were added up.
+
+        Parameters
+        ----------
+        frequency : array_like of float
+            Sums of :meth:`frequencies`.
+        k1 : array_like of float, optional
+            As for :meth:`weights`.
+
+        Returns
+        -------
+        ndarray of float64
+            Within `bounds` and > 0, rising in `frequency`. Without any field this is :meth:`weights`.
+        """
+        return self._values(np.asarray(frequency, np.float64), 1.0, k1)
+
+    def _values(
+        self, tf: NDArray[np.float64], norm: NDArray[np.float64] | float, k1: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        used = self.k1 if k1 is None else np.asarray(k1, np.float64)
+        return WEIGHTINGS[self.form].values(tf, norm, used, self.delta or 0.0)
+
+    def _share(self, b: float) -> float:
+        """Return the form's own share of the length where it has one."""
+        own = WEIGHTINGS[self.form].b
+        return b if own is None else own
+
+
+def _norm(length: ArrayLike, chunk_size: float, b: float) -> NDArray[np.float64]:
+    relative = np.asarray(length, np.float64) / chunk_size
+    return 1 - b + b * relative
+
+
+def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
+    """Refuse fields without a name or a weight."""
+    if not isinstance(fields, Mapping):
+        msg = f"fields must be a mapping of names to FieldWeight, got {fields!r}"
+        raise ParameterError(msg)
+    for name, weight in fields.items():
+        if not (isinstance(name, str) and name and isinstance(weight, FieldWeight)):
+            msg = f"fields must map names that are not empty to FieldWeight, got {name!r}: {weight!r}"
+            raise ParameterError(msg)
 
 
 def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, float]:
@@ -377,12 +463,17 @@ def _tfidf(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> l
     return _positive("ln((N + 1) / (df + 1))", np.log((corpus.num_chunks + 1) / (df + 1)))
 
 
+def _plain(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+    return _positive("ln(N / df)", np.log(np.maximum(corpus.num_chunks, 1) / np.maximum(df, 1)))
+
+
 _IDFS: dict[str, Callable[[NDArray[np.float64], CorpusFigures, float], list[IdfBranch]]] = {
     "epsilon": _epsilon,
     "lucene": _lucene,
     "zero": _zero,
     "plus": _plus,
     "tfidf": _tfidf,
+    "plain": _plain,
 }
 
 
@@ -391,7 +482,7 @@ def idf_branches(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: f
 
     Parameters
     ----------
-    name : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF.
     df : array_like of int
         Chunks with the term, in [1, N].
@@ -414,11 +505,12 @@ def idf(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.
     ``epsilon`` is that of [1]_, with a floor that stays positive where the mean IDF is not: ``ln((N - df + 0.5) /
     (df + 0.5))`` where that is > 0, else ``epsilon * avgIDF`` where that is > 0, else ``epsilon * ln(1 + (N - df + 0.5)
     / (df + 0.5))``. ``lucene`` is ``ln(1 + (N - df + 0.5) / (df + 0.5))``, ``zero`` is ``ln((N - df + 0.5) / (df +
-    0.5))`` cut off at a tiny positive value, ``plus`` is ``ln((N + 1) / df)`` and ``tfidf`` ``ln((N + 1) / (df + 1))``.
+    0.5))`` cut off at a tiny positive value, ``plus`` is ``ln((N + 1) / df)``, ``tfidf`` ``ln((N + 1) / (df + 1))`` and
+    ``plain`` ``ln(N / df)`` [2]_. The ``ln((N + 1) / (df + 0.5))`` of BM25L is ``lucene``, written otherwise.
 
     Parameters
     ----------
-    name : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF.
     df : array_like of int
         Chunks with the term, in [1, N].
@@ -435,6 +527,8 @@ def idf(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.
     References
     ----------
     .. [1] X. Du, "BM25 for RAG with Milvus", 2024, section 2.2.
+    .. [2] K. Spärck Jones, "A Statistical Interpretation of Term Specificity and its Application in Retrieval",
+       Journal of Documentation 28 (1), 1972.
 
     Examples
     --------
@@ -451,7 +545,7 @@ class QueryWeighting:
 
     Parameters
     ----------
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf"}
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF, see :func:`idf`.
     epsilon : float
         Factor of the floor of ``epsilon``; > 0.
@@ -476,10 +570,10 @@ class QueryWeighting:
         if self.idf not in IDF_NAMES:
             msg = f"idf must be one of {', '.join(IDF_NAMES)}, got {self.idf!r}"
             raise ParameterError(msg)
-        _check("epsilon", self.epsilon, "a finite number > 0", _number(self.epsilon) > 0)
+        check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
         if self.k3 is not None:
-            _check("k3", self.k3, "None, or finite and >= 0", _number(self.k3) >= 0)
-        _check("bigram_weight", self.bigram_weight, "finite and >= 0", _number(self.bigram_weight) >= 0)
+            check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)
+        check_parameter("bigram_weight", self.bigram_weight, "finite and >= 0", comparable(self.bigram_weight) >= 0)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         r"""Weight of repetition in the query: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.

@@ -102,6 +102,28 @@ class SparseVector:
         found = at < len(self.ids) and int(self.ids[at]) == id_
         return float(self.values[at]) if found else 0.0
 
+    def get_many(self, ids: NDArray[np.uint32], missing: float) -> NDArray[np.float64]:
+        """Return the weights of many dimensions.
+
+        Parameters
+        ----------
+        ids : ndarray of uint32
+            The dimensions, in any order.
+        missing : float
+            What those have that are not stored.
+
+        Returns
+        -------
+        ndarray of float64
+            Same shape as `ids`.
+        """
+        at = np.searchsorted(self.ids, ids)
+        found = at < len(self.ids)
+        found[found] = self.ids[at[found]] == ids[found]
+        values = np.full(ids.shape, missing, np.float64)
+        values[found] = self.values[at[found]]
+        return values
+
     def __len__(self) -> int:
         """Return the number of stored dimensions."""
         return len(self.ids)

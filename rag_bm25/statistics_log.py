@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.events import Events
 from rag_bm25.log_rows import (
     FORMAT,
     Intent,
@@ -22,6 +23,7 @@ from rag_bm25.log_rows import (
     complete_entries,
     config_of,
     config_rows,
+    copy_row,
     delta_of,
     delta_rows,
     displaced_of,
@@ -32,9 +34,12 @@ from rag_bm25.log_rows import (
     snapshot_head_of,
     snapshot_of,
     snapshot_rows,
+    term_k1_of,
+    term_k1_rows,
     terms_of,
     terms_rows,
 )
+from rag_bm25.sparse import EMPTY
 from rag_bm25.statistics import NamespaceStatistics
 from rag_bm25.store import LogRow
 from rag_bm25.terms import Vocabulary
@@ -42,6 +47,7 @@ from rag_bm25.terms import Vocabulary
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics import Contribution
     from rag_bm25.store import LogStore
 
@@ -55,6 +61,7 @@ ROWS_PER_INSERT = 200  # of at most 64 KB
 READ_ATTEMPTS = 10
 
 
+_KEPT = frozenset({"config", "copy"})  # no part of the statistics, and named after no batch
 _NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
 
 _T = TypeVar("_T")
@@ -72,16 +79,24 @@ class StatisticsLog:
     store : LogStore
         Where the rows are.
 
+    events : Events, optional
+        Who is told of its work.
+
     Attributes
     ----------
+    events : Events
+        The given one, or one that tells the logger alone.
     statistics : NamespaceStatistics
         The sum of all deltas read or written so far.
     displaced : dict of str to int
         Terms whose id is not their hash.
+    term_k1 : SparseVector
+        Term id -> k1, where a pass over all chunks has worked that out; else empty.
     """
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, events: Events | None = None) -> None:
         self._store = store
+        self.events = events or Events(store.name)
         self._keys: set[str] = set()  # as listed last
         self._base = ""  # the newest snapshot that is in the statistics
         self._in_base: set[str] = set()  # deltas that it names as covered
@@ -92,6 +107,8 @@ class StatisticsLog:
         self._torn = False  # whether counting was cut short, by Ctrl-C for instance
         self.statistics = NamespaceStatistics()
         self.displaced: dict[str, int] = {}
+        self._k1_table = ""  # the newest one that was read
+        self.term_k1: SparseVector = EMPTY
 
     # Config
 
@@ -124,9 +141,13 @@ class StatisticsLog:
         Raises
         ------
         FormatError
-            The index was written by a newer version.
+            The index was written by a newer version, or is a copy that is not finished.
         """
-        entries = complete_entries(self._store.log_keys(), "config")
+        keys = self._store.log_keys()
+        if any(_kind(key) == "copy" for key in keys):
+            msg = f"{self._store.name} is an unfinished copy of an index: run the same copy again, or drop it"
+            raise FormatError(msg)
+        entries = complete_entries(keys, "config")
         rows = self._store.get_log(entries["index"]) if entries else []
         if not rows:
             return None
@@ -144,6 +165,35 @@ class StatisticsLog:
                 return None
             raise
 
+    # Copies
+
+    def begin_copy(self, source: str, fingerprint: str) -> None:
+        """Mark an empty store as a copy that is not finished, which nobody can open.
+
+        Parameters
+        ----------
+        source : str
+            Name of the store that is copied.
+        fingerprint : str
+            What tells its parameters from others.
+        """
+        self._store.insert_log([copy_row(source, fingerprint)])
+
+    def unfinished_copy(self) -> tuple[str, str] | None:
+        """Tell whether this is a copy that is not finished.
+
+        Returns
+        -------
+        tuple of str and str, or None
+            What was given to :meth:`begin_copy`.
+        """
+        rows = self._store.get_log([key for key in self._store.log_keys() if _kind(key) == "copy"], packed=False)
+        return (rows[0].meta["source"], rows[0].meta["fingerprint"]) if rows else None
+
+    def end_copy(self) -> None:
+        """Let the copy be opened."""
+        self._store.delete_log([key for key in self._store.log_keys() if _kind(key) == "copy"])
+
     # Reading
 
     def refresh(self) -> None:
@@ -155,12 +205,19 @@ class StatisticsLog:
             self._base, self._in_base, self._counted = "", set(), set()
             self.statistics = NamespaceStatistics()
             self._torn = False
+        with self.events.timed("refresh") as counts:
+            self._read()
+            counts.update(log_rows=len(self._keys), deltas=len(self._counted - self._in_base))
+
+    def _read(self) -> None:
+        """List the rows, and read those that are new."""
         for _ in range(READ_ATTEMPTS):
             self._keys = set(self._store.log_keys())
             try:
                 self._read_snapshot()
                 self._read_deltas()
                 self._read_terms()
+                self._read_term_k1()
             except _RowsMovedError:
                 continue
             self._forget_what_is_gone()
@@ -319,6 +376,20 @@ class StatisticsLog:
         leases = [key for key in self._keys if LogKey.parse(key)[:2] == ("lease", intent.batch)]
         self._store.delete_log([intent.key, *leases])
 
+    def write_term_k1(self, term_k1: SparseVector) -> None:
+        """Store another table of the k1 of each term in the place of the last one.
+
+        Parameters
+        ----------
+        term_k1 : SparseVector
+            Term id -> k1.
+        """
+        old = [key for key in self._store.log_keys() if _kind(key) == "k1"]
+        rows = term_k1_rows(self.new_batch(), term_k1)
+        self._insert_in_pieces(rows)
+        self._store.delete_log(old)
+        self._k1_table, self.term_k1 = LogKey.parse(rows[0].key).name, term_k1_of(rows)
+
     # Compaction
 
     def compact(self, *, above: int = COMPACT_ABOVE) -> None:
@@ -332,9 +403,11 @@ class StatisticsLog:
         if len(self._counted) <= above:
             return
         self.refresh()
-        if len(self._counted) > above:
-            self._write_snapshot()
-            self._merge_terms(above)
+        with self.events.timed("compaction") as counts:
+            if len(self._counted) > above:
+                counts["deltas"] = len(self._counted)
+                self._write_snapshot()
+                self._merge_terms(above)
 
     def _write_snapshot(self) -> None:
         """Write a snapshot of everything; delete what it covers only when all of it is stored."""
@@ -391,8 +464,10 @@ class StatisticsLog:
                     intents.append(self._decoded(intent_of, row))
         return intents, vocabulary
 
-    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary) -> None:
-        """Put other statistics in the place of everything in the log; the config stays.
+    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary, *, later_than: str = "") -> None:
+        """Put other statistics in the place of everything in the log.
+
+        The config stays, and a sound table of k1, and the mark of a copy.
 
         Until the new snapshot is stored whole, the old rows count, and afterwards it alone does: a crash in between
         loses nothing, and another call does the rest.
@@ -403,18 +478,31 @@ class StatisticsLog:
             Namespace -> its statistics.
         vocabulary : Vocabulary
             All terms.
+        later_than : str
+            A batch id than which all later ones are to be greater, for rows that came from elsewhere.
         """
-        old = [key for key in self._store.log_keys() if _kind(key) != "config"]
+        kept = _KEPT | {"k1"} if self._has_sound_term_k1() else _KEPT
+        old = [key for key in self._store.log_keys() if _kind(key) not in kept]
         sound = [key for key in map(_parsed, old) if key is not None]
         counted = sorted({key.name for key in sound if key.kind in {"delta", "intent"}})
         folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
-        self._last_batch = max((_batch(key) for key in sound), default="")
+        self._last_batch = max((later_than, *(_batch(key) for key in sound)))
         batch = self.new_batch()
         terms = {term: vocabulary.id(term) or 0 for term in vocabulary}
         self._insert_in_pieces(terms_rows(batch, terms))
         head = SnapshotHead(_NEVER_A_BASE, counted)
         self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))
         self._store.delete_log(old)
+
+    def _has_sound_term_k1(self) -> bool:
+        """Tell whether the table of the k1 of each term can be read; without one, every term has the config's."""
+        keys = [key for key in self._store.log_keys() if _kind(key) == "k1"]
+        try:
+            for rows in complete_entries(keys, "k1").values():
+                self._decoded(term_k1_of, self._rows(rows, packed=True))
+        except (FormatError, ValueError):
+            return False
+        return True
 
     # Rows -> statistics
 
@@ -473,6 +561,14 @@ class StatisticsLog:
                 self._vocabulary.add(self._decoded(terms_of, row))
         self._known_terms.update(new)
 
+    def _read_term_k1(self) -> None:
+        """Read the newest table of the k1 of each term."""
+        tables = complete_entries(self._keys, "k1")
+        newest = max(tables, default="")
+        if newest > self._k1_table:
+            self.term_k1 = self._decoded(term_k1_of, self._rows(tables[newest], packed=True))
+            self._k1_table = newest
+
     def _forget_what_is_gone(self) -> None:
         """Keep only names that the log still has: the others cannot come back."""
         names: dict[str, set[str]] = {"delta": set(), "intent": set(), "terms": set()}
@@ -501,5 +597,5 @@ def _kind(key: str) -> str:
 
 
 def _batch(key: LogKey) -> str:
-    """Return the batch id in a key, "" for the config."""
-    return "" if key.kind == "config" else key.name.split(".")[-1]
+    """Return the batch id in a key, "" where there is none."""
+    return "" if key.kind in _KEPT else key.name.split(".")[-1]

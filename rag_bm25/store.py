@@ -163,7 +163,7 @@ class LogRow:
     key : str
         Primary key; printable ASCII without quotes or backslashes, at most 128 characters.
     kind : str
-        ``config``, ``delta``, ``snapshot``, ``terms`` or ``intent``.
+        ``config``, ``delta``, ``snapshot``, ``terms``, ``intent``, ``lease`` or ``k1``.
     meta : dict
         Small facts, JSON.
     packed : str

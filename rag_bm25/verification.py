@@ -14,16 +14,16 @@ from rag_bm25.statistics import Contribution, NamespaceStatistics
 from rag_bm25.terms import NO_TERMS_ID, assign_known_ids, term_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.document_encoder import DocumentEncoder
     from rag_bm25.statistics_log import StatisticsLog
     from rag_bm25.store import ChunkRow, Store
     from rag_bm25.terms import Vocabulary
 
-__all__ = ["Difference", "RepairReport", "VerifyReport", "repair", "verify"]
+__all__ = ["Difference", "RepairReport", "VerifyReport", "count_rows", "repair", "verify"]
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def verify(store: Store, log: StatisticsLog, progress: Callable[[int, int], None
 def repair(
     store: Store,
     log: StatisticsLog,
-    analyzer: TextAnalyzer,
+    encoder: DocumentEncoder,
     progress: Callable[[int, int], None] | None = None,
 ) -> RepairReport:
     """Finish what was left half done, count all rows again, and replace the statistics by the result.
@@ -163,7 +163,7 @@ def repair(
         Where the rows are.
     log : StatisticsLog
         Not used afterwards: open the index again.
-    analyzer : callable of str to list of str
+    encoder : DocumentEncoder
         The one that the vectors were made with.
     progress : callable of (int, int) to None, optional
         Told how many rows were counted, and how many there are.
@@ -179,7 +179,7 @@ def repair(
     superseded = _delete_superseded(store)
     known = len(vocabulary)
     found = _Recount(store)
-    found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, analyzer))
+    found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
     statistics = found.statistics
     log.replace({name: statistics.of_one(name).contribution() for name in statistics.namespaces}, vocabulary)
     whole = statistics.whole.contribution()
@@ -192,6 +192,24 @@ def repair(
         recovered_terms=len(vocabulary) - known,
         nameless_terms=sum(vocabulary.term(id_) is None for id_ in whole.ids.tolist()),
     )
+
+
+def count_rows(statistics: NamespaceStatistics, rows: Iterable[ChunkRow]) -> None:
+    """Add what rows contribute to statistics.
+
+    Parameters
+    ----------
+    statistics : NamespaceStatistics
+        Changed in place.
+    rows : iterable of ChunkRow
+        With their sparse vectors.
+    """
+    by_namespace: dict[str, list[ChunkRow]] = defaultdict(list)
+    for row in rows:
+        by_namespace[row.namespace].append(row)
+    for namespace, some in by_namespace.items():
+        vectors, lengths = (row.vector for row in some), (row.length for row in some)
+        statistics.add(namespace, Contribution.of(vectors, lengths))
 
 
 class _Recount:
@@ -211,7 +229,7 @@ class _Recount:
         """Pass over all rows once, and show each batch to `inspect`."""
         total, done = self._store.count_chunks(), 0
         for rows in self._store.scan_chunks(vectors=True):
-            self._count(rows)
+            count_rows(self.statistics, rows)
             self.note_chunks(rows)
             if inspect is not None:
                 inspect(rows)
@@ -234,14 +252,6 @@ class _Recount:
                 newest[row.pk[:-1]] = newer
                 superseded.append(older.pk)
         return superseded
-
-    def _count(self, rows: Sequence[ChunkRow]) -> None:
-        by_namespace: dict[str, list[ChunkRow]] = defaultdict(list)
-        for row in rows:
-            by_namespace[row.namespace].append(row)
-        for namespace, some in by_namespace.items():
-            vectors, lengths = (row.vector for row in some), (row.length for row in some)
-            self.statistics.add(namespace, Contribution.of(vectors, lengths))
 
     def note_chunks(self, rows: Sequence[ChunkRow]) -> None:
         """Note which chunks the rows are of, for which they need neither vectors nor contents."""
@@ -272,7 +282,7 @@ def _delete_superseded(store: Store) -> int:
     return len(superseded)
 
 
-def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, analyzer: TextAnalyzer) -> None:
+def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, encoder: DocumentEncoder) -> None:
     """Find the terms that the vocabulary has lost in the texts of the chunks that have them."""
     lacking = {
         row.pk: {id_ for id_ in row.vector.ids.tolist() if id_ != NO_TERMS_ID and vocabulary.term(id_) is None}
@@ -280,7 +290,7 @@ def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, 
     }
     pks = [pk for pk, ids in lacking.items() if ids]
     for row in store.get_chunks(pks, contents=True) if pks else []:
-        terms = [term for term in dict.fromkeys(analyzer(row.text)) if term not in vocabulary]
+        terms = [term for term in encoder.terms(row.text, row.metadata) if term not in vocabulary]
         vocabulary.add(assign_known_ids(terms, lacking[row.pk]))
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import ParameterError, WorkerError
@@ -51,6 +51,7 @@ class Workers:
     def __init__(self, config: IndexConfig, number: int) -> None:
         self.number = check_workers(number)
         _check_picklable(config)
+        self._with_fields = bool(config.document_weighting().fields)
         self._pool = ProcessPoolExecutor(number, get_context("spawn"), _start, (config,))
 
     def count(self, batches: Iterable[list[NewChunk]]) -> Iterator[tuple[list[NewChunk], CountedChunks]]:
@@ -93,7 +94,8 @@ class Workers:
 
     def _submit(self, batch: list[NewChunk]) -> Future[CountedChunks]:
         with _interrupts_blocked():  # a process may be started now
-            return self._pool.submit(_count, [chunk.text for chunk in batch])
+            metadatas = [chunk.metadata for chunk in batch] if self._with_fields else None
+            return self._pool.submit(_count, [chunk.text for chunk in batch], metadatas)
 
     def close(self) -> None:
         """End the processes."""
@@ -151,5 +153,5 @@ def _start(config: IndexConfig) -> None:
     _encoder.append(DocumentEncoder(config.build_analyzer(), config.document_weighting(), config.length_unit))
 
 
-def _count(texts: list[str]) -> CountedChunks:
-    return _encoder[0].count(texts)
+def _count(texts: list[str], metadatas: list[dict[str, Any]] | None) -> CountedChunks:
+    return _encoder[0].count(texts, metadatas)

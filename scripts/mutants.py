@@ -16,8 +16,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
-    "terms sparse similarity document_encoder statistics query_encoder config chunks statistics_log chunk_writer "
-    "verification explanation feedback index"
+    "terms sparse fields weightings term_k1 similarity document_encoder statistics query_encoder config chunks "
+    "statistics_log chunk_writer reencoding verification expansion explanation feedback index"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -33,8 +33,32 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # The formulas
-    Mutant("similarity", "1 - self.b + self.b * relative", "1 - self.b - self.b * relative"),
-    Mutant("similarity", "return tf / (tf + self.norm(length))", "return tf / (1 + tf + self.norm(length))"),
+    Mutant("similarity", "return 1 - b + b * relative", "return 1 - b - b * relative"),
+    Mutant("similarity", "return of.weight * np.asarray(tf, np.float64) / norm", "return np.asarray(tf) / norm"),
+    Mutant("similarity", "_norm(length, of.chunk_size, self._share(of.b))", "_norm(length, of.chunk_size, of.b)"),
+    Mutant("similarity", "return b if own is None else own", "return b"),
+    Mutant("weightings", "return tf / (tf + k1 * norm)", "return tf / (1 + tf + k1 * norm)"),
+    Mutant("weightings", "return (k1 + 1) * tf / (tf + k1 * norm)", "return k1 * tf / (tf + k1 * norm)"),
+    Mutant("weightings", "shifted = _ratio(tf, norm) + delta", "shifted = tf + delta"),
+    Mutant("weightings", "_elasticsearch(tf, norm, k1, delta) + delta", "_elasticsearch(tf, norm, k1, delta)"),
+    Mutant("weightings", "np.log(_ratio(tf, norm) + delta)", "np.log(_ratio(tf, norm) + 1)"),
+    Mutant("weightings", "np.minimum(tf, 1) + np.log(np.maximum(tf, 1))", "1 + np.log(tf)"),
+    Mutant("weightings", "np.maximum(norm, SMALLEST_NORM)", "norm"),
+    Mutant("weightings", "lambda k1, delta: (delta, k1 + 1 + delta)", "lambda k1, delta: (0.0, k1 + 2 + delta)"),
+    Mutant("term_k1", "np.floor(frequencies + 0.5)", "np.floor(frequencies)"),
+    Mutant("term_k1", "df[:, ::-1].cumsum(axis=1)[:, ::-1]", "df"),
+    Mutant("term_k1", "rising & (df[:, 1:-1] > 0)", "rising"),
+    Mutant("term_k1", "np.logical_and.accumulate(", "np.asarray("),
+    Mutant("term_k1", "(GRID + 1) * r", "GRID * r"),
+    Mutant("term_k1", "tried / (tried - 1)", "tried / (tried + 1)"),
+    Mutant("reencoding", "if row.pk[:-1] == digest:", "if True:"),
+    Mutant("reencoding", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
+    Mutant("chunk_writer", "if vector != rows[digest].vector]", "]"),
+    Mutant("statistics_log", 'kept = {"config", "k1"} if self._has_sound_term_k1() else', "kept ="),
+    Mutant("statistics_log", "if newest > self._k1_table:", "if not self._k1_table:"),
+    Mutant("document_encoder", "term_k1.get_many(ids, self.weighting.k1) if per_term", "None if per_term"),
+    Mutant("fields", "if not _is_text(metadata.get(name)):", "if False:"),
+    Mutant("fields", "for part in parts if isinstance(part, str)", "for part in parts if part"),
     Mutant(
         "similarity",
         "(num_chunks - df + 0.5) / (df + 0.5))\n\n\ndef relevance_weight",
@@ -63,10 +87,12 @@ MUTANTS = [
     Mutant("similarity", "/ num_terms", "/ len(terms)"),
     Mutant("similarity", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     Mutant("similarity", "k1 * scale, share / scale", "k1 * scale, share"),
-    Mutant("similarity", "_number(self.k1) >= 0", "_number(self.k1) > 0"),
+    Mutant("similarity", "comparable(self.k1) >= 0", "comparable(self.k1) > 0"),
     # The chunk's side
     Mutant("document_encoder", 'self.length_unit == "terms"', 'self.length_unit != "terms"'),
     Mutant("document_encoder", "keys.sort()", "pass"),
+    Mutant("document_encoder", "for name in sorted(self.weighting.fields):  #", "for name in []:  #"),
+    Mutant("document_encoder", "_per_entry(counts, field_lengths)", "_per_entry(counts, lengths)"),
     Mutant("document_encoder", "prepend=~keys[:1]", "prepend=keys[:1]"),
     Mutant("document_encoder", "if not empty.any():", "if True:"),
     Mutant("document_encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),
@@ -101,8 +127,12 @@ MUTANTS = [
     Mutant("statistics", "set(namespaces) >= self._by_namespace.keys()", "True"),
     Mutant("query_encoder", "known = df > 0", "known = df > 1"),
     Mutant("query_encoder", "weights.get(id_, 0.0) + weight", "weight"),
-    Mutant("query_encoder", "np.fromiter(counts.values(), np.int64, len(terms))", "np.ones(len(terms), np.int64)"),
-    Mutant("query_encoder", "query_tokens(self.analyzer, query)", "self.analyzer(query)"),
+    Mutant(
+        "query_encoder",
+        "np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))",
+        "np.ones(len(terms), np.int64)",
+    ),
+    Mutant("expansion", "tokens = query_tokens(self.analyzer, part.text)", "tokens = self.analyzer(part.text)"),
     # Relevance feedback
     Mutant("similarity", "(num_chunks - df - num_relevant + r + 0.5)", "(num_chunks - df - num_relevant + 0.5)"),
     Mutant("similarity", "(num_relevant - r + 0.5) * (df - r + 0.5)", "(num_relevant - r + 0.5) * (df + 0.5)"),
@@ -137,8 +167,8 @@ MUTANTS = [
     Mutant("feedback", "if isinstance(method, BIM) else None", "if method is None else None"),
     Mutant("feedback", "if not evidence.relevant and not evidence.irrelevant:", "if not evidence.relevant:"),
     Mutant("query_options", "or (Rocchio() if marked else None)", "or (RM3() if marked else None)"),
-    Mutant("index", "method.fb_docs, where, namespaces, options)", "method.fb_docs, None, namespaces, options)"),
-    Mutant("index", "                if match.row.pk in rows", "                if True"),
+    Mutant("searcher", "method.fb_docs, where, namespaces, options)", "method.fb_docs, None, namespaces, options)"),
+    Mutant("searcher", "                if match.row.pk in rows", "                if True"),
     # The log
     Mutant("log_rows", "        if len(parts) == parts[0].parts\n", ""),
     Mutant("log_rows", "if id_ != term_id(term)}", "if False}"),
@@ -169,7 +199,7 @@ MUTANTS = [
     ),
     Mutant("chunk_writer", "list(changes), _contribution(before))", "list(changes), _contribution([]))"),
     Mutant("chunk_writer", "_contribution([*kept, *rows])", "_contribution(rows)"),
-    Mutant("chunk_writer", "        if self._unfinished:\n            self.recover()\n", ""),
+    Mutant("chunk_writer", "            self.recover()\n", ""),
     Mutant(
         "chunk_writer",
         "        if self._log.has_delta(intent.batch):\n            self._log.drop(intent)\n            return\n",
@@ -177,8 +207,8 @@ MUTANTS = [
     ),
     Mutant("chunk_writer", "stored[change.insert].batch != batch):", "False):"),
     Mutant("chunk_writer", "stored[slot].batch < batch]", "True]"),
-    Mutant("chunk_writer", "row.text == chunk.text and ", ""),
-    Mutant("chunk_writer", " and _canonical(row.metadata) == _canonical(chunk.metadata)", ""),
+    Mutant("chunk_writer", "row.text == chunk.text\n        and ", ""),
+    Mutant("chunk_writer", "        and _canonical(row.metadata) == _canonical(chunk.metadata)\n", ""),
     Mutant("chunk_writer", "json.dumps(metadata, sort_keys=True)", "json.dumps(metadata)"),
     Mutant("chunk_writer", "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)", "True"),
     Mutant(
@@ -187,23 +217,23 @@ MUTANTS = [
         "_is_expired(intent)",
     ),
     Mutant("chunks", 'f"{len(namespace)}:{namespace}{id_}"', 'f"{namespace}{id_}"'),
-    Mutant("chunks", "size + chunk.size > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
+    Mutant("chunks", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("chunks", "if size > limit:", "if size >= limit:"),
     Mutant("chunks", "not math.isfinite(value)", "math.isnan(value)"),
-    Mutant("config", "if value != getattr(given, name)", "if False"),
+    Mutant("config", "if value != document[name]", "if False"),
     Mutant("config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
     # The index
     Mutant("index", "self._writer.recover()", "pass"),
-    Mutant("index", "and (namespaces is None or match.row.namespace in namespaces)", ""),
-    Mutant("index", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
-    Mutant("index", "min(2 * limit, MAX_K)", "limit + 1"),
-    Mutant("index", "        if lacking:\n", "        if False:\n"),
-    Mutant("index", "self._store.exclusive and all_of_them", "all_of_them"),
+    Mutant("ranking", "and (namespaces is None or match.row.namespace in namespaces)", ""),
+    Mutant("ranking", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
+    Mutant("ranking", "min(2 * limit, MAX_K)", "limit + 1"),
+    Mutant("ranking", "    if lacking:\n", "    if False:\n"),
+    Mutant("searcher", "self._store.exclusive and all_of_them", "all_of_them"),
     Mutant("index", "if not self._store.exclusive and time.monotonic() >= self._next_refresh:", "if False:"),
     Mutant(
-        "index", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
+        "searcher", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
-    Mutant("index", "if len(vector)]", "]"),
+    Mutant("searcher", "if len(question.vector)]", "]"),
     Mutant("explanation", "Explanation(weight * stored,", "Explanation(weight,"),
     Mutant("explanation", "next(branch for branch in branches if branch.applies)", "branches[0]"),
     Mutant("verification", "if vocabulary.term(id_) is None]\n    differences", "if False]\n    differences"),

@@ -19,24 +19,40 @@ class Corpus:
     """A count of chunks, from their tokens alone."""
 
     chunks: dict[str, list[str]]
+    fields: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # id -> name -> tokens
 
     @property
     def n(self) -> int:
         return len(self.chunks)
 
+    def terms(self, id_: str) -> set[str]:
+        found = set(self.chunks[id_])
+        for tokens in self.fields.get(id_, {}).values():
+            found |= set(tokens)
+        return found
+
     def df(self, term: str) -> int:
         found = 0
-        for tokens in self.chunks.values():
-            if term in tokens:
+        for id_ in self.chunks:
+            if term in self.terms(id_):
                 found += 1
         return found
 
     def dfs(self) -> dict[str, int]:
         counted: dict[str, int] = {}
-        for tokens in self.chunks.values():
-            for term in set(tokens):
+        for id_ in self.chunks:
+            for term in self.terms(id_):
                 counted[term] = counted.get(term, 0) + 1
         return counted
+
+
+@dataclass
+class Field:
+    """Weight and length normalisation of a field beside the text."""
+
+    chunk_size: float
+    weight: float
+    b: float
 
 
 @dataclass
@@ -49,6 +65,9 @@ class BM25:
     idf: str = "epsilon"
     epsilon: float = 0.25
     k3: float | None = None
+    form: str = "bm25"
+    delta: float | None = None
+    fields: dict[str, Field] = field(default_factory=dict)
     bigram_weight: float = 1.0
 
     def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
@@ -58,18 +77,61 @@ class BM25:
         for id_, tokens in corpus.chunks.items():
             length = lengths[id_] if lengths else len(tokens)
             for term in set(query):
-                tf = tokens.count(term)
-                if tf:
+                if term in corpus.terms(id_):
                     weight = idf(self.idf, corpus.df(term), corpus.n, self.epsilon, average)
                     weight *= saturated(query.count(term), self.k3)
                     weight *= self.bigram_weight if term.startswith(BIGRAM) else 1.0
-                    weight *= chunk_weight(tf, length, self.chunk_size, self.k1, self.b)
+                    weight *= self.weight(term, tokens, length, corpus.fields.get(id_, {}))
                     scores[id_] = scores.get(id_, 0.0) + weight
         return scores
 
+    def weight(self, term: str, tokens: list[str], length: float, fields: dict[str, list[str]]) -> float:
+        """Weight of a term in a chunk; the lengths of fields are tokens."""
+        if not self.fields:
+            norm = length_norm(length, self.chunk_size, share(self.form, self.b))
+            return chunk_weight(self.form, tokens.count(term), norm, self.k1, self.delta)
+        frequency = tokens.count(term) / length_norm(length, self.chunk_size, share(self.form, self.b))
+        for name, of in self.fields.items():
+            found = fields.get(name, [])
+            norm = length_norm(len(found), of.chunk_size, share(self.form, of.b))
+            frequency += of.weight * found.count(term) / norm
+        return chunk_weight(self.form, frequency, 1.0, self.k1, self.delta)
 
-def chunk_weight(tf: int, length: float, chunk_size: float, k1: float, b: float) -> float:
-    return tf / (tf + k1 * (1 - b + b * length / chunk_size))
+
+def share(form: str, b: float) -> float:
+    if form in ("tf", "sqrt", "log", "saturation", "saturation-smoothed"):
+        return 0.0
+    return 1.0 if form in ("tf-normalised", "sqrt-normalised") else b
+
+
+def length_norm(length: float, chunk_size: float, b: float) -> float:
+    return max(1 - b + b * length / chunk_size, 1e-9)
+
+
+def chunk_weight(form: str, tf: float, norm: float, k1: float, delta: float | None) -> float:
+    if form == "bm25":
+        return tf / (tf + k1 * norm)
+    if form in ("elasticsearch", "bm25-adpt", "bm25t"):
+        return tf * (k1 + 1) / (tf + k1 * norm)
+    if form == "bm25l":
+        delta = 0.5 if delta is None else delta
+        return (k1 + 1) * (tf / norm + delta) / (k1 + tf / norm + delta)
+    if form == "bm25+":
+        return tf * (k1 + 1) / (tf + k1 * norm) + (1.0 if delta is None else delta)
+    if form == "tfldp":
+        return 1 + math.log(1 + math.log(tf / norm + (1.0 if delta is None else delta)))
+    return plain_weight(form, tf, norm, k1)
+
+
+def plain_weight(form: str, tf: float, norm: float, k1: float) -> float:
+    if form == "log":
+        return 1 + math.log(tf) if tf > 1 else tf
+    if form == "saturation":
+        return k1 * tf / (tf + k1)
+    if form == "saturation-smoothed":
+        return (k1 * tf + 1) / (tf + k1)
+    assert form in ("tf", "sqrt", "tf-normalised", "sqrt-normalised")
+    return (math.sqrt(tf) if form.startswith("sqrt") else tf) / norm
 
 
 def saturated(qtf: int, k3: float | None) -> float:
@@ -93,6 +155,8 @@ def idf(name: str, df: int, n: int, epsilon: float, average: float) -> float:
         return math.log((n + 1) / df)
     if name == "tfidf":
         return math.log((n + 1) / (df + 1)) if df < n else TINY
+    if name == "plain":
+        return math.log(n / df) if df < n else TINY
     if robertson(df, n) > 0:
         return robertson(df, n)
     if name == "zero":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import IDF_NAMES, DocumentWeighting, QueryWeighting
+from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 
 WORDS = ["apple", "banana", "cherry", "中文", "检索", "fig", "grape", "ü"]
 
@@ -24,12 +26,31 @@ def corpora(min_size: int = 0, max_size: int = 8) -> st.SearchStrategy[dict[str,
 
 lengths = st.integers(0, 100_000)
 tfs = st.integers(1, 10_000)
-document_weightings = st.builds(
-    DocumentWeighting,
-    chunk_size=st.floats(0.01, 1e6),
-    k1=st.sampled_from([0, 0.001, 1.2, 1.5, 2, 1000]) | st.floats(0, 10),
-    b=st.sampled_from([0, 0.75, 1]) | st.floats(0, 1),
-)
+chunk_sizes = st.floats(0.01, 1e6)
+shares = st.sampled_from([0, 0.75, 1]) | st.floats(0, 1)
+field_weights = st.builds(FieldWeight, chunk_size=chunk_sizes, weight=st.floats(0.001, 1000), b=shares)
+
+
+@st.composite
+def weightings(draw: st.DrawFn, names: tuple[str, ...] = WEIGHTING_NAMES, max_fields: int = 0) -> DocumentWeighting:
+    """Draw any document side, with parameters that suit it."""
+    name = draw(st.sampled_from(names))
+    form = WEIGHTINGS[name]
+    k1 = draw(st.sampled_from([0, 0.001, 1.2, 1.5, 2, 1000]) | st.floats(0, 10))
+    deltas = st.none() if form.delta is None else st.none() | st.floats(form.least_delta, 10)
+    fields = st.dictionaries(field_names, field_weights, max_size=max_fields if form.combines_fields else 0)
+    return DocumentWeighting(
+        chunk_size=draw(chunk_sizes),
+        k1=max(k1, form.least_k1),
+        b=draw(shares),
+        form=name,  # type: ignore[arg-type]
+        delta=draw(deltas),
+        fields=draw(fields),
+    )
+
+
+field_names = st.sampled_from(["title", "标题", "a 'quoted' name"])
+document_weightings = weightings()
 bigram_weights = st.sampled_from([0, 0.4, 1]) | st.floats(0.001, 10)
 idf_names = st.sampled_from(IDF_NAMES)
 query_weightings = st.builds(

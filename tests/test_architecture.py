@@ -14,10 +14,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
-    **dict.fromkeys(("errors", "terms", "_version"), ""),
-    **dict.fromkeys(("sparse", "similarity", "filters", "jsonl"), "errors"),
+    **dict.fromkeys(("errors", "terms", "events", "_version"), ""),
+    **dict.fromkeys(("sparse", "parameters", "filters", "jsonl"), "errors"),
+    **dict.fromkeys(("fields", "weightings"), "errors parameters"),
     "analysis": "errors terms",
-    "document_encoder": "analysis similarity sparse terms",
+    "tls": "errors",
+    "term_k1": "sparse weightings",
+    "similarity": "errors fields parameters weightings",
+    "document_encoder": "analysis fields similarity sparse terms weightings",
     "statistics": "similarity sparse terms",
     "query": "errors",
     "synonyms": "analysis errors terms",
@@ -26,11 +30,11 @@ ALLOWED = {
     "expansion": "analysis errors lookup query spelling synonyms terms",
     "min_should_match": "errors",
     "query_encoder": "analysis expansion query similarity sparse statistics terms",
-    "explanation": "min_should_match query_encoder similarity sparse terms",
+    "explanation": "document_encoder fields min_should_match query_encoder similarity sparse terms weightings",
     "feedback": "errors query query_encoder similarity sparse statistics terms",
     "query_options": "errors expansion feedback min_should_match similarity",
     "calibration": "errors similarity",
-    "config": "analysis document_encoder errors similarity store",
+    "config": "analysis document_encoder errors fields similarity store weightings",
     "store": "errors filters sparse",
     "chunks": "errors store",
     "embeddings": "errors store",
@@ -39,16 +43,22 @@ ALLOWED = {
     "hybrid": "chunks fusion ranking sparse store",
     "portable": "errors statistics terms",
     "log_rows": "sparse statistics store terms",
-    "statistics_log": "errors log_rows statistics store terms",
+    "statistics_log": "errors events log_rows sparse statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "workers": "chunks config document_encoder errors",
-    "verification": "analysis chunk_writer chunks statistics statistics_log store terms",
-    "milvus_store": "errors filters sparse store",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors expansion explanation feedback "
-    "filters fusion hybrid lookup milvus_store min_should_match portable query query_encoder query_options ranking "
-    "similarity sparse spelling statistics statistics_log store synonyms terms verification workers",
-    "": "_version analysis chunks config errors expansion explanation feedback fusion index query spelling synonyms "
-    "verification",
+    "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
+    "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
+    "copying": "config errors statistics statistics_log store verification",
+    "milvus_store": "errors filters sparse store tls",
+    "index_stats": "config similarity statistics",
+    "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
+    "query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
+    "index": "analysis chunk_writer chunks config document_encoder embeddings errors events explanation fields filters fusion "
+    "hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
+    "statistics_log store terms tls verification weightings workers",
+    "reindexing": "chunks errors index",
+    "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats query "
+    "reencoding spelling synonyms tls verification",
 }
 CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate", "tune")
 Result: TypeAlias = Any  # of click, which newer versions of Typer have inside
 
 
@@ -91,11 +92,11 @@ def docs(tmp_path: Path) -> Path:
 def test_without_arguments_help_is_shown() -> None:
     result = run()
     assert result.exit_code == 2
-    for command in ("ingest", "search", "explain", "stats", "verify", "delete", "evaluate"):
+    for command in COMMANDS:
         assert f"\n  {command} " in result.output
 
 
-@pytest.mark.parametrize("command", ["ingest", "search", "explain", "stats", "verify", "delete", "evaluate"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -121,6 +122,13 @@ def test_version() -> None:
         ["ingest", ".", "--chunk-size", "0"],
         ["ingest", ".", "--length-unit", "bytes"],
         ["evaluate", ".", "--chunk-size", "mean"],
+        ["evaluate", ".", "--compare", "k2=1"],
+        ["evaluate", ".", "--compare", "k1"],
+        ["tune", ".", "--search", "k2"],
+        ["tune", ".", "--base", "k1=1,idf"],
+        ["tune", ".", "--folds", "1"],
+        ["tune", ".", "--search", "k1", "--plot", "map.png"],
+        ["calibrate", ".", "--sample", "0"],
     ],
     ids=" ".join,
 )
@@ -133,7 +141,9 @@ def test_wrong_usage_exits_with_2_and_opens_nothing(databases: Databases, argume
 
 
 @pytest.mark.parametrize(
-    "arguments", [["search", "q"], ["explain", "q", "id"], ["stats"], ["verify"], ["delete", "id"]], ids=" ".join
+    "arguments",
+    [["search", "q"], ["explain", "q", "id"], ["stats"], ["verify"], ["delete", "id"], ["calibrate"]],
+    ids=" ".join,
 )
 def test_an_index_that_does_not_exist_is_named_and_not_created(databases: Databases, arguments: list[str]) -> None:
     assert_fails(run(*arguments), "there is no index 'docs' at ./rag_bm25.db; `rag-bm25 ingest` creates one")
@@ -250,6 +260,14 @@ def test_a_new_index_has_the_given_parameters(docs: Path) -> None:
     run("ingest", docs, "--collection", "new", "--chunk-size", 9, "--k1", 1.2, "--b", 0.5, "--length-unit", "terms")
     stats = run_json("stats", "--collection", "new")
     assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
+
+
+def test_a_new_index_has_the_given_weighting(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--weighting", "bm25l", "--delta", 0.3)
+    assert run_json("stats", "--collection", "new")["weighting"] == "bm25l"
+    assert run_json("ingest", docs, "--collection", "new", "--weighting", "bm25l", "--delta", 0.3)["added"] == 0
+    refused = run("ingest", docs, "--collection", "new", "--weighting", "bm25+")
+    assert_fails(refused, "weighting: stored 'bm25l', given 'bm25+'")
 
 
 def test_the_chunk_size_of_an_index_is_used_again(docs: Path) -> None:
@@ -507,6 +525,20 @@ def test_stats_show_the_drift_report(docs: Path) -> None:
     assert (stats["num_chunks"], stats["namespaces"]) == (3, [""])
 
 
+def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"id": f"r{n}", "text": "sparse rows of one length"}) + "\n" for n in range(100))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    run("ingest", "rows.jsonl", "--chunk-size", 35, "--collection", "healthy")
+    run("ingest", "rows.jsonl", "--chunk-size", 500, "--collection", "drifted")
+    warned = run("stats", "--collection", "drifted")
+    assert warned.stderr == (
+        "the chunk size is 20 times the mean length: the length of chunks hardly counts; `rag-bm25 calibrate` proposes "
+        "a chunk size for a new index\n"
+    )
+    assert run("stats", "--collection", "healthy").stderr == ""
+    assert run_json("stats", "--collection", "healthy")["drift_warning"] is None
+
+
 def test_stats_of_a_namespace(docs: Path) -> None:
     run("ingest", docs / "law.txt", "--namespace", "n")
     assert [run_json("stats", *which)["num_chunks"] for which in ([], ["--namespace", "n"])] == [4, 1]
@@ -536,6 +568,23 @@ def test_repair_mends_what_verify_found(docs: Path, databases: Databases) -> Non
     databases["./rag_bm25.db", "docs"].chunks.popitem()
     assert run_json("repair")["num_chunks"] == 2
     assert run("verify").exit_code == 0
+
+
+def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:
+    run("ingest", docs, "--collection", "adapted", "--weighting", "bm25t")
+    report = run_json("reencode", "--collection", "adapted")
+    assert report["weighting"] == "bm25t"
+    assert report["reencoded"] == report["num_chunks"] == 3
+    assert report["num_terms"] == run_json("stats", "--collection", "adapted")["num_terms"]
+    lines = run("reencode", "--collection", "adapted").stdout.splitlines()
+    assert lines[0] == "0 of 3 chunks encoded again, with the weighting bm25t"
+    assert lines[1].startswith(f"{report['num_terms']} terms with a k1 of their own, {report['mean_k1']:.3f}")
+
+
+def test_reencode_has_nothing_to_do_where_a_vector_is_its_chunk_s_alone(docs: Path) -> None:
+    run("ingest", docs, "--collection", "plain")
+    lines = run("reencode", "--collection", "plain").stdout.splitlines()
+    assert lines == ["0 of 3 chunks encoded again, with the weighting bm25"]
 
 
 def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Databases) -> None:
@@ -594,9 +643,16 @@ def test_evaluate_json(beir: Path) -> None:
     assert result["queries_per_second"] > 0 < result["chunks_per_second"]
 
 
+def test_evaluate_takes_a_weighting_and_its_delta(beir: Path) -> None:
+    result = run_json("evaluate", beir, "--weighting", "bm25+", "--delta", 0.5)
+    assert (result["config"]["weighting"], result["config"]["delta"]) == ("bm25+", 0.5)
+    lines = run("evaluate", beir, "--weighting", "bm25l").stdout.splitlines()
+    assert lines[0] == "set: bm25l, idf epsilon, k1 1.5, b 0.75, delta 0.5, chunk size 8.0 characters"
+
+
 def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
-    assert lines[0] == "set: idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
+    assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
     assert lines[1].split() == ["nDCG@10", "0.5000"]
 
 
@@ -639,6 +695,199 @@ def test_evaluate_of_a_malformed_folder_fails(beir: Path, databases: Databases) 
     assert_fails(run("evaluate", beir), "test.tsv line 1")
     assert_fails(run("evaluate", beir, "--split", "dev"), "there is no qrels/dev.tsv")
     assert databases.opened == []
+
+
+def test_evaluate_compares_configurations(beir: Path, databases: Databases) -> None:
+    result = run_json("evaluate", beir, "--idf", "lucene", "--compare", "stem=false", "--compare", "idf=plus,k3=8")
+    first, second = result["compared"]
+    assert (result["ndcg@10"], first["ndcg@10"], second["ndcg@10"]) == (0.5, 0.0, 0.5)
+    assert (first["compare"], first["config"]["analyzer"]["stem"], first["config"]["idf"]) == (
+        "stem=false",
+        False,
+        "lucene",
+    )
+    assert (second["config"]["idf"], second["config"]["k3"]) == ("plus", 8)
+    test = first["tests"]["ndcg@10"]
+    assert (test["difference"], test["p_value"], test["worse"], test["equal"]) == (-0.5, 1.0, 1, 1)
+    assert len(databases) == 2  # the query side needs no index of its own
+
+
+def test_compared_configurations_stand_side_by_side(beir: Path) -> None:
+    lines = run("evaluate", beir, "--compare", "stem=false").stdout.splitlines()
+    assert lines[-3].split()[:4] == ["configuration", "nDCG@10", "Recall@100", "MRR@10"]
+    assert lines[-3].split()[4:] == ["difference", "p", "better", "worse"]
+    assert lines[-2].split() == ["as", "given", "0.5000", "0.5000", "0.5000"]
+    assert lines[-1].split() == ["stem=false", "0.0000", "0.0000", "0.0000", "-0.5000", "1.0000", "0", "1"]
+
+
+def test_several_comparisons_are_adjusted(monkeypatch: pytest.MonkeyPatch, beir: Path) -> None:
+    monkeypatch.setattr("rag_bm25.evaluation.comparison.randomisation_p_value", lambda *_, seed: 0.01)
+    compared = run_json("evaluate", beir, *("--compare", "stem=false") * 3)["compared"]
+    assert [one["tests"]["mrr@10"]["p_value"] for one in compared] == pytest.approx([0.03] * 3)
+
+
+def test_an_automatic_chunk_size_follows_the_length_unit_of_each_configuration(beir: Path) -> None:
+    result = run_json("evaluate", beir, "--compare", "length-unit=terms", "--compare", "chunk_size=20")
+    assert [one["chunk_size"] for one in (result, *result["compared"])] == [8.0, 1.5, 20]
+
+
+def test_evaluate_writes_trec_runs(beir: Path, tmp_path: Path) -> None:
+    assert run("evaluate", beir, "--run", tmp_path / "one.run").exit_code == 0
+    [line] = (tmp_path / "one.run").read_text().splitlines()
+    assert line.split()[:4] == ["q1", "Q0", "d1", "1"]
+    assert line.split()[5] == "rag_bm25"
+    run("evaluate", beir, "--compare", "idf=lucene, k1=0.9", "--run", tmp_path / "two.run")
+    assert (tmp_path / "two-1.run").read_text() == (tmp_path / "one.run").read_text()
+    assert (tmp_path / "two-2.run").read_text().split()[5] == "idf=lucene,k1=0.9"
+
+
+def test_a_run_in_no_folder_is_refused_before_the_work(beir: Path, databases: Databases) -> None:
+    assert_fails(run("evaluate", beir, "--run", "missing/one.run"), "there is no folder missing to put one.run in")
+    assert databases == {}
+
+
+# Tuning
+
+
+@pytest.fixture
+def tunable(tmp_path: Path) -> Path:
+    """Long answers that only b = 0 puts before short texts with the same word."""
+    folder = tmp_path / "set"
+    (folder / "qrels").mkdir(parents=True)
+    long = {f"long{n}": f"topic{n} topic{n} " + " ".join(f"filler{n}x{m}" for m in range(60)) for n in range(12)}
+    texts = {**long, **{f"short{n}": f"topic{n}" for n in range(12)}}
+    rows = "".join(json.dumps({"_id": id_, "text": text}) + "\n" for id_, text in texts.items())
+    (folder / "corpus.jsonl").write_text(rows)
+    (folder / "queries.jsonl").write_text(
+        "".join(json.dumps({"_id": f"q{n}", "text": f"topic{n}"}) + "\n" for n in range(12))
+    )
+    for split, queries in (("test", range(8)), ("dev", range(8, 12))):
+        (folder / "qrels" / f"{split}.tsv").write_text("".join(f"q{n}\tlong{n}\t1\n" for n in queries))
+    return folder
+
+
+GRID = ("--search", "k1=1.5,2", "--search", "b=0,0.75")
+
+
+def test_tune_json(tunable: Path, databases: Databases) -> None:
+    result = run_json("tune", tunable, *GRID, "--search", "idf=epsilon,lucene", "--folds", 4)
+    assert (result["settings"], result["best"]["b"], result["base"]["b"]) == ({"b": 0}, 0, 0.75)
+    assert (result["held_out_mean"], result["best_mean"], result["confirmed"]) == (1.0, 1.0, 1.0)
+    assert result["base_mean"] == pytest.approx(0.63093, abs=1e-5)
+    assert (len(result["folds"]), result["pays"], result["test"]["better"]) == (4, True, 8)
+    assert result["heat_map"]["values"] == [[1.0, pytest.approx(0.63093, abs=1e-5)]] * 2
+    size = result["best"]["chunk_size"]
+    assert result["python"] == f"IndexConfig(chunk_size={size}, b=0)"
+    assert result["commands"] == {"ingest": [f"--chunk-size {size}", "--b 0"], "search": []}
+    assert len(databases) == 1  # only for the confirmation
+    assert [stored for stored in databases.values() if stored.exist] == []
+
+
+def test_tune_for_people(tunable: Path) -> None:
+    printed = run("tune", tunable, *GRID).stdout
+    assert printed.startswith("set: ndcg@10, 5 folds\n")
+    assert "1.0000  +0.3691, p 0.0078, 8 better, 0 worse" in printed
+    assert "tuning pays: the gain on unseen queries is significant" in printed
+    assert "1.0000  +0.3691  b=0\n" in printed
+    assert "b=0)" in printed
+    assert "1.0000 on counts, 1.0000 in Milvus" in printed
+    assert "--b 0\n" in printed
+
+
+def test_tune_says_where_nothing_is_better(tunable: Path) -> None:
+    assert "nothing tried is better: keep what there is" in run("tune", tunable, "--search", "k1=1.5").stdout
+
+
+def test_tune_says_where_the_gain_may_be_luck(tunable: Path) -> None:
+    printed = run("tune", tunable, *GRID, "--split", "dev", "--folds", 2).stdout
+    assert "no significant gain on unseen queries" in printed  # four queries cannot be significant
+
+
+def test_tune_on_a_split_of_its_own(tunable: Path) -> None:
+    result = run_json("tune", tunable, *GRID, "--tune-split", "dev", "--measure", "mrr@10")
+    assert (result["settings"], result["base_mean"], result["held_out_mean"]) == ({"b": 0}, 0.5, 1.0)
+    assert [fold["queries"] for fold in result["folds"]] == [8]
+    assert "held-out split" in run("tune", tunable, *GRID, "--tune-split", "dev").stdout
+
+
+def test_tune_begins_where_it_is_told(tunable: Path) -> None:
+    result = run_json("tune", tunable, "--base", "idf=lucene,stem=false,chunk-size=77", *GRID, "--no-confirm")
+    assert (result["base"]["idf"], result["base"]["chunk_size"], result["best"]["analyzer"]["stem"]) == (
+        "lucene",
+        77,
+        False,
+    )
+    assert result["commands"]["search"] == ["--idf lucene"]
+    assert result["confirmed"] is None
+
+
+def test_tune_needs_no_index_without_confirmation(tunable: Path, databases: Databases) -> None:
+    assert "in Milvus" not in run("tune", tunable, *GRID, "--no-confirm").stdout
+    assert databases == {}
+
+
+def test_tune_draws_a_heat_map(tunable: Path, tmp_path: Path) -> None:
+    assert run("tune", tunable, *GRID, "--no-confirm", "--plot", tmp_path / "map.svg").exit_code == 0
+    assert "<!-- 1.0000 -->" in (tmp_path / "map.svg").read_text()
+
+
+def test_tune_reports_what_milvus_answers_otherwise(tunable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "rag_bm25.evaluation.running.search_queries", lambda _index, queries, *_, **__: {query: {} for query in queries}
+    )
+    result = run("tune", tunable, *GRID)
+    assert result.stderr == "computed on counts, ndcg@10 was 1.0000; through Milvus it is 0.0000\n"
+
+
+def test_tune_refuses_a_picture_that_cannot_be_drawn_before_the_search(tunable: Path, databases: Databases) -> None:
+    assert_fails(run("tune", tunable, "--plot", "map.jpg"), "must end in one of .png, .svg, .pdf")
+    assert databases == {}
+
+
+def test_more_folds_than_queries_are_refused(tunable: Path) -> None:
+    assert_fails(run("tune", tunable, *GRID, "--folds", 9), "folds must be in [2, 8]")
+
+
+# Calibration
+
+
+def test_calibrate_measures_files_as_ingest_cuts_them(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("ten chars " * 40)
+    proposal = run_json("calibrate", tmp_path / "long.txt", "--split-size", 100, "--chunk-overlap", 0)
+    assert (proposal["chunks"], proposal["mean_length"], proposal["length_unit"]) == (4, 99.0, "characters")
+    assert (proposal["chunk_size"], round(proposal["ratio"], 2)) == (139, 1.4)
+    run("ingest", "long.txt", "--split-size", 100, "--chunk-overlap", 0, "--chunk-size", 139)
+    stats = run_json("stats")
+    assert (stats["mean_length"], stats["chunk_size"]) == (99.0, 139)
+    assert [stats["effective_k1"], stats["effective_b"]] == [proposal["effective_k1"], proposal["effective_b"]]
+
+
+def test_calibrate_for_people(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x" * 50)
+    lines = run("calibrate", tmp_path / "a.txt", "--ratio", 1).stdout.splitlines()
+    assert lines[0] == "chunk size 50 characters"
+    assert lines[1].split() == ["measured", "1", "chunk,", "mean", "length", "50.0", "characters"]
+    assert lines[-1].endswith("rag-bm25 ingest --chunk-size 50 --split-size 500")
+
+
+def test_calibrate_counts_terms_where_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("four words are here")
+    proposal = run_json("calibrate", tmp_path / "a.txt", "--length-unit", "terms", "--k1", 0.9, "--b", 0)
+    assert (proposal["length_unit"], proposal["effective_k1"], proposal["effective_b"]) == ("terms", 0.9, 0.0)
+    assert proposal["mean_length"] < 5
+
+
+def test_calibrate_proposes_for_an_index(docs: Path) -> None:
+    stats, proposal = run_json("stats"), run_json("calibrate")
+    assert (proposal["chunks"], proposal["mean_length"]) == (3, stats["mean_length"])
+    assert proposal["chunk_size"] == round(1.4 * stats["mean_length"])
+    assert "ingest" not in run("calibrate").stdout
+
+
+def test_calibrate_of_nothing_fails(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert_fails(run("calibrate", tmp_path / "empty"), "there is no text to measure in")
+    assert_fails(run("calibrate", "--namespace", "nobody"), "has no text to measure")
 
 
 def test_a_library_caller_can_use_what_was_ingested(docs: Path, databases: Databases) -> None:

@@ -30,7 +30,7 @@ class Milvus:
         self.asked: list[tuple[str, str]] = []
         self.error: Exception | None = None
 
-    def source(self, uri: str, collection: str, *, token: str | None, timeout: float | None) -> Source:
+    def source(self, uri: str, collection: str, *, token: str | None, **_: Any) -> Source:
         self.opened.append((uri, collection, token))
         if self.error is not None:
             raise self.error

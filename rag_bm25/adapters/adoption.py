@@ -16,7 +16,7 @@ from rag_bm25.analysis import contract_of
 from rag_bm25.config import config_from_dict, config_to_dict
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import ConfigMismatchError, FilterError, FormatError, IndexNotFoundError
-from rag_bm25.index import IndexStats
+from rag_bm25.index_stats import IndexStats
 from rag_bm25.portable import write_statistics
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.statistics import Contribution, NamespaceStatistics
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.milvus_store import BesideStore, ForeignCollection
     from rag_bm25.sparse import SparseVector
+    from rag_bm25.tls import TLS
 
 __all__ = ["AdoptedEncoder", "adopt"]
 
@@ -49,6 +50,7 @@ def adopt(
     vector_field: str | None = None,
     store: bool = True,
     token: str | None = None,
+    tls: TLS | None = None,
     timeout: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AdoptedEncoder:
@@ -84,6 +86,8 @@ def adopt(
         be of other parameters, another field or another filter than the stored ones.
     token : str, optional
         ``user:password`` or API key of the server.
+    tls : TLS, optional
+        Certificates, for ``https://`` addresses.
     timeout : float, optional
         Seconds that one call to the server may take.
     progress : callable of (int, int) to None, optional
@@ -116,7 +120,7 @@ def adopt(
         encoder = adopt("http://localhost:19530", "LangChainCollection", config=IndexConfig(chunk_size=500))
         vectorstore = Milvus(sparse_embedding(encoder), collection_name="LangChainCollection", ...)
     """
-    place = _Place(uri, collection, token, timeout)
+    place = _Place(uri, collection, token, tls, timeout)
     with place.source() as source:
         settings = _settled(place, place.stored(), config, text_field, filter, same=store)
         source.check_field("text_field", settings.text_field, "VARCHAR")
@@ -167,6 +171,7 @@ class AdoptedEncoder:
         *,
         config: IndexConfig | None = None,
         token: str | None = None,
+        tls: TLS | None = None,
         timeout: float | None = None,
     ) -> AdoptedEncoder:
         """Read the counts that are stored beside a collection.
@@ -177,7 +182,7 @@ class AdoptedEncoder:
             As for :func:`adopt`.
         config : IndexConfig, optional
             Needed where the analyzer is a callable of one's own; must fit the stored one.
-        token, timeout
+        token, tls, timeout
             As for :func:`adopt`.
 
         Returns
@@ -192,7 +197,7 @@ class AdoptedEncoder:
         ConfigMismatchError
             `config` is not what it was adopted with.
         """
-        place = _Place(uri, collection, token, timeout)
+        place = _Place(uri, collection, token, tls, timeout)
         stored = place.stored()
         if stored is None:
             raise _never_adopted(place, "adopt counts it")
@@ -307,19 +312,22 @@ class _Place:
     uri: str | Path
     collection: str
     token: str | None
+    tls: TLS | None
     timeout: float | None
 
     def source(self) -> ForeignCollection:
         """Open the collection, for reading."""
         from rag_bm25.milvus_store import ForeignCollection
 
-        return ForeignCollection(self.uri, self.collection, token=self.token, timeout=self.timeout)
+        return ForeignCollection(self.uri, self.collection, token=self.token, tls=self.tls, timeout=self.timeout)
 
     def beside(self, *, read_only: bool) -> BesideStore:
         """Open what is stored beside it."""
         from rag_bm25.milvus_store import BesideStore
 
-        return BesideStore(self.uri, self.collection, token=self.token, timeout=self.timeout, read_only=read_only)
+        return BesideStore(
+            self.uri, self.collection, token=self.token, tls=self.tls, timeout=self.timeout, read_only=read_only
+        )
 
     def stored(self) -> dict[str, Any] | None:
         """Read the parameters of the last adoption, None where there was none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -72,13 +72,15 @@ class BM25Encoder:
         """Number of chunks learned and not forgotten, N."""
         return self._statistics.whole.num_chunks
 
-    def fit(self, texts: Sequence[str]) -> BM25Encoder:
+    def fit(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> BM25Encoder:
         """Forget everything, then learn.
 
         Parameters
         ----------
         texts : sequence of str
             All chunks that are stored.
+        metadatas : sequence of mappings, optional
+            One for each text, where the config has fields.
 
         Returns
         -------
@@ -87,26 +89,32 @@ class BM25Encoder:
         """
         with self._lock:
             self._statistics, self._vocabulary = NamespaceStatistics(), Vocabulary()
-        self.learn(texts)
+        self.learn(texts, metadatas)
         return self
 
-    def learn(self, texts: Sequence[str]) -> None:
+    def learn(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> None:
         """Count chunks; learning the same chunk twice counts it twice.
 
         Parameters
         ----------
         texts : sequence of str
             Chunks that were stored.
+        metadatas : sequence of mappings, optional
+            One for each text, where the config has fields.
         """
-        self.learn_and_encode(texts)
+        self.learn_and_encode(texts, metadatas)
 
-    def learn_and_encode(self, texts: Sequence[str]) -> list[SparseVector]:
+    def learn_and_encode(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[SparseVector]:
         """Count chunks, and encode them.
 
         Parameters
         ----------
         texts : sequence of str
             Chunks that are about to be stored.
+        metadatas : sequence of mappings, optional
+            One for each text, where the config has fields.
 
         Returns
         -------
@@ -115,18 +123,20 @@ class BM25Encoder:
         """
         with self._lock:
             ids = self._vocabulary.stage()
-            encoded = self._documents.encode(texts, ids)
+            encoded = self._documents.encode(texts, ids, metadatas)
             self._statistics.add("", _contribution(encoded))
             self._vocabulary.add(ids.new)
             return list(encoded.vectors)
 
-    def forget(self, texts: Sequence[str]) -> None:
+    def forget(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> None:
         """Take chunks out of the counts.
 
         Parameters
         ----------
         texts : sequence of str
             Chunks that were learned, and are not stored any more.
+        metadatas : sequence of mappings, optional
+            One for each text, where the config has fields.
 
         Raises
         ------
@@ -134,27 +144,32 @@ class BM25Encoder:
             A term would come to be in fewer than no chunks; nothing was changed.
         """
         with self._lock:
-            gone = _contribution(self._documents.encode(texts, self._vocabulary.stage()))
+            gone = _contribution(self._documents.encode(texts, self._vocabulary.stage(), metadatas))
             known = self._statistics.whole
             if gone.num_chunks > known.num_chunks or (known.df(gone.ids) < gone.df).any():
                 msg = "forget got texts that were never learned"
                 raise InputError(msg)
             self._statistics.add("", -gone)
 
-    def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
+    def encode_documents(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[SparseVector]:
         """Encode chunks.
 
         Parameters
         ----------
         texts : sequence of str
             The chunks.
+        metadatas : sequence of mappings, optional
+            One for each text, where the config has fields.
 
         Returns
         -------
         list of SparseVector
-            Weights in (0, 1]; a chunk without terms is ``{0: 1.0}``, since Milvus refuses empty vectors.
+            Weights > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
+            refuses empty vectors.
         """
-        return list(self._documents.encode(texts, TermIds(self._vocabulary.displaced)).vectors)
+        return list(self._documents.encode(texts, TermIds(self._vocabulary.displaced), metadatas).vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
         """Encode queries, weighed by what was learned.

@@ -72,6 +72,7 @@ def adopt_(
             vector_field=vector_field,
             store=output is None,
             token=token,
+            tls=opt.tls_for(uri),
             progress=move,
         )
     if output is not None:
@@ -88,7 +89,7 @@ def adopt_(
 def _config(uri: str, collection: str, token: str | None, given: dict[str, Any]) -> IndexConfig | None:
     """Return the parameters of the last adoption with what is given, those of a new one, or None where they lack."""
     try:
-        stored = AdoptedEncoder.open(uri, collection, token=token).config if given else None
+        stored = AdoptedEncoder.open(uri, collection, token=token, tls=opt.tls_for(uri)).config if given else None
     except IndexNotFoundError:
         return IndexConfig(**given) if "chunk_size" in given else None
     return replace(stored, **given) if stored else None

@@ -4,17 +4,20 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, maintaining, searching, tuning
+from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, maintaining, moving, searching, tuning
 from rag_bm25.cli.console import fail, print_error
-from rag_bm25.errors import RagBM25Error
+from rag_bm25.cli.options import certificates
+from rag_bm25.errors import ParameterError, RagBM25Error
+from rag_bm25.tls import TLS
 
-WRITING = ("ingest", "delete", "repair")
+WRITING = ("ingest", "delete", "repair", "copy", "reindex")
 
 
 class ReportingCommand(TyperCommand):
@@ -58,14 +61,45 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def rag_bm25(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback ends the program
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            envvar="MILVUS_TLS_CA",
+            show_default=False,
+            help="PEM file of the authority that signed the server's certificate, for https:// addresses.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", envvar="MILVUS_TLS_CERT", show_default=False, help="The client's certificate."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", envvar="MILVUS_TLS_KEY", show_default=False, help="The client's private key."),
+    ] = None,
+    tls_server_name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            envvar="MILVUS_TLS_SERVER_NAME",
+            show_default=False,
+            help="The name in the server's certificate, where it is not that of the address.",
+        ),
+    ] = None,
 ) -> None:
     """BM25 for RAG on Milvus: ingest texts, search them, and see why each hit has its score.
 
     Start with `rag-bm25 ingest FOLDER`, then `rag-bm25 search "a question"`.
     """
+    given = (tls_ca, tls_cert, tls_key, tls_server_name)
+    try:
+        certificates.set(TLS(*given) if any(given) else None)
+    except ParameterError as error:
+        fail(str(error))
 
 
 def _add(name: str, command: Callable[..., None], *examples: str) -> None:
@@ -79,9 +113,18 @@ _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
+_add("reencode", maintaining.reencode, "--collection manuals")
 _add("export", maintaining.export, "statistics.json.gz")
 _add("import", maintaining.import_, "statistics.json.gz")
 _add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
+_add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
+_add(
+    "reindex",
+    moving.reindex_,
+    "--to-collection docs_400 --set chunk_size=400",
+    "--to-collection docs_2 --set k1=1.2,b=0.6 --set stem=false --to-uri http://localhost:19530",
+)
+_add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add(
     "adopt",
     adopting.adopt_,

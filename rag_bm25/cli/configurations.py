@@ -15,6 +15,7 @@ import typer
 from rag_bm25 import evaluation
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli.console import count_bars
+from rag_bm25.cli.options import tls_for
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import ParameterError
 from rag_bm25.evaluation.settings import parse_setting, parse_value
@@ -93,7 +94,7 @@ def _temporary_index(uri: str | None, token: str | None, config: IndexConfig) ->
 
     with tempfile.TemporaryDirectory(prefix="rag-bm25-") as folder:
         place = Path(folder, "evaluate.db") if uri is None else uri
-        store = MilvusStore(place, f"evaluate_{secrets.token_hex(6)}", token=token)
+        store = MilvusStore(place, f"evaluate_{secrets.token_hex(6)}", token=token, tls=tls_for(place))
         with BM25Index.from_store(store, config=config) as index:
             try:
                 yield index

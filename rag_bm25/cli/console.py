@@ -107,11 +107,11 @@ def count_bars(wanted: bool | None, totals: Mapping[str, int | None]) -> Iterato
 
 
 @contextmanager
-def recount_bar(wanted: bool | None) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar over rows that are counted again; yield what moves it."""
+def recount_bar(wanted: bool | None, what: str = "counting") -> Iterator[Callable[[int, int], None]]:
+    """Show a bar over rows that are counted or encoded again; yield what moves it."""
     bar = _bar(wanted, MofNCompleteColumn(), TimeRemainingColumn())
     with nullcontext() if bar.disable else bar:
-        task = bar.add_task("counting", total=None)
+        task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

@@ -19,6 +19,7 @@ from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import SETTING_NAMES, EvaluationResult, PairedTest
 from rag_bm25.similarity import IdfName
+from rag_bm25.weightings import WeightingName
 
 Segmentation = Literal["search", "exact"]
 
@@ -35,6 +36,8 @@ def evaluate(
     length_unit: Annotated[LengthUnit, typer.Option(help="What lengths are counted in.")] = "characters",
     k1: Annotated[float, typer.Option(help="Saturation of repeated terms.")] = 1.5,
     b: Annotated[float, typer.Option(help="Share of the length.")] = 0.75,
+    weighting: Annotated[WeightingName, typer.Option(help="What occurrences in a chunk are worth.")] = "bm25",
+    delta: opt.Delta = None,
     idf: Annotated[IdfName, typer.Option(help="IDF formula.")] = "epsilon",
     epsilon: Annotated[float, typer.Option(help="Factor of the floor of the epsilon IDF.")] = 0.25,
     k3: Annotated[

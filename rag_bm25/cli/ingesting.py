@@ -57,6 +57,8 @@ def ingest(
         float | None, typer.Option(show_default=False, help="Saturation of repeated terms, for a new index.")
     ] = None,
     b: Annotated[float | None, typer.Option(show_default=False, help="Share of the length, for a new index.")] = None,
+    weighting: opt.Weighting = None,
+    delta: opt.Delta = None,
     idf: opt.Idf = None,
     epsilon: opt.Epsilon = None,
     bigrams: Annotated[
@@ -83,7 +85,16 @@ def ingest(
     """
     found = ingestion.find_files(paths)
     _note_skipped(found)
-    options = {"chunk_size": chunk_size, "length_unit": length_unit, "k1": k1, "b": b, "idf": idf, "epsilon": epsilon}
+    options = {
+        "chunk_size": chunk_size,
+        "length_unit": length_unit,
+        "k1": k1,
+        "b": b,
+        "weighting": weighting,
+        "delta": delta,
+        "idf": idf,
+        "epsilon": epsilon,
+    }
     given = {name: value for name, value in options.items() if value is not None}
     analysis = {} if bigrams is None else {"bigrams": bigrams}
     with _open_or_create(uri, collection, token, given, analysis) as index, ingest_bar(progress, found.size) as move:
@@ -111,10 +122,10 @@ def _open_or_create(
 ) -> BM25Index:
     """Open the index, whose parameters and settings of the analyzer must be the given ones, or create it with them."""
     try:
-        index = BM25Index.open(uri, collection, token=token)
+        index = BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri))
     except IndexNotFoundError:
         config = IndexConfig(**{"chunk_size": DEFAULT_CHUNK_SIZE, "analyzer": AnalyzerConfig(**analysis), **given})
-        return BM25Index.open(uri, collection, token=token, config=config)
+        return BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri), config=config)
     try:
         _require_same({**vars(index.config), **vars(index.config.analyzer)}, {**given, **analysis})
     except BaseException:

@@ -1,4 +1,4 @@
-"""``rag-bm25 stats``, ``verify``, ``repair``, ``delete``, ``export`` and ``import``."""
+"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``delete``, ``export`` and ``import``."""
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
@@ -97,10 +97,32 @@ def _repair(uri: str, collection: str, token: str | None, progress: bool | None)
     try:
         index = opt.open_index(uri, collection, token)
     except FormatError:
-        with BM25Index.open(uri, collection, token=token, repair=True) as index:
+        with BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri), repair=True) as index:
             return cast("RepairReport", index.repaired)
     with index, recount_bar(progress) as move:
         return index.repair(progress=move)
+
+
+def reencode(
+    uri: opt.Uri = opt.DEFAULT_URI,
+    collection: opt.Collection = "docs",
+    token: opt.Token = None,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Work out the k1 of each term again, and encode all chunks with it.
+
+    For the weightings bm25-adpt and bm25t, after the first large ingestion and when the index has grown by half or so;
+    with all others there is nothing to do. What is cut short can be run again, and writes only what is missing.
+    """
+    with opt.open_index(uri, collection, token) as index, recount_bar(progress, "encoding") as move:
+        report, weighting = index.reencode(progress=move), index.config.weighting
+    if as_json:
+        print_json({"weighting": weighting, **asdict(report)})
+        return
+    show(f"{report.reencoded:,} of {counted(report.num_chunks, 'chunk')} encoded again, with the weighting {weighting}")
+    if report.num_terms:
+        show(f"{counted(report.num_terms, 'term')} with a k1 of their own, {report.mean_k1:.3f} on average")
 
 
 def export(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -16,9 +17,11 @@ from rag_bm25.index import BM25Index
 from rag_bm25.similarity import IdfName
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.synonyms import Synonyms
+from rag_bm25.weightings import WeightingName
 
 if TYPE_CHECKING:
     from rag_bm25.query_options import QueryOptions
+    from rag_bm25.tls import TLS
 
 __all__ = [
     "DEFAULT_URI",
@@ -42,13 +45,19 @@ __all__ = [
     "Token",
     "Unit",
     "Uri",
+    "Weighting",
+    "certificates",
     "feedback_options",
     "open_index",
     "parsed_filter",
     "query_expansion",
+    "tls_for",
 ]
 
 DEFAULT_URI = "./rag_bm25.db"
+
+certificates: ContextVar[TLS | None] = ContextVar("certificates", default=None)
+"""Those of the command that runs; options of ``rag-bm25`` itself, since each command may open several connections."""
 
 Uri: TypeAlias = Annotated[
     str,
@@ -85,6 +94,14 @@ BigramWeight: TypeAlias = Annotated[
     typer.Option(
         min=0, show_default=False, help="Weight of Chinese bigrams beside words; by default the index's own, 0: none."
     ),
+]
+Weighting: TypeAlias = Annotated[
+    WeightingName | None,
+    typer.Option(show_default=False, help="What occurrences in a chunk are worth, for a new index; by default bm25."),
+]
+Delta: TypeAlias = Annotated[
+    float | None,
+    typer.Option(show_default=False, help="Delta of bm25l, bm25+ and tfldp; by default 0.5, 1 and 1."),
 ]
 Feedback: TypeAlias = Annotated[
     Literal["rm3", "rocchio", "bim"] | None,
@@ -133,10 +150,15 @@ TemporaryUri: TypeAlias = Annotated[
 ]
 
 
+def tls_for(uri: str | Path) -> TLS | None:
+    """Return the certificates where they can be used: they are for ``https://`` addresses."""
+    return certificates.get() if str(uri).lower().startswith("https://") else None
+
+
 def open_index(uri: str, collection: str, token: str | None, *, read_only: bool = False) -> BM25Index:
     """Open an index that must exist."""
     try:
-        return BM25Index.open(uri, collection, token=token, read_only=read_only)
+        return BM25Index.open(uri, collection, token=token, tls=tls_for(uri), read_only=read_only)
     except IndexNotFoundError as error:
         msg = f"{str(error).partition(';')[0]}; `rag-bm25 ingest` creates one"
         raise IndexNotFoundError(msg) from None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.evaluation import EvaluationResult, PairedTest, Tuning
     from rag_bm25.explanation import Explanation
-    from rag_bm25.index import IndexStats
+    from rag_bm25.index_stats import IndexStats
 
 __all__ = [
     "Highlighter",
@@ -147,6 +147,7 @@ def stats_table(stats: IndexStats) -> Text:
         "mean IDF": f"{stats.average_idf:.4f}",
         "mean length": f"{stats.mean_length:,.1f} {unit}",
         "chunk size": f"{stats.chunk_size:g} {unit}",
+        "weighting": stats.weighting,
         "k1, b": f"{stats.k1:g}, {stats.b:g}",
         "s": f"{stats.chunk_size_ratio:.3f} = chunk size / mean length",
         "k1', b'": f"{stats.effective_k1:.3f}, {stats.effective_b:.3f}: what k1 and b amount to with the mean length",
@@ -169,9 +170,11 @@ def calibration_table(proposal: Calibration, split_size: int | None) -> Text:
 
 def evaluation_table(name: str, result: EvaluationResult, config: IndexConfig) -> Text:
     """Return the measures and what they were measured with."""
-    used = (
-        f"idf {config.idf}, k1 {config.k1:g}, b {config.b:g}, chunk size {config.chunk_size:.1f} {config.length_unit}"
-    )
+    delta = config.document_weighting().delta
+    parameters = {"k1": config.k1, "b": config.b, **({} if delta is None else {"delta": delta})}
+    shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
+    size = f"chunk size {config.chunk_size:.1f} {config.length_unit}"
+    used = f"{config.weighting}, idf {config.idf}, {shown}, {size}"
     rows = {
         "nDCG@10": f"{result.measures.ndcg_10:.4f}",
         "Recall@100": f"{result.measures.recall_100:.4f}",

@@ -73,11 +73,12 @@ def tune(
     where --tune-split names others to search on; p is that of a paired randomisation test.
     """
     wanted = _wanted(search) if search else None
+    settings = {"chunk_size": AUTO, **settings_of(base, "--base")}
     if plot is not None:
         _require_plot(plot, wanted)
     dataset = evaluation.load_beir(folder, split)
     training = None if tune_split is None else evaluation.load_beir(folder, tune_split)
-    start = config_of({"chunk_size": AUTO, **settings_of(base, "--base")}, dataset)
+    start = config_of(settings, dataset)
     start = replace(start, chunk_size=max(1, round(start.chunk_size)))
     axes = evaluation.axes_for(start, wanted)
     with count_bars(progress, {"documents": len(dataset.corpus), "configurations": None}) as move:

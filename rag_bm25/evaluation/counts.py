@@ -19,6 +19,7 @@ from rag_bm25.evaluation.running import DEPTH
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.sparse import SparseBatch
 from rag_bm25.statistics import Contribution, CorpusStatistics
+from rag_bm25.term_k1 import term_k1_estimator
 from rag_bm25.terms import NO_TERMS_ID, num_words
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.document_encoder import LengthUnit
     from rag_bm25.evaluation.running import Run
-    from rag_bm25.similarity import QueryWeighting
+    from rag_bm25.similarity import DocumentWeighting, QueryWeighting
     from rag_bm25.sparse import SparseVector
 
 __all__ = ["CorpusCounts", "CountsCache", "OfflineScorer"]
@@ -189,7 +190,7 @@ class OfflineScorer:
         self._encoded = {} if encoded is None else encoded
         self._encoder = QueryEncoder(config.build_analyzer(), config.query_weighting(), counts.numbers)
         lengths = counts.lengths[config.length_unit][counts.rows]
-        weights = config.document_weighting().weights(counts.tf.values, lengths).astype(np.float32)
+        weights = _document_weights(config.document_weighting(), counts, lengths).astype(np.float32)
         self._documents = counts.rows[counts.by_term]
         self._weights = weights[counts.by_term]
 
@@ -233,6 +234,18 @@ class OfflineScorer:
             Query id -> document id -> score, best first.
         """
         return {id_: self.search(text) for id_, text in queries.items()}
+
+
+def _document_weights(
+    weighting: DocumentWeighting, counts: CorpusCounts, lengths: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the weight of each entry, with a k1 for each term where the weighting has one."""
+    tf, estimator = counts.tf, term_k1_estimator(weighting.form)
+    if estimator is None:
+        return weighting.weights(tf.values, lengths)
+    estimator.add(tf.ids, weighting.frequencies(tf.values, lengths))
+    term_k1 = estimator.table(len(counts.documents))
+    return weighting.weights(tf.values, lengths, term_k1.get_many(tf.ids, weighting.k1))
 
 
 class CountsCache:

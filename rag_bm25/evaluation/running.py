@@ -14,6 +14,7 @@ from rag_bm25.errors import InputError
 from rag_bm25.evaluation.measures import Measures, QueryMeasures, measure_queries, require_ir_measures
 from rag_bm25.evaluation.settings import document_side, query_options
 from rag_bm25.terms import num_words
+from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -251,6 +252,8 @@ def evaluate_each(
         with open_index(configs[places[0]]) as index:
             chunks = _from(progress, "chunks", added * len(dataset.corpus))
             adding = len(dataset.corpus) / add_corpus(index, dataset.corpus, chunks)
+            if WEIGHTINGS[index.config.weighting].k1_per_term:
+                index.reencode()
             for place in places:
                 queries = _from(progress, "queries", len(results) * len(dataset.queries))
                 results[place] = _asked(index, configs[place], dataset, queries, adding)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from rag_bm25.errors import ParameterError, StoreError
 
-__all__ = ["database_path", "is_address", "is_missing_file", "without_secrets"]
+if TYPE_CHECKING:
+    from rag_bm25.tls import TLS
+
+__all__ = ["database_path", "is_address", "is_missing_file", "refuse_tls", "without_secrets"]
 
 SCHEMES = ("http", "https", "tcp")
 
@@ -58,6 +62,13 @@ def database_path(uri: str | Path) -> Path:
         msg = f"cannot open {path}: the folder {path.parent} does not exist; create it first"
         raise StoreError(msg)
     return path
+
+
+def refuse_tls(uri: str | Path, tls: TLS | None) -> None:
+    """Refuse certificates for a connection that would go on without them."""
+    if tls is not None:
+        msg = f"tls must be given with an https:// address only, got {without_secrets(str(uri))!r}"
+        raise ParameterError(msg)
 
 
 def without_secrets(uri: str) -> str:

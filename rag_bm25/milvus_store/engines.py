@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
-from rag_bm25.milvus_store.address import database_path, is_address
+from rag_bm25.milvus_store.address import database_path, is_address, refuse_tls
 from rag_bm25.milvus_store.client import Client, pymilvus
 from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from rag_bm25.tls import TLS
+
 __all__ = [
     "MESSAGE_BYTES",
+    "NO_PINGS",
     "UNREACHABLE",
     "EmbeddedEngine",
     "Engine",
@@ -36,6 +39,8 @@ __all__ = [
     "release_engine",
 ]
 
+# The client pings an idle connection every 10 s; milvus-lite takes that for abuse after some time, and hangs up.
+NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1}
 MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
@@ -174,7 +179,9 @@ _open: dict[tuple[int, Path], EmbeddedEngine] = {}
 _opening = threading.Lock()
 
 
-def open_engine(uri: str | Path, *, token: str | None, timeout: float | None, read_only: bool) -> Engine:
+def open_engine(
+    uri: str | Path, *, token: str | None, timeout: float | None, read_only: bool, tls: TLS | None = None
+) -> Engine:
     """Connect to the engine that a URI means.
 
     Parameters
@@ -187,6 +194,8 @@ def open_engine(uri: str | Path, *, token: str | None, timeout: float | None, re
         Seconds that a call of a server may take, connecting included.
     read_only : bool
         Whether a missing file is an error, instead of being made.
+    tls : TLS or None
+        Certificates, for ``https://`` addresses.
 
     Returns
     -------
@@ -196,7 +205,8 @@ def open_engine(uri: str | Path, *, token: str | None, timeout: float | None, re
     if is_address(uri):
         from rag_bm25.milvus_store.server import connect
 
-        return connect(str(uri), token=token, timeout=timeout)
+        return connect(str(uri), token=token, timeout=timeout, tls=tls)
+    refuse_tls(uri, tls)
     path = database_path(uri)
     if read_only and not path.exists():
         msg = f"there is no database at {path}"

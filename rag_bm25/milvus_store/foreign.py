@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rag_bm25.milvus_store.engines import Engine
     from rag_bm25.sparse import SparseVector
     from rag_bm25.store import DenseField
+    from rag_bm25.tls import TLS
 
 __all__ = ["BesideStore", "ForeignCollection"]
 
@@ -42,6 +43,8 @@ class ForeignCollection:
         Its name.
     token : str, optional
         ``user:password`` or an API key, for servers.
+    tls : TLS, optional
+        Certificates, for ``https://`` addresses.
     timeout : float, optional
         Seconds that a call of a server may take; by default 10 for connecting and 60 for other calls.
 
@@ -56,13 +59,19 @@ class ForeignCollection:
     """
 
     def __init__(
-        self, uri: str | Path, collection: str, *, token: str | None = None, timeout: float | None = None
+        self,
+        uri: str | Path,
+        collection: str,
+        *,
+        token: str | None = None,
+        tls: TLS | None = None,
+        timeout: float | None = None,
     ) -> None:
         from rag_bm25.milvus_store.engines import open_engine
 
         check_name(collection)
         self._collection = collection
-        self._engine: Engine | None = open_engine(uri, token=token, timeout=timeout, read_only=True)
+        self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=True)
         self.name = f"{self._engine.name}, collection {collection!r}"
         try:
             self._types = self._described()
@@ -287,7 +296,7 @@ class BesideStore(MilvusStore):
 
     Parameters
     ----------
-    uri, collection, token, timeout, read_only
+    uri, collection, token, tls, timeout, read_only
         As for :class:`~rag_bm25.milvus_store.MilvusStore`; the log of ``X`` is ``X_bm25``.
     """
 

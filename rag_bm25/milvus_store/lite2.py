@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, ParameterError, StoreError, StoreLockedError
-from rag_bm25.milvus_store.engines import UNREACHABLE, EmbeddedEngine, connect_client, quiet
+from rag_bm25.milvus_store.engines import NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, quiet
 from rag_bm25.milvus_store.expressions import Lite2Dialect
 from rag_bm25.milvus_store.schema import LOG_FIELDS, SPARSE, vector_fields
 
@@ -155,7 +155,8 @@ class Engine(EmbeddedEngine):
         self._starts += 1
         self._rows = 0
         self._filled.clear()
-        return connect_client(server.uds_path, f"the engine of {self.place} was started but does not answer")
+        failure = f"the engine of {self.place} was started but does not answer"
+        return connect_client(server.uds_path, failure, grpc_options=NO_PINGS)
 
     def _stop(self) -> None:
         """Stop the engine process."""

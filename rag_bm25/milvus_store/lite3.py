@@ -23,7 +23,7 @@ class FlushingEngine(engines.Engine):
     def prepare(self, collection: str) -> None:
         """Load the collection, and flush what an earlier process left."""
         self._unflushed().add(collection)
-        self.write("load_collection", collection)
+        self.read("load_collection", collection)  # like flushing, it may be done twice
 
     def written(self, collection: str, _rows: int) -> None:
         """Note that a flush is due; the rows can be seen at once."""
@@ -33,7 +33,7 @@ class FlushingEngine(engines.Engine):
         """Flush what was written since the last search: rows in memory are indexed anew by every search."""
         if collection in self._unflushed():
             self._unflushed().discard(collection)
-            self.write("flush", collection)
+            self.read("flush", collection)
 
     def _unflushed(self) -> set[str]:
         """Return the collections with rows in memory."""
@@ -59,7 +59,7 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
             msg = f"milvus-lite 3 cannot open {self.place}; check that it is a database of this version, not damaged"
             raise StoreError(msg)
         failure = f"milvus-lite 3 at {self.place} does not answer; where a proxy is set, add 127.0.0.1 to no_proxy"
-        return engines.connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0})
+        return engines.connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0, **engines.NO_PINGS})
 
     def _stop(self) -> None:
         """Stop the server threads, unless a client of pymilvus in this process had started them before."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.milvus_store.engines import Engine
     from rag_bm25.store import ChunkRow, DenseMetric, LogRow, SearchArm
+    from rag_bm25.tls import TLS
 
 __all__ = ["MilvusStore"]
 
@@ -63,6 +64,8 @@ class MilvusStore:
         Name of the index: its chunks are in ``<collection>``, its statistics in ``<collection>_bm25``.
     token : str, optional
         ``user:password`` or an API key, for servers.
+    tls : TLS, optional
+        Certificates, for ``https://`` addresses.
     timeout : float, optional
         Seconds that a call of a server may take; by default 10 for connecting and 60 for other calls.
     read_only : bool, default False
@@ -88,6 +91,7 @@ class MilvusStore:
         collection: str,
         *,
         token: str | None = None,
+        tls: TLS | None = None,
         timeout: float | None = None,
         read_only: bool = False,
     ) -> None:
@@ -100,7 +104,7 @@ class MilvusStore:
         self._read_only = read_only
         self._prepared: set[str] = set()
         self._dense: DenseField | None = None  # as stored, once it has been read
-        self._engine: Engine | None = open_engine(uri, token=token, timeout=timeout, read_only=read_only)
+        self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=read_only)
         self._name = f"{self._engine.name}, collection {collection!r}"
 
     @property

@@ -11,11 +11,14 @@ import pytest
 from memory_store import MemoryStore
 from reference import split
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig
 from rag_bm25.similarity import CorpusFigures, DocumentWeighting, average_idf, idf, robertson_idf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rag_bm25.similarity import IdfName
+    from rag_bm25.weightings import WeightingName
 
 # Elasticsearch, an _explain of "shane" printed in the blog post "Okapi BM25": df 6 of N 6, tf 1, k1 5, b 1, a field of
 # 2 terms where the mean is 3. Elasticsearch multiplied by (k1 + 1) then.
@@ -25,13 +28,28 @@ def test_elasticsearch_idf() -> None:
     assert float(idf("lucene", 6, CorpusFigures(6, 0.0))) == pytest.approx(0.074107975, rel=1e-7)
 
 
+PEOPLE = DocumentWeighting(3, k1=5, b=1, form="elasticsearch")
+
+
 def test_elasticsearch_tf_norm() -> None:
-    assert 6 * float(DocumentWeighting(3, k1=5, b=1).weights(1, 2)) == pytest.approx(1.3846153, rel=1e-7)
+    assert float(PEOPLE.weights(1, 2)) == pytest.approx(1.3846153, rel=1e-7)
 
 
 def test_elasticsearch_score() -> None:
-    weight = idf("lucene", 6, CorpusFigures(6, 0.0)) * DocumentWeighting(3, k1=5, b=1).weights(1, 2)
-    assert 6 * float(weight) == pytest.approx(0.102611035, rel=1e-7)
+    weight = idf("lucene", 6, CorpusFigures(6, 0.0)) * PEOPLE.weights(1, 2)
+    assert float(weight) == pytest.approx(0.102611035, rel=1e-7)
+
+
+def test_elasticsearch_score_of_an_index() -> None:
+    """Six titles of three words on average, all with "shane": the whole explanation, from an index."""
+    texts = ["shane connelly", *["shane x y"] * 4, "shane x y z"]
+    index = filled(texts, 3, k1=5, b=1, idf="lucene", weighting="elasticsearch")
+    explanation = index.explain("shane", "0000")
+    assert explanation.value == pytest.approx(0.102611035, rel=1e-6)
+    query, document = explanation.details[0].details
+    assert query.value == pytest.approx(0.074107975, rel=1e-6)
+    assert document.value == pytest.approx(1.3846153, rel=1e-6)
+    assert [detail.value for detail in document.details] == [1, 5, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("df", "printed"), [(4, 0.10536), (2, 0.69314)])
@@ -135,22 +153,128 @@ def test_rank_bm25_before_and_after_more_chunks() -> None:
             assert by_id(index, query) == pytest.approx(expected, rel=1e-5)
 
 
+# What bm25s calls a method is a document side and an IDF of ours. Its BM25L and BM25+, and the BM25+ of rank_bm25, give
+# delta to terms that a chunk does not have, too; the papers do not, and nor do we.
+
+BM25S: dict[str, tuple[WeightingName, IdfName, float | None]] = {
+    "lucene": ("bm25", "lucene", None),
+    "robertson": ("bm25", "zero", None),
+    "atire": ("elasticsearch", "plain", None),
+    "bm25l": ("bm25l", "lucene", 0.5),
+    "bm25+": ("bm25+", "plus", 1.0),
+}
+
+
+def of_absent_terms(form: WeightingName, k1: float, delta: float) -> float:
+    """Return what the others add for a term with tf 0."""
+    return {"bm25l": (k1 + 1) * delta / (k1 + delta), "bm25+": delta}.get(form, 0.0)
+
+
+def sum_of_absent(index: BM25Index, query: list[str], tokens: list[str], idf_name: IdfName) -> float:
+    """Sum the IDFs of the query terms that a chunk does not have."""
+    lacking = [term for term in query if term not in tokens]
+    vectors = index.encode_queries([" ".join(lacking)], idf=idf_name) if lacking else []
+    return sum(math.fsum(vector.values.tolist()) for vector in vectors)
+
+
 @pytest.mark.parametrize("batches", [1, 5])
 @pytest.mark.parametrize(("k1", "b"), [(1.5, 0.75), (0.9, 0.4)])
-def test_scores_are_those_of_bm25s(batches: int, k1: float, b: float) -> None:
+@pytest.mark.parametrize("method", BM25S)
+def test_scores_are_those_of_bm25s(method: str, batches: int, k1: float, b: float) -> None:
     bm25s = pytest.importorskip("bm25s")
     tokens = corpus(5)
-    other = bm25s.BM25(method="lucene", k1=k1, b=b, dtype="float64")
+    form, idf_name, delta = BM25S[method]
+    other = bm25s.BM25(method=method, k1=k1, b=b, delta=delta or 0.5, dtype="float64")
     other.index(tokens, show_progress=False)
     mean = sum(map(len, tokens)) / len(tokens)
-    index = filled([" ".join(chunk) for chunk in tokens], mean, batches, k1=k1, b=b, idf="lucene")
+    texts = [" ".join(chunk) for chunk in tokens]
+    index = filled(texts, mean, batches, k1=k1, b=b, idf=idf_name, weighting=form, delta=delta)
+    absent = of_absent_terms(form, k1, delta or 0.0)
     for chunk in tokens[:40]:
         query = list(dict.fromkeys(chunk))[:6]
-        scores = np.asarray(other.get_scores(query)).tolist()
-        expected = {id_: score for id_, score in enumerate(scores) if score > 0}
         found = by_id(index, " ".join(query))
+        scores = np.asarray(other.get_scores(query)).tolist()
+        expected = {id_: scores[id_] - absent * sum_of_absent(index, query, tokens[id_], idf_name) for id_ in found}
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-5)
+        if method in {"lucene", "atire"}:  # the floor of "zero" breaks ties that "robertson" has
+            assert ranking(found) == ranking({id_: score for id_, score in enumerate(scores) if score > 0})
+
+
+@pytest.mark.parametrize(("k1", "b", "delta"), [(1.5, 0.75, 1.0), (0.9, 0.4, 0.5)])
+def test_scores_of_bm25_plus_are_those_of_rank_bm25(k1: float, b: float, delta: float) -> None:
+    rank_bm25 = pytest.importorskip("rank_bm25")
+    tokens = corpus(6)
+    plus = rank_bm25.BM25Plus(tokens, k1=k1, b=b, delta=delta)
+    texts = [" ".join(chunk) for chunk in tokens]
+    index = filled(texts, plus.avgdl, k1=k1, b=b, idf="plus", weighting="bm25+", delta=delta)
+    for chunk in tokens[:40]:
+        query = list(dict.fromkeys(chunk))[:6]
+        scores = plus.get_scores(query).tolist()
+        found = by_id(index, " ".join(query))
+        expected = {id_: scores[id_] - delta * sum_of_absent(index, query, tokens[id_], "plus") for id_ in found}
         assert found == pytest.approx(expected, rel=1e-5)
-        assert ranking(found) == ranking(expected)
+
+
+def test_delta_for_absent_terms_cancels_in_the_others() -> None:
+    """Why it is not copied: what rank_bm25 calls BM25+ ranks as without delta, whatever delta is."""
+    rank_bm25 = pytest.importorskip("rank_bm25")
+    tokens = corpus(6)
+    small, large = (rank_bm25.BM25Plus(tokens, delta=delta).get_scores(["w1", "w9"]) for delta in (0.0, 9.0))
+    assert np.ptp(large - small) < 1e-9
+
+
+@pytest.mark.parametrize(("k1", "b", "delta"), [(1.5, 0.75, 0.5), (0.9, 0.4, 0.2)])
+def test_scores_of_bm25l_are_those_of_rank_bm25_where_no_term_is_repeated(k1: float, b: float, delta: float) -> None:
+    """rank_bm25 0.2.2 multiplies by tf as well (its pull request 20 mends it): with tf = 1 that makes no difference."""
+    rank_bm25 = pytest.importorskip("rank_bm25")
+    tokens = [list(dict.fromkeys(chunk)) for chunk in corpus(7)]
+    other = rank_bm25.BM25L(tokens, k1=k1, b=b, delta=delta)
+    texts = [" ".join(chunk) for chunk in tokens]
+    index = filled(texts, other.avgdl, k1=k1, b=b, idf="lucene", weighting="bm25l", delta=delta)
+    for chunk in tokens[:40]:
+        query = chunk[:6]
+        expected = {id_: score for id_, score in enumerate(other.get_scores(query).tolist()) if score > 0}
+        assert by_id(index, " ".join(query)) == pytest.approx(expected, rel=1e-5)
+
+
+# Worked by hand, for what no other implementation has
+
+
+@pytest.mark.parametrize(
+    ("form", "tf", "length", "expected"),
+    [
+        ("tf", 3, 250, 3.0),
+        ("sqrt", 4, 250, 2.0),
+        ("log", 3, 250, 2.098612),  # 1 + ln 3
+        ("tf-normalised", 3, 250, 6.0),  # 3 * 500 / 250
+        ("sqrt-normalised", 4, 1000, 1.0),  # 2 * 500 / 1000
+        ("saturation", 3, 250, 1.0),  # 1.5 * 3 / 4.5
+        ("saturation-smoothed", 3, 250, 5.5 / 4.5),  # (1.5 * 3 + 1) / (3 + 1.5)
+        ("tfldp", 3, 500, 1.869742),  # 1 + ln(1 + ln(3 / 1 + 1))
+        ("bm25l", 3, 500, 1.75),  # 2.5 * 3.5 / 5
+        ("bm25+", 3, 500, 2.666667),  # 2.5 * 3 / 4.5 + 1
+    ],
+)
+def test_weights_by_hand(form: WeightingName, tf: int, length: int, expected: float) -> None:
+    assert float(DocumentWeighting(500, form=form).weights(tf, length)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_tf_idf_of_the_seed_by_hand() -> None:
+    # sqrt(4) / 8 words * ln((3 + 1) / (1 + 1)); the chunk size is a factor of all scores
+    index = filled(["a a a a x x x x", "y", "z"], 10, idf="tfidf", weighting="sqrt-normalised")
+    assert by_id(index, "a") == pytest.approx({0: 10 * 2 / 8 * math.log(2)})
+
+
+def test_bm25f_of_the_seed_by_hand() -> None:
+    # title: 2 * 1 / (1 - 0.5 + 0.5 * 2 / 4) = 2.666667; text: 1 / (1 - 0.75 + 0.75 * 4 / 8) = 1.6
+    # 4.266667 / (1.2 + 4.266667) * ln((3 - 1 + 0.5) / (1 + 0.5)) = 0.780488 * 0.510826
+    fields = {"title": FieldWeight(chunk_size=4, weight=2, b=0.5)}
+    index = BM25Index.from_store(
+        MemoryStore(),
+        config=IndexConfig(8, "terms", k1=1.2, idf="zero", analyzer=split, fields=fields),
+    )
+    index.add(["a b c d", "b", "c"], ids=["0", "1", "2"], metadatas=[{"title": "a e"}, {"title": "e"}, None])
+    assert by_id(index, "a") == pytest.approx({0: 0.398693}, abs=1e-6)
 
 
 def test_natural_logarithm_is_meant() -> None:

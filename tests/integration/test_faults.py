@@ -9,17 +9,16 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import engines
 import pytest
 from memory_store import MemoryStore
+from proxy import Proxy
 from serialized_store import serialized
 
 import rag_bm25
@@ -131,53 +130,6 @@ def test_retry_after_a_timeout_counts_once_though_another_wrote_in_between(appli
 
 
 # A lost connection
-
-
-class Proxy:
-    """Passes TCP on to a server, until it is cut."""
-
-    def __init__(self, uri: str) -> None:
-        server = urlsplit(uri)
-        self._server = (str(server.hostname), server.port or 0)
-        self._sockets: list[socket.socket] = []
-        self._cut = False
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.uri = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        """Lose every connection, and refuse new ones."""
-        self._cut = True
-        for one in self._sockets:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    def mend(self) -> None:
-        """Accept connections again."""
-        self._cut = False
-
-    def close(self) -> None:
-        self.cut()
-        for one in [self._listener, *self._sockets]:
-            one.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                if self._cut:
-                    client.close()
-                    continue
-                server = socket.create_connection(self._server)
-                self._sockets += [client, server]
-                for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_on, args=[source, target], daemon=True).start()
-
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(1 << 16):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_RDWR)
 
 
 def test_connection_lost_at_any_write_of_a_batch(server_uri: str, tmp_path: Path, opened: Open) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.documents import Document
+from langchain_models import Letters, vector_of
 
 from rag_bm25 import InputError
 from rag_bm25.langchain import MilvusBM25DocumentIndex
@@ -61,3 +62,32 @@ def test_keeps_the_statistics_exact(documents: MilvusBM25DocumentIndex, index: B
     documents.delete(["b"])
     assert index.verify().ok
     assert index.stats().num_terms == 1
+
+
+class TestWithDenseVectors:
+    def test_searches_both_where_it_has_an_embedding(self, dense_index: BM25Index) -> None:
+        documents = MilvusBM25DocumentIndex(index=dense_index, embedding=Letters())
+        documents.upsert([Document("gag", id="g"), Document("fade", id="f")])
+        assert [document.id for document in documents.invoke("gga")] == ["g", "f"]
+        assert documents.invoke("gga", mode="sparse") == []
+        lexical = MilvusBM25DocumentIndex(index=dense_index)
+        assert lexical.invoke("gga") == []
+        assert lexical.invoke("gag") == [Document("gag", id="g")]
+
+    def test_embeds_what_is_new_or_all_where_that_is_asked_for(self, dense_index: BM25Index) -> None:
+        model = Letters()
+        documents = MilvusBM25DocumentIndex(index=dense_index, embedding=model, namespace="tenant")
+        given = [Document("gag", id="g"), Document("fade", id="f")]
+        documents.upsert(given[:1])
+        documents.upsert(given)
+        assert model.asked == [("documents", "gag"), ("documents", "fade")]
+        documents.upsert(given, reembed=True)
+        assert model.asked[2:] == model.asked[:2]
+        documents.upsert(given[:1], embeddings=[vector_of("hhh")])
+        assert dense_index.get_embeddings(["g"], namespace="tenant")["g"][-1] > 3
+        documents.delete(["f"])
+        assert dense_index.verify().differences == []
+
+    def test_needs_an_embedding_to_write(self, dense_index: BM25Index) -> None:
+        with pytest.raises(InputError, match="embeddings must be given"):
+            MilvusBM25DocumentIndex(index=dense_index).upsert([Document("gag")])

@@ -344,6 +344,18 @@ class TestRelevanceOfDenseVectors:
         (document, relevance), *_ = both.similarity_search_with_relevance_scores("fade bead", fusion=fusion)
         assert (document.id, relevance) == ("a", pytest.approx(1))
 
+    @pytest.mark.parametrize(
+        ("fusion", "greatest"),
+        [(RRF(), 2 / 61), (RRF(k=1), 1), (Weighted(), 1), (Weighted(0.2, 2), 2.2), (Weighted(3, 1, "bound"), 4)],
+        ids=str,
+    )
+    def test_of_fused_scores_is_their_share_of_the_greatest(
+        self, both: MilvusBM25VectorStore, fusion: Any, greatest: float
+    ) -> None:
+        scores = [score for _, score in both.similarity_search_with_score("gag bead", fusion=fusion)]
+        found = both.similarity_search_with_relevance_scores("gag bead", fusion=fusion)
+        assert [score for _, score in found] == pytest.approx([score / greatest for score in scores])
+
     def test_of_inner_products_is_cut_off(self) -> None:
         config = IndexConfig(chunk_size=4, analyzer=split, dense_dim=DIM, dense_metric="IP")
         index = BM25Index.from_store(MemoryStore(), config=config)
@@ -357,14 +369,12 @@ class TestRelevanceOfDenseVectors:
 class TestMaximalMarginalRelevanceOfDenseVectors:
     @given(
         st.lists(st.text("abcdefgh", max_size=4), min_size=1, max_size=12, unique=True),
-        st.text("xyz"),
+        st.text("xyz", min_size=1),  # another text than any stored one: that would make all choices equal
         st.integers(1, 6),
         st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]),
     )
     def test_is_that_of_langchain(self, texts: list[str], query: str, k: int, lambda_mult: float) -> None:
-        model = DeterministicFakeEmbedding(
-            size=DIM
-        )  # random directions: no ties, which each would break in its own way
+        model = DeterministicFakeEmbedding(size=DIM)  # random directions, so that there are no ties to break
         config = IndexConfig(chunk_size=4, analyzer=split, dense_dim=DIM)
         store = MilvusBM25VectorStore.from_texts(
             texts, model, index=BM25Index.from_store(MemoryStore(), config=config), mode="dense"
@@ -416,9 +426,9 @@ class TestMaximalMarginalRelevanceOfDenseVectors:
 
 def test_padding_is_for_lexical_searches(both: MilvusBM25VectorStore, dense_index: BM25Index, model: Letters) -> None:
     padded = MilvusBM25VectorStore(dense_index, embedding=model, pad_results=True)
-    only: dict[str, Any] = {"sparse_filter": {"n": {"$lt": 2}}, "dense_filter": {"n": {"$lt": 2}}}
-    for mode in MODES:
-        assert sorted(map(str, ids(padded.similarity_search("fade", k=4, mode=mode, **only)))) == ["a", "b"]
+    only: dict[str, Any] = {"sparse_filter": {"n": {"$lt": 2}}, "dense_filter": {"n": 4}}
+    for mode, expected in {"sparse": ["a", "b"], "dense": ["e"], "hybrid": ["a", "e"]}.items():
+        assert sorted(map(str, ids(padded.similarity_search("fade", k=4, mode=mode, **only)))) == expected
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr", "similarity_score_threshold"])

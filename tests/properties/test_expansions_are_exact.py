@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
-from reference import chunk_weight, split
+from reference import chunk_weight, length_norm, split
 from strategies import corpora, idf_names, texts
 
 from rag_bm25 import BM25Index, Explanation, Fuzzy, IndexConfig, QueryExpansion, Synonyms
@@ -69,14 +69,16 @@ def check(node: Explanation) -> None:
         assert node.value == pytest.approx(math.prod(values), rel=1e-6)
     elif node.description.startswith("stored weight"):
         tf, k1, b, length, chunk_size = values
-        assert node.value == pytest.approx(chunk_weight(int(tf), length, chunk_size, k1, b), rel=1e-6)
+        assert node.value == pytest.approx(
+            chunk_weight("bm25", tf, length_norm(length, chunk_size, b), k1, None), rel=1e-6
+        )
 
 
 @given(corpora(min_size=1), queries, expansions)
 def test_each_term_counts_for_one_reason(chunks: dict[str, str], query: Any, expansion: QueryExpansion) -> None:
     index = filled(chunks)
     with index._lock:
-        terms = index._ask([query], None, [""], {"expansion": expansion}).questions[0].terms
+        terms = index._searcher.ask([query], None, [""], {"expansion": expansion}).questions[0].terms
     assert len(set(terms.terms)) == len(terms.terms)
     assert (terms.boost > 0).all()
     assert ((terms.weights > 0) == (terms.df > 0)).all()
@@ -97,9 +99,8 @@ def test_an_addition_weighs_no_more_than_what_it_stands_for(
     chunks: dict[str, str], query: str, weight: float, word: str, other: str
 ) -> None:
     index = filled(chunks)
-    (terms,) = index._terms(
-        [f"{query} {word}"], [""], {"expansion": QueryExpansion(Synonyms.of({word: {other: weight}}))}
-    )
+    expansion = QueryExpansion(Synonyms.of({word: {other: weight}}))
+    terms = index._searcher.ask([f"{query} {word}"], None, [""], {"expansion": expansion}).questions[0].terms
     table = dict(zip(terms.terms, zip(terms.df, terms.weights, strict=True), strict=True))
     if word != other and other not in query.split() and table[word][0]:
         assert table[other][1] <= table[word][1] * weight * (1 + 1e-9)
@@ -116,7 +117,7 @@ def test_min_should_match_is_that_of_a_loop_over_all_chunks(
     chunks: dict[str, str], query: Any, expansion: QueryExpansion, wanted: int | str, k: int
 ) -> None:
     index = filled(chunks)
-    terms = index._ask([query], None, [""], {"expansion": expansion}).questions[0].terms
+    terms = index._searcher.ask([query], None, [""], {"expansion": expansion}).questions[0].terms
     ids = {id_: set(index.encode_documents([text])[0].to_dict()) for id_, text in chunks.items()}
     expected = []
     for hit in index.search(query, 100, expansion=expansion):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
-from reference import chunk_weight, relevance_weight, split, words_and_bigrams
-from strategies import corpora, document_weightings, query_weightings, texts
+from reference import relevance_weight, split, words_and_bigrams
+from strategies import corpora, query_weightings, texts, weightings
 
 from rag_bm25 import BIM, RM3, BM25Index, Explanation, IndexConfig, Rocchio
 
@@ -25,9 +26,21 @@ def nodes(explanation: Explanation) -> list[Explanation]:
     return [explanation, *(node for detail in explanation.details for node in nodes(detail))]
 
 
-@given(corpora(min_size=1), texts(), document_weightings, query_weightings, st.sampled_from(["characters", "terms"]))
+@given(
+    corpora(min_size=1),
+    texts(),
+    weightings(max_fields=2),
+    query_weightings,
+    st.sampled_from(["characters", "terms"]),
+    texts(),
+)
 def test_explanations_add_up_to_the_scores(
-    chunks: dict[str, str], query: str, document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit
+    chunks: dict[str, str],
+    query: str,
+    document: DocumentWeighting,
+    weighting: QueryWeighting,
+    unit: LengthUnit,
+    field: str,
 ) -> None:
     config = IndexConfig(
         document.chunk_size,
@@ -38,10 +51,14 @@ def test_explanations_add_up_to_the_scores(
         weighting.idf,
         weighting.k3,
         words_and_bigrams,
+        document.form,
+        document.delta,
+        document.fields,
         bigram_weight=weighting.bigram_weight,
     )
     index = BM25Index.from_store(MemoryStore(), config=config)
-    index.add(list(chunks.values()), ids=list(chunks))
+    metadatas = [dict.fromkeys(document.fields, field)] * len(chunks)
+    index.add(list(chunks.values()), ids=list(chunks), metadatas=metadatas)
     found = {hit.id: hit.score for hit in index.search(query, 100)}
     for id_ in chunks:
         explanation = index.explain(query, id_)
@@ -58,11 +75,18 @@ def check(node: Explanation) -> None:
     elif node.description.endswith("product of:"):
         assert len(values) >= 2
         assert node.value == pytest.approx(math.prod(values), rel=1e-6)
-    elif node.description.startswith("stored weight"):
-        tf, k1, b, length, chunk_size = values
-        assert node.value == pytest.approx(chunk_weight(int(tf), length, chunk_size, k1, b), rel=1e-6)
+    elif node.description.startswith(("stored weight", "in the ")):
+        assert node.value == pytest.approx(evaluated(node), rel=1e-6)
     elif node.details:
         assert node.description.endswith("from:") or "not found" in node.description
+
+
+def evaluated(node: Explanation) -> float:
+    """Put the numbers of the children into the formula of their parent, and work it out; each must be needed."""
+    formula = node.description.removesuffix(" from:").split(", ", 1)[1]
+    numbers = {re.split("\\W", detail.description)[0]: detail.value for detail in node.details}
+    assert numbers.keys() == set(re.findall("[a-z_]\\w*", formula)) - {"ln", "max", "min", "sqrt"}
+    return float(eval(formula, {"ln": math.log, "sqrt": math.sqrt}, numbers))
 
 
 @given(corpora(min_size=1), corpora(min_size=1), texts())

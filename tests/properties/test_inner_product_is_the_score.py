@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
-from reference import BM25, Corpus, split, words_and_bigrams
-from strategies import corpora, document_weightings, idf_names, query_weightings, texts
+from reference import BM25, Corpus, Field, split, words_and_bigrams
+from strategies import corpora, document_weightings, idf_names, query_weightings, texts, weightings
 
 from rag_bm25 import BM25Index, IndexConfig
 
@@ -35,16 +35,60 @@ def scores(index: BM25Index, query: str, k: int = 100, **options: object) -> dic
     return {hit.id: hit.score for hit in index.search(query, k, **options)}  # type: ignore[arg-type]
 
 
+def config_of(document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit = "terms") -> IndexConfig:
+    return IndexConfig(
+        document.chunk_size,
+        unit,
+        document.k1,
+        document.b,
+        weighting.epsilon,
+        weighting.idf,
+        weighting.k3,
+        split,
+        document.form,
+        document.delta,
+        document.fields,
+    )
+
+
+def reference_of(document: DocumentWeighting, weighting: QueryWeighting) -> BM25:
+    return BM25(
+        document.chunk_size,
+        document.k1,
+        document.b,
+        weighting.idf,
+        weighting.epsilon,
+        weighting.k3,
+        document.form,
+        document.delta,
+        {name: Field(of.chunk_size, of.weight, of.b) for name, of in document.fields.items()},
+    )
+
+
 @given(corpora(), texts(), document_weightings, query_weightings, st.sampled_from(["characters", "terms"]))
 def test_scores_are_those_of_the_loops(
     chunks: dict[str, str], query: str, document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit
 ) -> None:
-    parameters = {"k1": document.k1, "b": document.b, "epsilon": weighting.epsilon, "k3": weighting.k3}
-    config = IndexConfig(document.chunk_size, unit, idf=weighting.idf, analyzer=split, **parameters)  # type: ignore[arg-type]
-    reference = BM25(document.chunk_size, idf=weighting.idf, **parameters)  # type: ignore[arg-type]
+    reference = reference_of(document, weighting)
     lengths = {id_: len(text) for id_, text in chunks.items()} if unit == "characters" else None
     expected = reference.scores(query.split(), corpus_of(chunks), lengths)
-    assert scores(filled(chunks, config), query) == pytest.approx(expected, rel=1e-5)
+    assert scores(filled(chunks, config_of(document, weighting, unit)), query) == pytest.approx(expected, rel=1e-5)
+
+
+@given(corpora(), texts(), weightings(max_fields=3), query_weightings, st.data())
+def test_scores_over_fields_are_those_of_the_loops(
+    chunks: dict[str, str], query: str, document: DocumentWeighting, weighting: QueryWeighting, data: st.DataObject
+) -> None:
+    metadata = st.fixed_dictionaries({}, optional={name: texts() for name in document.fields})
+    metadatas = {id_: data.draw(metadata) for id_ in chunks}
+    index = BM25Index.from_store(MemoryStore(), config=config_of(document, weighting))
+    index.add(list(chunks.values()), ids=list(chunks), metadatas=list(metadatas.values()))
+    corpus = corpus_of(chunks)
+    for id_, fields in metadatas.items():
+        corpus.fields[id_] = {name: text.split() for name, text in fields.items()}
+    expected = reference_of(document, weighting).scores(query.split(), corpus)
+    assert scores(index, query) == pytest.approx(expected, rel=1e-5)
+    assert index.verify().ok
 
 
 @given(corpora(), texts(), query_weightings, st.sampled_from(["characters", "terms"]))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import document_weightings, idf_names, lengths, query_weightings, tfs
+from strategies import document_weightings, idf_names, lengths, query_weightings, tfs, weightings
 
 from rag_bm25.similarity import (
     CorpusFigures,
@@ -18,31 +21,140 @@ from rag_bm25.similarity import (
     idf,
     robertson_idf,
 )
+from rag_bm25.weightings import MAX_TERM_K1, WEIGHTING_NAMES, WEIGHTINGS
+
+if TYPE_CHECKING:
+    from rag_bm25.weightings import WeightingName
 
 HUGE = 2**48
 num_chunks = st.integers(1, 1000) | st.integers(1, HUGE)
 
 
-@given(document_weightings, tfs, lengths)
-def test_chunk_weight_is_above_0_and_at_most_1(weighting: DocumentWeighting, tf: int, length: int) -> None:
-    weight = np.float32(weighting.weights(tf, length))
-    assert 0 < weight <= 1
+# Of the document side. A law takes a weighting, two term frequencies and two lengths, the second ones not less.
+
+Law = Callable[[DocumentWeighting, int, int, int, int], None]
+ULPS = 1e-12  # what rounding may do
 
 
-@given(document_weightings, tfs, tfs, lengths)
-def test_chunk_weight_never_falls_with_tf(weighting: DocumentWeighting, tf: int, more: int, length: int) -> None:
-    assert weighting.weights(tf, length) <= weighting.weights(tf + more, length)
+def is_positive_and_finite(weighting: DocumentWeighting, tf: int, _more: int, length: int, _longer: int) -> None:
+    with np.errstate(all="ignore"):
+        assert 0 < np.float32(weighting.weights(tf, length)) < np.inf
 
 
-@given(document_weightings, tfs, lengths, lengths)
-def test_chunk_weight_never_rises_with_length(weighting: DocumentWeighting, tf: int, length: int, more: int) -> None:
-    assert weighting.weights(tf, length) >= weighting.weights(tf, length + more)
+def is_within_its_bounds(weighting: DocumentWeighting, tf: int, _more: int, length: int, _longer: int) -> None:
+    least, greatest = weighting.bounds
+    assert least * (1 - ULPS) <= weighting.weights(tf, length) <= greatest * (1 + ULPS)
 
 
-def test_chunk_weight_rises_and_falls_strictly_where_it_can() -> None:
-    weighting = DocumentWeighting(500)
+def never_falls_with_tf(weighting: DocumentWeighting, tf: int, more: int, length: int, _longer: int) -> None:
+    assert weighting.weights(tf, length) <= weighting.weights(more, length) * (1 + ULPS)
+
+
+def never_rises_with_length(weighting: DocumentWeighting, tf: int, _more: int, length: int, longer: int) -> None:
+    assert weighting.weights(tf, length) * (1 + ULPS) >= weighting.weights(tf, longer)
+
+
+def rises_with_tf(weighting: DocumentWeighting, *_numbers: int) -> None:
     assert (np.diff(weighting.weights(np.arange(1, 100), 500)) > 0).all()
-    assert (np.diff(weighting.weights(1, np.arange(100))) < 0).all()
+
+
+def falls_with_length(weighting: DocumentWeighting, *_numbers: int) -> None:
+    assert (np.diff(weighting.weights(1, np.arange(1, 100))) < 0).all()
+
+
+LAWS: list[Law] = [is_positive_and_finite, is_within_its_bounds, never_falls_with_tf, never_rises_with_length]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@given(document_weightings, tfs, tfs, lengths, lengths)
+def test_law_of_chunk_weights_holds(
+    law: Law, weighting: DocumentWeighting, tf: int, more: int, length: int, longer: int
+) -> None:
+    law(weighting, tf, tf + more, length, length + longer)
+
+
+@pytest.mark.parametrize("form", WEIGHTING_NAMES)
+def test_chunk_weight_rises_and_falls_strictly_where_it_can(form: WeightingName) -> None:
+    weighting = DocumentWeighting(500, form=form)
+    rises_with_tf(weighting)
+    if WEIGHTINGS[form].b == 0:
+        assert weighting.weights(1, 1) == weighting.weights(1, 10_000)
+    else:
+        falls_with_length(weighting)
+
+
+@pytest.mark.parametrize("form", WEIGHTING_NAMES)
+def test_bounds_are_not_wider_than_needed(form: WeightingName) -> None:
+    """An endless chunk of one term comes near the upper bound, a term of an endless chunk near the lower one."""
+    weighting = DocumentWeighting(500, form=form, k1=2.0)
+    least, greatest = weighting.bounds
+    most = float(weighting.weights(1e12, 500, MAX_TERM_K1 if WEIGHTINGS[form].k1_per_term else None))
+    assert most > 1e5 or most == pytest.approx(greatest) or form in {"log", "tfldp"}
+    if WEIGHTINGS[form].b != 0:
+        assert float(weighting.weights(1, 1e15)) == pytest.approx(least, abs=1e-6) or form == "bm25l"
+
+
+BROKEN: list[tuple[Law, Callable[..., object]]] = [
+    (is_positive_and_finite, lambda tf, norm, k1, delta: tf / (tf + k1 * norm) - 0.5),
+    (is_positive_and_finite, lambda tf, norm, k1, delta: np.log(tf / norm)),
+    (is_positive_and_finite, lambda tf, norm, k1, delta: tf / (tf - 1)),
+    (is_within_its_bounds, lambda tf, norm, k1, delta: (k1 + 1) * tf / (tf + k1 * norm)),
+    (is_within_its_bounds, lambda tf, norm, k1, delta: tf / (tf + k1) / norm),  # seed 000: why not divide by the norm
+    (never_falls_with_tf, lambda tf, norm, k1, delta: norm / (tf + k1 * norm)),
+    (rises_with_tf, lambda tf, norm, k1, delta: np.minimum(tf, 20) / (20 + k1 * norm)),
+    (never_rises_with_length, lambda tf, norm, k1, delta: tf * norm / (tf + k1 * norm)),  # and why not in both
+    (falls_with_length, lambda tf, norm, k1, delta: tf / (tf + k1 + 0 * norm)),
+]
+
+
+@pytest.mark.parametrize(("law", "formula"), BROKEN)
+def test_law_fails_on_a_broken_formula(
+    law: Law, formula: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check() -> None:
+        for numbers in [(1, 3, 100, 900), (30, 90, 5, 5000), (1, 2, 5000, 9000), (2, 2, 0, 9)]:
+            law(DocumentWeighting(500), *numbers)
+
+    check()
+    monkeypatch.setitem(WEIGHTINGS, "bm25", replace(WEIGHTINGS["bm25"], values=formula))
+    with pytest.raises(AssertionError):
+        check()
+
+
+@pytest.mark.parametrize("form", ["bm25-adpt", "bm25t"])
+@given(st.floats(0, MAX_TERM_K1), tfs, tfs, lengths, lengths)
+def test_laws_hold_for_every_k1_that_a_term_can_have(
+    form: WeightingName, k1: float, tf: int, more: int, length: int, longer: int
+) -> None:
+    weighting = DocumentWeighting(500, form=form)
+    few, many, thin = (
+        float(weighting.weights(*numbers, k1)) for numbers in [(tf, length), (tf + more, length), (tf, length + longer)]
+    )
+    assert 0 < np.float32(thin) <= few * (1 + ULPS) <= many * (1 + ULPS) ** 2
+    assert many <= weighting.bounds[1] * (1 + ULPS)
+
+
+@given(weightings(max_fields=3), tfs, tfs, lengths, lengths)
+def test_laws_hold_field_by_field(weighting: DocumentWeighting, tf: int, more: int, length: int, longer: int) -> None:
+    least, greatest = weighting.bounds
+    for name in weighting.fields:
+        once = weighting.frequencies(1, 1)  # in the text; what the field adds to it:
+        few, many, thin = (
+            weighting.combined_weights(once + weighting.frequencies(*numbers, name))
+            for numbers in [(tf, length), (tf + more, length), (tf, length + longer)]
+        )
+        assert 0 < np.float32(thin) < np.inf
+        assert thin <= few * (1 + ULPS) <= many * (1 + ULPS) ** 2
+        assert least * (1 - ULPS) <= thin
+        assert many <= greatest * (1 + ULPS)
+
+
+@given(weightings(("bm25", "bm25l", "bm25+", "tfldp", "tf", "log"), max_fields=1), tfs)
+def test_heavier_field_never_weighs_less(weighting: DocumentWeighting, tf: int) -> None:
+    for name, field in weighting.fields.items():
+        heavier = replace(weighting, fields={name: replace(field, weight=min(1000.0, field.weight * 2))})
+        light, heavy = (one.combined_weights(one.frequencies(tf, 10, name)) for one in (weighting, heavier))
+        assert light <= heavy * (1 + ULPS)
 
 
 averages = st.floats(-35, 0) | st.floats(1e-12, 35)  # what average_idf can give

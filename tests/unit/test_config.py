@@ -10,6 +10,8 @@ from reference import split
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
 from rag_bm25.errors import ConfigMismatchError, ParameterError
+from rag_bm25.fields import FieldWeight
+from rag_bm25.weightings import WEIGHTING_NAMES
 
 
 def no_vowels(text: str) -> list[str]:
@@ -17,6 +19,7 @@ def no_vowels(text: str) -> list[str]:
 
 
 CONFIG = IndexConfig(chunk_size=500, analyzer=split)
+TITLE = FieldWeight(chunk_size=30, weight=2.0)
 
 
 def stored(config: IndexConfig = CONFIG) -> dict[str, object]:
@@ -43,11 +46,14 @@ def test_config_is_frozen() -> None:
         ({"k1": -1.0}, "k1 must be finite and >= 0, got -1.0"),
         ({"b": 2}, "b must be in [0, 1], got 2"),
         ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
-        ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, got 'bm25'"),
+        ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'bm25'"),
         ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
         ({"bigram_weight": -0.1}, "bigram_weight must be finite and >= 0, got -0.1"),
         ({"bigram_weight": float("nan")}, "bigram_weight must be finite and >= 0, got nan"),
         ({"length_unit": "bytes"}, "length_unit must be one of characters, terms, got 'bytes'"),
+        ({"weighting": "okapi"}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
+        ({"delta": 0.5}, "delta must be None for 'bm25', which has none, got 0.5"),
+        ({"fields": None}, "fields must be a mapping of names to FieldWeight, got None"),
         ({"analyzer": "jieba"}, "analyzer must be an AnalyzerConfig or a callable, got 'jieba'"),
         ({"analyzer": None}, "analyzer must be an AnalyzerConfig or a callable, got None"),
     ],
@@ -93,6 +99,11 @@ def test_equal_numbers_of_another_type_are_no_difference() -> None:
         ({"k1": 1.2}, "k1: stored 1.5, given 1.2"),
         ({"b": 0.5}, "b: stored 0.75, given 0.5"),
         ({"length_unit": "terms"}, "length_unit: stored 'characters', given 'terms'"),
+        ({"weighting": "bm25l"}, "weighting: stored 'bm25', given 'bm25l'; delta: stored None, given 0.5"),
+        (
+            {"fields": {"title": TITLE}},
+            "fields: stored {}, given {'title': {'chunk_size': 30, 'weight': 2.0, 'b': 0.75}}",
+        ),
         ({"k1": 1.2, "b": 0.5}, "k1: stored 1.5, given 1.2; b: stored 0.75, given 0.5"),
     ],
 )
@@ -151,3 +162,51 @@ def test_callable_analyzer_must_be_given_again() -> None:
 def test_method_of_a_builtin_type_is_an_analyzer() -> None:
     config = IndexConfig(chunk_size=500, analyzer=str.split)
     assert config_from_dict(stored(config), config) is config
+
+
+def test_config_of_an_older_version_is_that_of_the_default_weighting() -> None:
+    kept = stored()
+    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
+    assert config_from_dict(kept, CONFIG) is CONFIG
+    kept = stored(IndexConfig(chunk_size=500))
+    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
+    assert config_from_dict(kept, None) == IndexConfig(chunk_size=500)
+    with pytest.raises(ConfigMismatchError, match="weighting: stored 'bm25', given 'tf'"):
+        require_same(kept, IndexConfig(chunk_size=500, weighting="tf"))
+
+
+def test_weighting_and_fields_come_back_from_the_stored_config() -> None:
+    config = IndexConfig(chunk_size=500, weighting="bm25+", fields={"title": TITLE})
+    kept = stored(config)
+    rebuilt = config_from_dict(kept, None)
+    assert (rebuilt.weighting, rebuilt.delta, rebuilt.fields) == ("bm25+", 1.0, {"title": TITLE})
+    require_same(kept, config)
+
+
+def test_other_delta_is_refused() -> None:
+    kept = stored(replace(CONFIG, weighting="bm25+", delta=0.5))
+    require_same(kept, replace(CONFIG, weighting="bm25+", delta=0.5))
+    with pytest.raises(ConfigMismatchError, match=r"delta: stored 0\.5, given 1\.0"):
+        require_same(kept, replace(CONFIG, weighting="bm25+"))
+
+
+def test_fields_that_the_stored_config_has_are_needed() -> None:
+    kept = stored(replace(CONFIG, fields={"title": TITLE}))
+    with pytest.raises(ConfigMismatchError, match=r"fields: stored \{'title'.*given \{\}"):
+        require_same(kept, CONFIG)
+
+
+def test_fields_may_be_given_in_any_order() -> None:
+    kept = stored(replace(CONFIG, fields={"title": TITLE, "tags": TITLE}))
+    require_same(kept, replace(CONFIG, fields={"tags": TITLE, "title": TITLE}))
+
+
+def test_fields_are_the_config_s_own() -> None:
+    fields = {"title": TITLE}
+    config = replace(CONFIG, fields=fields)
+    fields.clear()
+    assert config.fields == {"title": TITLE}
+
+
+def test_config_with_fields_can_be_hashed() -> None:
+    assert len({CONFIG, replace(CONFIG, fields={"title": TITLE})}) == 2

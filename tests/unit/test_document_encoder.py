@@ -5,9 +5,10 @@ import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import document_weightings, texts, words
+from strategies import document_weightings, texts, weightings, words
 
 from rag_bm25.document_encoder import DocumentEncoder, LengthUnit, term_frequencies
+from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import DocumentWeighting
 from rag_bm25.terms import NO_TERMS_ID, term_id
 
@@ -57,12 +58,10 @@ def test_weights_are_the_printed_formula(chunks: list[str], weighting: DocumentW
     for text, vector, length in zip(chunks, encoded.vectors, encoded.lengths.tolist(), strict=True):
         tokens = text.split()
         assert length == (len(tokens) if unit == "terms" else len(text))
-        expected = {
-            term_id(term): reference.chunk_weight(
-                tokens.count(term), length, weighting.chunk_size, weighting.k1, weighting.b
-            )
-            for term in tokens
-        }
+        model = reference.BM25(
+            weighting.chunk_size, weighting.k1, weighting.b, form=weighting.form, delta=weighting.delta
+        )
+        expected = {term_id(term): model.weight(term, tokens, length, {}) for term in tokens}
         assert vector.to_dict() == pytest.approx(expected or {NO_TERMS_ID: 1.0}, rel=1e-6)
 
 
@@ -119,3 +118,71 @@ def test_each_text_is_analysed_once() -> None:
 
     DocumentEncoder(analyzer, DocumentWeighting(4), "terms").encode(["a", "b"], IDS)
     assert seen == ["a", "b"]
+
+
+# Fields
+
+TITLE = FieldWeight(chunk_size=2, weight=3.0, b=0.5)
+FIELDED = DocumentEncoder(str.split, DocumentWeighting(4, fields={"title": TITLE}), "terms")
+
+
+def test_field_counts_as_its_weight_and_length_say() -> None:
+    # a: 1 / (0.25 + 0.75 * 2 / 4) = 1.6 in the text, 3 * 2 / (0.5 + 0.5 * 3 / 2) = 4.8 in the title; b: 1.6; c: 2.4
+    vectors = FIELDED.encode(["a b"], IDS, [{"title": "a a c"}]).vectors
+    assert vectors[0].to_dict() == pytest.approx(
+        {5: 6.4 / (6.4 + 1.5), 3: 1.6 / (1.6 + 1.5), 2**32 - 2: 2.4 / (2.4 + 1.5)}, rel=1e-6
+    )
+
+
+def test_length_stays_that_of_the_text() -> None:
+    assert FIELDED.encode(["a b"], IDS, [{"title": "a a c"}]).lengths.tolist() == [2]
+
+
+@pytest.mark.parametrize("metadata", [{}, {"title": None}, {"title": ""}, {"title": []}, {"title": 7}, {"other": "c"}])
+def test_chunk_without_the_field_is_its_text(metadata: dict[str, object]) -> None:
+    (vector,) = FIELDED.encode(["a b"], IDS, [metadata]).vectors
+    (plain,) = encoder().encode(["a b"], IDS).vectors
+    assert vector.to_dict() == pytest.approx(plain.to_dict(), rel=1e-6)
+
+
+def test_chunk_that_is_only_a_title_has_its_terms() -> None:
+    encoded = FIELDED.encode(["", "", "b"], IDS, [{"title": "c"}, {}, {"title": "a"}])
+    assert [list(row.to_dict()) for row in encoded.vectors] == [[2**32 - 2], [NO_TERMS_ID], [3, 5]]
+
+
+def test_values_of_a_list_are_one_text() -> None:
+    listed, joined = FIELDED.encode(["b", "b"], IDS, [{"title": ["a", "c a"]}, {"title": "a c a"}]).vectors
+    assert listed == joined
+
+
+def test_without_metadata_fields_are_empty() -> None:
+    assert FIELDED.encode(["a b"], IDS).vectors[0] == FIELDED.encode(["a b"], IDS, [{}]).vectors[0]
+
+
+def test_no_chunks_with_fields_give_no_rows() -> None:
+    assert len(FIELDED.encode([], IDS, []).vectors) == 0
+
+
+def test_terms_of_a_chunk_are_those_of_its_fields_too() -> None:
+    assert FIELDED.terms("b a b", {"title": "c a"}) == ["b", "a", "c"]
+
+
+def test_field_counts_have_the_length_of_the_field() -> None:
+    counts = FIELDED.field_counts({"title": "a a c"})["title"]
+    assert (dict(counts.tf), counts.length) == ({"a": 2, "c": 1}, 3)
+    in_characters = DocumentEncoder(str.split, FIELDED.weighting, "characters")
+    assert in_characters.field_counts({"title": "a a c"})["title"].length == 5
+
+
+@given(st.lists(st.tuples(texts(), texts(), texts()), min_size=1, max_size=5), weightings(max_fields=2), st.data())
+def test_vector_with_fields_does_not_depend_on_its_batch(
+    chunks: list[tuple[str, str, str]], weighting: DocumentWeighting, data: st.DataObject
+) -> None:
+    fielded = DocumentEncoder(str.split, weighting, "terms")
+    names = [*weighting.fields, "x", "y"]
+    metadatas = [{names[0]: one, names[1]: other} for _, one, other in chunks]
+    order = data.draw(st.permutations(range(len(chunks))))
+    together = fielded.encode([chunks[at][0] for at in order], None, [metadatas[at] for at in order])
+    for place, at in enumerate(order):
+        alone = fielded.encode([chunks[at][0]], None, [metadatas[at]])
+        assert together.vectors[place] == alone.vectors[0]

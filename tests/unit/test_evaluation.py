@@ -3,15 +3,31 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, InputError, MissingExtraError
-from rag_bm25.evaluation import BeirDataset, add_corpus, evaluate, load_beir, mean_length, measure, search_queries
+from rag_bm25.evaluation import (
+    MEASURES,
+    BeirDataset,
+    add_corpus,
+    evaluate,
+    evaluate_each,
+    load_beir,
+    mean_length,
+    measure,
+    measure_queries,
+    num_indexes,
+    search_queries,
+    write_run,
+)
+from rag_bm25.evaluation.measures import query_values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 CORPUS = [
@@ -180,3 +196,81 @@ def test_a_missing_extra_is_named_before_anything_is_written(folder: Path, monke
     with pytest.raises(MissingExtraError, match=r'pip install "rag-bm25\[eval\]"'):
         evaluate(index, load_beir(folder))
     assert store.collections.chunks == {}
+
+
+# Query by query
+
+
+def test_measures_of_each_query_are_in_the_order_of_the_judgements() -> None:
+    qrels = {"q2": {"a": 1}, "q1": {"a": 1, "b": 1}, "q3": {"a": 1}}
+    found = measure_queries(qrels, {"q1": {"x": 3.0, "a": 2.0}, "q2": {"a": 1.0}, "unjudged": {"a": 1.0}})
+    assert found.queries == ["q2", "q1", "q3"]
+    assert found.values["recall@100"].tolist() == [1.0, 0.5, 0.0]
+    assert found.values["mrr@10"].tolist() == [1.0, 0.5, 0.0]
+    assert found.mean() == measure(qrels, {"q1": ["x", "a"], "q2": ["a"]})
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_one_measure_alone_is_the_same(name: str) -> None:
+    qrels = {"q1": {"a": 1, "b": 2}, "q2": {"a": 1}}
+    run = {"q1": ["b", "x", "a"], "q2": ["x", "a"]}
+    [(found, values)] = query_values(qrels, run, [name]).items()  # type: ignore[list-item]
+    assert found == name
+    assert values.tolist() == measure_queries(qrels, run).values[name].tolist()  # type: ignore[index]
+
+
+# Several configurations
+
+
+def test_configs_that_differ_on_the_query_side_share_an_index(folder: Path) -> None:
+    base = IndexConfig(20, analyzer=str.split)
+    configs = [base, IndexConfig(20, k1=0.9, analyzer=str.split), IndexConfig(20, idf="lucene", analyzer=str.split)]
+    stores: list[MemoryStore] = []
+    steps: list[tuple[str, int]] = []
+
+    @contextmanager
+    def open_index(config: IndexConfig) -> Iterator[BM25Index]:
+        stores.append(MemoryStore())
+        with BM25Index.from_store(stores[-1], config=config) as index:
+            yield index
+
+    results = evaluate_each(configs, load_beir(folder), open_index, lambda what, done: steps.append((what, done)))
+    assert len(stores) == num_indexes(configs) == 2
+    assert steps == [("chunks", 3), ("queries", 2), ("queries", 4), ("chunks", 6), ("queries", 6)]
+    alone = [evaluate(BM25Index.from_store(MemoryStore(), config=config), load_beir(folder)).run for config in configs]
+    assert [result.run for result in results] == alone
+    assert len({json.dumps(run) for run in alone}) == 3
+
+
+# TREC runs
+
+
+def test_a_run_is_written_in_the_form_of_trec(tmp_path: Path) -> None:
+    write_run(tmp_path / "bm25.run", {"q1": {"文档": 2.5, "b": 0.1}, "q2": {}, "q3": {"a": 1.0}}, "k1=0.9")
+    assert (tmp_path / "bm25.run").read_text(encoding="utf-8").splitlines() == [
+        "q1 Q0 文档 1 2.5 k1=0.9",
+        "q1 Q0 b 2 0.1 k1=0.9",
+        "q3 Q0 a 1 1.0 k1=0.9",
+    ]
+
+
+def test_tools_that_order_by_score_see_our_ranking(tmp_path: Path) -> None:
+    import ir_measures
+
+    qrels = {"q": {"c": 1}}
+    run = {"q": {"a": 1.5, "z": 1.5, "c": 1.5, "d": 0.2}}  # trec_eval puts equal scores in falling order of the ids
+    write_run(tmp_path / "bm25.run", run, "bm25")
+    read = list(ir_measures.read_trec_run(str(tmp_path / "bm25.run")))
+    assert [one.doc_id for one in sorted(read, key=lambda one: -one.score)] == list(run["q"])
+    found = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], qrels, read)
+    assert found[ir_measures.nDCG @ 10] == pytest.approx(measure(qrels, run).ndcg_10)
+
+
+@pytest.mark.parametrize(
+    ("run", "tag"),
+    [({"q 1": {"a": 1.0}}, "t"), ({"q": {"a\tb": 1.0}}, "t"), ({"q": {"": 1.0}}, "t"), ({}, "two words")],
+)
+def test_a_run_cannot_hold_names_with_white_space(tmp_path: Path, run: dict[str, dict[str, float]], tag: str) -> None:
+    with pytest.raises(InputError, match="a TREC run holds names without white space, got"):
+        write_run(tmp_path / "bm25.run", run, tag)
+    assert list(tmp_path.iterdir()) == []

@@ -75,7 +75,9 @@ def test_the_query_side_is_what_a_query_weighting_has() -> None:
     assert document_side(config) == document_side(BASE)
 
 
-@pytest.mark.parametrize("settings", [{"k1": 0.9}, {"chunk_size": 400}, {"stem": False}, {"query_segmentation": "exact"}])
+@pytest.mark.parametrize(
+    "settings", [{"k1": 0.9}, {"chunk_size": 400}, {"stem": False}, {"query_segmentation": "exact"}]
+)
 def test_the_document_side_is_everything_else(settings: dict[str, object]) -> None:
     assert document_side(with_settings(BASE, settings)) != document_side(BASE)  # type: ignore[arg-type]
 

@@ -9,7 +9,7 @@ import pytest
 from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig, InputError, ParameterError
-from rag_bm25.ingestion import IngestReport, SourceFile, find_files, ingest, read_file, splitter
+from rag_bm25.ingestion import IngestReport, SourceFile, find_files, ingest, read_file, sample, splitter
 
 CONFIG = IndexConfig(chunk_size=40, analyzer=str.split)
 
@@ -439,3 +439,40 @@ def test_prune_leaves_what_is_below_a_folder_that_cannot_be_listed(
     report = run(index, tmp_path / "docs", prune=True)
     assert report.failed == {"docs/sub": f"{tmp_path}/docs/sub: Permission denied"}
     assert ids(index) == ["docs/sub/a.txt#0"]
+
+
+# Samples and the size of chunks
+
+
+def test_chunks_may_be_shorter_than_the_chunk_size(index: BM25Index, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "one two three four five six seven")
+    ingest(index, find_files([file]), split_size=12, chunk_overlap=0)
+    assert [chunk.text for chunk in sorted(index.chunks(), key=lambda chunk: chunk.id)] == [
+        "one two",
+        "three four",
+        "five six",
+        "seven",
+    ]
+    assert index.config.chunk_size == 40
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_chunks_have_some_length(size: int) -> None:
+    with pytest.raises(ParameterError, match=f"split_size must be > 0, got {size}"):
+        splitter(CONFIG, split_size=size)
+
+
+def test_the_overlap_is_below_the_split_size() -> None:
+    with pytest.raises(ParameterError, match="below the chunk size of 10, got 10"):
+        splitter(CONFIG, chunk_overlap=10, split_size=10)
+
+
+def test_a_sample_is_some_chunks_in_random_order_of_the_files(tmp_path: Path) -> None:
+    for n in range(20):
+        write(tmp_path / "docs" / f"{n:02}.txt", f"text {n}")
+    write(tmp_path / "docs" / "bad.txt", b"\xff")
+    files = find_files([tmp_path / "docs"]).files
+    orders = [[piece.id for piece in sample(files, splitter(CONFIG), 100, seed=seed)] for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == [f"docs/{n:02}.txt#0" for n in range(20)]
+    assert [piece.id for piece in sample(files, splitter(CONFIG), 3)] == orders[0][:3]

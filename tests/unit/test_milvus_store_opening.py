@@ -158,6 +158,15 @@ class TestEmbedded:
         log.close()
         docs.close()
 
+    def test_an_idle_connection_is_not_pinged(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from rag_bm25.milvus_store import engines as module
+
+        given: list[dict[str, Any]] = []
+        connect = module.Client
+        monkeypatch.setattr(module, "Client", lambda uri, **options: given.append(options) or connect(uri, **options))
+        MilvusStore(tmp_path / "rag.db", "docs").close()
+        assert [options["grpc_options"]["grpc.keepalive_time_ms"] for options in given] == [2**31 - 1]
+
     def test_an_interrupted_create_is_completed(self, tmp_path: Path) -> None:
         store = MilvusStore(tmp_path / "rag.db", "docs")
         store.create()

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import document_weightings, idf_names, lengths, query_weightings, tfs
+from strategies import document_weightings, idf_names, lengths, query_weightings, tfs, weightings
 
 from rag_bm25.errors import ParameterError
+from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import (
     POSITIVE_FLOOR,
     CorpusFigures,
@@ -24,12 +26,31 @@ from rag_bm25.similarity import (
     relevance_weight,
     robertson_idf,
 )
+from rag_bm25.weightings import WEIGHTING_NAMES
+
+if TYPE_CHECKING:
+    from rag_bm25.weightings import WeightingName
+
+TITLE = FieldWeight(chunk_size=30, weight=2.0)
 
 
 @given(document_weightings, tfs, lengths)
 def test_chunk_weight_is_the_printed_formula(weighting: DocumentWeighting, tf: int, length: int) -> None:
-    expected = reference.chunk_weight(tf, length, weighting.chunk_size, weighting.k1, weighting.b)
-    assert float(weighting.weights(tf, length)) == pytest.approx(expected, rel=1e-12)
+    norm = reference.length_norm(length, weighting.chunk_size, reference.share(weighting.form, weighting.b))
+    expected = reference.chunk_weight(weighting.form, tf, norm, weighting.k1, weighting.delta)
+    assert float(weighting.weights(tf, length)) == pytest.approx(expected, rel=1e-9)
+
+
+@given(weightings(("bm25",)), tfs, lengths)
+def test_default_weights_have_not_changed_by_a_bit(weighting: DocumentWeighting, tf: int, length: int) -> None:
+    k1, b, relative = weighting.k1, weighting.b, np.float64(length) / weighting.chunk_size
+    assert float(weighting.weights(tf, length)) == tf / (tf + k1 * (1 - b + b * relative))
+
+
+@given(weightings(("bm25", "bm25l", "bm25+", "tfldp", "tf-normalised")), tfs, st.integers(1, 10_000))
+def test_text_alone_is_one_field(weighting: DocumentWeighting, tf: int, length: int) -> None:
+    combined = weighting.combined_weights(weighting.frequencies(tf, length))
+    assert float(combined) == pytest.approx(float(weighting.weights(tf, length)), rel=1e-9)
 
 
 def test_chunk_weights_are_broadcast() -> None:
@@ -68,7 +89,7 @@ def test_document_parameter_out_of_range_is_refused(name: str, value: float, mes
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("idf", "okapi", "idf must be one of epsilon, lucene, zero, plus, tfidf, got 'okapi'"),
+        ("idf", "okapi", "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'okapi'"),
         ("epsilon", 0, "epsilon must be a finite number > 0, got 0"),
         ("epsilon", -0.25, "epsilon must be a finite number > 0, got -0.25"),
         ("k3", -1, "k3 must be None, or finite and >= 0, got -1"),
@@ -80,6 +101,49 @@ def test_query_parameter_out_of_range_is_refused(name: str, value: object, messa
     with pytest.raises(ParameterError) as caught:
         QueryWeighting(**{name: value})  # type: ignore[arg-type]
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"form": "okapi"}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
+        ({"form": None}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got None"),
+        ({"delta": 0.5}, "delta must be None for 'bm25', which has none, got 0.5"),
+        ({"form": "bm25l", "delta": -0.1}, "delta must be finite and >= 0 for 'bm25l', got -0.1"),
+        ({"form": "bm25+", "delta": math.inf}, "delta must be finite and >= 0 for 'bm25+', got inf"),
+        ({"form": "bm25+", "delta": "1"}, "delta must be finite and >= 0 for 'bm25+', got '1'"),
+        ({"form": "tfldp", "delta": 0.9}, "delta must be finite and >= 1 for 'tfldp', got 0.9"),
+        ({"form": "saturation", "k1": 0}, "k1 must be finite and >= 0.001 for 'saturation', got 0"),
+        (
+            {"form": "saturation-smoothed", "k1": 0.5},
+            "k1 must be finite and >= 1 for 'saturation-smoothed', got 0.5",
+        ),
+        ({"fields": ["title"]}, "fields must be a mapping of names to FieldWeight, got ['title']"),
+        ({"fields": {"title": 2}}, "fields must map names that are not empty to FieldWeight, got 'title': 2"),
+        (
+            {"fields": {"": TITLE}},
+            f"fields must map names that are not empty to FieldWeight, got '': {TITLE!r}",
+        ),
+        (
+            {"form": "sqrt-normalised", "fields": {"title": TITLE}},
+            "fields must be empty for 'sqrt-normalised', whose length norm cannot be applied field by field",
+        ),
+    ],
+)
+def test_parameter_that_does_not_suit_the_form_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        DocumentWeighting(500, **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("form", "delta"), [("bm25", None), ("bm25l", 0.5), ("bm25+", 1.0), ("tfldp", 1.0)])
+def test_delta_by_default_is_that_of_the_form(form: WeightingName, delta: float | None) -> None:
+    assert DocumentWeighting(500, form=form).delta == delta
+
+
+def test_idf_of_bm25l_is_that_of_lucene() -> None:
+    df = np.arange(1, 101)
+    assert idf("lucene", df, CorpusFigures(100, 0.0)) == pytest.approx(np.log(101 / (df + 0.5)))
 
 
 @pytest.mark.parametrize("limits", [{"k1": 0}, {"b": 0}, {"b": 1}, {"chunk_size": 1e-3}])
@@ -119,7 +183,7 @@ def test_epsilon_floor_falls_back_where_the_mean_is_not_positive(average: float)
     assert idf("epsilon", [1], CorpusFigures(1, average)).tolist() == pytest.approx([expected])
 
 
-@pytest.mark.parametrize(("name", "df"), [("zero", 2), ("zero", 4), ("tfidf", 4)])
+@pytest.mark.parametrize(("name", "df"), [("zero", 2), ("zero", 4), ("tfidf", 4), ("plain", 4)])
 def test_other_idfs_have_a_tiny_floor(name: IdfName, df: int) -> None:
     assert idf(name, [df], CorpusFigures(4, 1.0)).tolist() == [POSITIVE_FLOOR]
 

@@ -18,7 +18,7 @@ from memory_store import MemoryStore
 from reference import split
 from strategies import texts
 
-from rag_bm25 import BM25Index, IndexConfig, ParameterError, StoreError, WorkerError
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, ParameterError, StoreError, WorkerError
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.similarity import DocumentWeighting
 from rag_bm25.terms import Vocabulary
@@ -50,16 +50,17 @@ class TestCounting:
     def test_terms_are_counted_without_ids(self, some: list[str]) -> None:
         counted = ENCODER.count(some)
         assert counted.terms == list(dict.fromkeys(term for text in some for term in split(text)))
-        found = [{counted.terms[at]: tf for at, tf in row.to_dict().items()} for row in counted.tf]
+        tf, lengths = counted.parts[""]
+        found = [{counted.terms[at]: count for at, count in row.to_dict().items()} for row in tf]
         assert found == [Counter(split(text)) for text in some]
-        assert counted.lengths.tolist() == [len(split(text)) for text in some]
+        assert lengths.tolist() == [len(split(text)) for text in some]
 
     @given(st.lists(texts(), min_size=1, max_size=6), st.data())
     def test_encoding_them_gives_the_same_bits(self, some: list[str], data: st.DataObject) -> None:
         which = sorted(data.draw(st.sets(st.integers(0, len(some) - 1))))
         staged, other = Vocabulary().stage(), Vocabulary().stage()
         encoded = ENCODER.encode([some[at] for at in which], staged)
-        again = ENCODER.encode_counted(ENCODER.count(some).rows(which), other)
+        again = ENCODER.encode([some[at] for at in which], other, counted=ENCODER.count(some).rows(which))
         for name in ("indptr", "ids", "values"):
             ours, theirs = getattr(again.vectors, name), getattr(encoded.vectors, name)
             assert (ours.dtype, ours.tobytes()) == (theirs.dtype, theirs.tobytes())
@@ -71,7 +72,7 @@ class TestCounting:
         some = ["a b c", "d e a", "f g h i j"]
         staged, other = Vocabulary().stage(), Vocabulary().stage()
         encoded = ENCODER.encode(some, staged)
-        again = ENCODER.encode_counted(ENCODER.count(some), other)
+        again = ENCODER.encode(some, other, counted=ENCODER.count(some))
         assert list(staged.new.items()) == list(other.new.items())
         assert list(encoded.vectors) == list(again.vectors)
 
@@ -87,6 +88,20 @@ class TestIndex:
         assert index.stats() == alone.stats()
         assert index.verify().ok
         assert index.search("检索 running") == alone.search("检索 running")
+
+    def test_fields_are_counted_too(self) -> None:
+        config = IndexConfig(chunk_size=30, fields={"title": FieldWeight(chunk_size=5, weight=2.0)})
+        stored = []
+        for workers in (0, 1):
+            store = MemoryStore()
+            with BM25Index.from_store(store, config=config) as index:
+                metadatas = [{"title": f"标题 t{n % 5} {text[:4]}"} for n, text in enumerate(MIXED[:50])]
+                for some in (slice(0, 20), slice(0, 50)):
+                    ids = [str(n) for n in range(some.stop)]
+                    index.add(MIXED[some], ids=ids, metadatas=metadatas[some], workers=workers)
+                assert index.verify().ok
+            stored.append(rows(store))
+        assert stored[0] == stored[1]
 
     def test_failing_write_leaves_a_sound_index(self, index: BM25Index) -> None:
         store = index._store
@@ -171,5 +186,5 @@ if __name__ == "__main__":
 
 
 def test_counts_of_no_chunks_have_the_right_types() -> None:
-    none = ENCODER.count(["a b"]).rows([])
-    assert (len(none.tf), none.tf.ids.dtype, none.lengths.tolist()) == (0, np.uint32, [])
+    tf, lengths = ENCODER.count(["a b"]).rows([]).parts[""]
+    assert (len(tf), tf.ids.dtype, lengths.tolist()) == (0, np.uint32, [])
