@@ -720,7 +720,8 @@ class BM25Index:
         sparse = SearchArm(vector, "IP", limit, where, self._searcher.needed(names)) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         dense = self._dense_arm(embedding, limit, where, names)
-        arms = Arms(sparse, dense, names, self._greatest_score(vector, fusion))
+        self._check_bound(fusion)
+        arms = Arms(sparse, dense, names, self._greatest_score(vector))
         return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
 
     def encode_documents(
@@ -765,8 +766,8 @@ class BM25Index:
         Returns
         -------
         list of SparseVector
-            Query weights, all > 0; empty where no term is known. Their sum, times the upper bound of the weighting (1
-            for ``bm25``), is above every score that the query can have.
+            Query weights, all > 0; empty where no term is known. No score is above what :meth:`greatest_scores` makes
+            of them.
 
         Raises
         ------
@@ -774,6 +775,41 @@ class BM25Index:
             `min_should_match` is given: no vector can hold it.
         """
         return self._vectors(queries, parse_filter(filter), _names(namespace), options)
+
+    def greatest_scores(
+        self,
+        queries: Sequence[QueryLike],
+        *,
+        filter: Mapping[str, Any] | str | None = None,
+        namespace: str | Sequence[str] | None = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[float]:
+        """Return the greatest score that any chunk could have for each query, to bring scores to 0..1.
+
+        Parameters
+        ----------
+        queries : sequence of str, mapping or Query
+            Any number, as for :meth:`search`.
+        filter, namespace, **options
+            As for :meth:`search`; the filter matters where there is a first search for feedback.
+
+        Returns
+        -------
+        list of float
+            The sum of each query's weights, times the upper bound of the weighting (1 for ``bm25``); 0 where no term is
+            known.
+
+        Raises
+        ------
+        ParameterError
+            The weighting has no upper bound, or an option is out of its range.
+        """
+        if math.isinf(self._encoder.weighting.bounds[1]):
+            name = self.config.weighting
+            msg = f"greatest scores, and relevance scores by them, need a weighting with an upper bound, got {name!r}"
+            raise ParameterError(msg)
+        asked = self._searcher.ask(queries, parse_filter(filter), _names(namespace), options)
+        return [self._greatest_score(question.vector) for question in asked.questions]
 
     def suggest(
         self,
@@ -1010,14 +1046,17 @@ class BM25Index:
         found = self._store.scan_chunks(where=where, namespaces=[namespace])
         return [row.id for rows in found for row in rows]
 
-    def _greatest_score(self, query: SparseVector, fusion: Fusion | None) -> float:
-        """Return what no score of a query is above, if there is such a thing."""
-        greatest = self._encoder.weighting.bounds[1]
-        if math.isinf(greatest) and isinstance(fusion, Weighted) and fusion.normalization == "bound":
+    def _greatest_score(self, query: SparseVector) -> float:
+        """Return what no score of a query is above, infinite where the weighting has no upper bound."""
+        return self._encoder.weighting.bounds[1] * float(query.values.sum(dtype=float)) if len(query) else 0.0
+
+    def _check_bound(self, fusion: Fusion | None) -> None:
+        """Refuse a fusion that divides by an upper bound that the weighting does not have."""
+        unbounded = math.isinf(self._encoder.weighting.bounds[1])
+        if unbounded and isinstance(fusion, Weighted) and fusion.normalization == "bound":
             name = self.config.weighting
             msg = f"normalization must be 'min-max' with the weighting {name!r}, which has no upper bound"
             raise ParameterError(msg)
-        return greatest * float(query.values.sum(dtype=float)) if len(query) else 0.0
 
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
         text = FieldCounts(Counter(self._analyzer(row.text)), row.length)

@@ -36,6 +36,9 @@ SearchMode = Literal["hybrid", "sparse", "dense"]
 MODES: tuple[str, ...] = get_args(SearchMode)
 FUSIONS: Mapping[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}
 
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""Divisor in place of 0, the greatest score of a query without a known term."""
+
 HYBRID_OPTIONS = frozenset({"fusion", "sparse_k", "dense_k", "sparse_filter", "dense_filter", "arm_scores"})
 """Options that :meth:`rag_bm25.BM25Index.search_hybrid` has beyond those of a lexical search."""
 
@@ -164,8 +167,7 @@ def search(
         The mode needs dense vectors, and there are none.
     """
     if mode == "sparse":
-        lexical = {name: value for name, value in options.items() if name not in HYBRID_OPTIONS}
-        return index.search_batch(queries, k, **{**lexical, "filter": where_of(mode, options)})
+        return index.search_batch(queries, k, **_lexical(options))
     vectors = [_required(mode, embedding) for embedding in embeddings]
     if mode == "dense":
         unused = HYBRID_OPTIONS | QUERY_OPTIONS
@@ -200,8 +202,8 @@ def relevance(
 ) -> NDArray[np.float64]:
     """Bring scores to 0..1, in the same order.
 
-    A BM25 score is divided by the greatest that any chunk could have for the query: the sum of the query's weights,
-    since no term weighs more than 1 in a chunk. A fused score is divided by that of a chunk that is best in both arms.
+    A BM25 score is divided by the greatest that any chunk could have for the query, see
+    :meth:`rag_bm25.BM25Index.greatest_scores`. A fused score is divided by that of a chunk that is best in both arms.
     For a cosine, 0..1 is (1 + cosine) / 2; an inner product is taken for the cosine of vectors of length 1. What is
     outside all the same is cut off.
 
@@ -222,15 +224,27 @@ def relevance(
     -------
     ndarray of float64, shape (n_hits,)
         In 0..1.
+
+    Raises
+    ------
+    ParameterError
+        The mode is "sparse", and the index's weighting has no upper bound.
     """
     scores = np.array([hit.score for hit in hits], np.float64)
     if mode == "sparse":
-        weighing = {name: value for name, value in options.items() if name in {"namespace", *QUERY_OPTIONS}}
-        greatest = float(index.encode_queries([query], **weighing)[0].values.sum(dtype=np.float64))
-        # At least the scores themselves: float32 rounds, and another writer may come in between.
-        return np.asarray(scores / max(greatest, *scores.tolist(), 1e-9))
-    shares = (1 + scores) / 2 if mode == "dense" else scores / as_fusion(options.get("fusion")).greatest
-    return np.asarray(np.clip(shares, 0, 1))
+        (greatest,) = index.greatest_scores([query], **_lexical(options))
+        shares = scores / max(greatest, SMALLEST)
+    elif mode == "dense":
+        shares = (1 + scores) / 2
+    else:
+        shares = scores / as_fusion(options.get("fusion")).greatest
+    return np.asarray(np.clip(shares, 0, 1))  # float32 rounds, and another writer may come in between
+
+
+def _lexical(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a lexical search alone."""
+    lexical = {name: value for name, value in options.items() if name not in HYBRID_OPTIONS}
+    return {**lexical, "filter": where_of("sparse", options)}
 
 
 def _required(mode: SearchMode, embedding: Sequence[float] | None) -> Sequence[float]:

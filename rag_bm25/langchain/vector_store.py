@@ -68,8 +68,9 @@ class MilvusBM25VectorStore(VectorStore):
 
     ======== =================================================================================================
     sparse   the score divided by the greatest one that any chunk could have for the query: the sum of the
-             query's weights, since no term weighs more than 1 in a chunk. They compare across queries. A chunk
-             of the mean length that has every known term of the query once is at 0.4 with the default k1
+             query's weights, times the upper bound of the index's weighting. They compare across queries. A chunk
+             of the mean length that has every known term of the query once is at 0.4 with the default weighting
+             and k1. Weightings without an upper bound, such as ``tf``, have none: a ParameterError
     dense    (1 + cosine) / 2; an inner product is taken for the cosine of vectors of length 1
     hybrid   the score divided by that of a chunk that is best in both arms
     ======== =================================================================================================
@@ -342,6 +343,11 @@ class MilvusBM25VectorStore(VectorStore):
         -------
         list of Document
             In the order in which they were taken.
+
+        Raises
+        ------
+        ParameterError
+            `lambda_mult` is out of its range, or there are no relevance scores, see :class:`MilvusBM25VectorStore`.
         """
         if not 0 <= lambda_mult <= 1:
             msg = f"lambda_mult must be in [0, 1], got {lambda_mult!r}"
@@ -464,7 +470,8 @@ class MilvusBM25VectorStore(VectorStore):
         if not hits:
             return [], np.empty((0, 0))
         if mode == "sparse":
-            return list(hits), cosines(as_rows(self.index.encode_documents([hit.text for hit in hits])))
+            lexical = self.index.encode_documents([hit.text for hit in hits], [hit.metadata for hit in hits])
+            return list(hits), cosines(as_rows(lexical))
         vectors = self._dense_vectors(hits)
         left = [hit for hit in hits if (hit.namespace, hit.id) in vectors]  # the others were deleted meanwhile
         return left, (1 + cosines(np.array([vectors[hit.namespace, hit.id] for hit in left]))) / 2

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,13 @@ from memory_store import MemoryStore
 from reference import split
 from strategies import corpora, texts
 
-from rag_bm25 import RRF, BM25Index, IndexConfig, InputError, ParameterError, Weighted
+from rag_bm25 import RM3, RRF, BM25Index, FieldWeight, IndexConfig, InputError, ParameterError, Weighted
 from rag_bm25.langchain import MilvusBM25VectorStore
 from rag_bm25.langchain.diversity import diverse
+from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
+
+if TYPE_CHECKING:
+    from rag_bm25.weightings import WeightingName
 
 TEXTS = {
     "a": "apple banana",
@@ -27,6 +32,7 @@ TEXTS = {
     "e": "grape",
     "f": "cherry",
 }
+BOUNDED = [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < math.inf]
 
 
 @pytest.fixture
@@ -38,6 +44,13 @@ def vectorstore(index: BM25Index) -> MilvusBM25VectorStore:
 
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
+
+
+def weighted(form: WeightingName) -> MilvusBM25VectorStore:
+    """The same texts, with another weighting."""
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, weighting=form)
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    return MilvusBM25VectorStore.from_texts(list(TEXTS.values()), ids=list(TEXTS), index=index)
 
 
 class TestWriting:
@@ -111,6 +124,52 @@ class TestScores:
         (_, other), *_ = vectorstore.similarity_search_with_relevance_scores("fig fig", **options)
         assert other == pytest.approx(plain)
 
+    @pytest.mark.parametrize("form", BOUNDED)
+    def test_of_relevance_are_shares_of_the_upper_bound_of_the_weighting(self, form: WeightingName) -> None:
+        store = weighted(form)
+        bound = WEIGHTINGS[form].bounds(1.5, WEIGHTINGS[form].delta or 0.0)[1]
+        (query,) = store.index.encode_queries(["apple grape"])
+        scores = [hit.score / (bound * sum(query.to_dict().values())) for hit in store.index.search("apple grape", 4)]
+        relevance = [score for _, score in store.similarity_search_with_relevance_scores("apple grape", k=4)]
+        assert relevance == pytest.approx(scores)
+        assert relevance[0] < 0.9
+        retriever = store.as_retriever(
+            search_type="similarity_score_threshold", search_kwargs={"score_threshold": relevance[0] + 0.01}
+        )
+        assert retriever.invoke("apple grape") == []
+
+    @pytest.mark.parametrize("form", sorted(set(WEIGHTING_NAMES) - set(BOUNDED)))
+    @pytest.mark.parametrize("query", ["fig", "nothing"])
+    def test_of_relevance_need_a_weighting_with_an_upper_bound(self, form: WeightingName, query: str) -> None:
+        store = weighted(form)
+        with pytest.raises(ParameterError, match=f"need a weighting with an upper bound, got '{form}'$"):
+            store.similarity_search_with_relevance_scores(query)
+        with pytest.raises(ParameterError, match=f"need a weighting with an upper bound, got '{form}'$"):
+            store.max_marginal_relevance_search(query)
+        assert ids(store.similarity_search("fig")) == ["d"]
+
+    def test_of_relevance_take_min_should_match(self, vectorstore: MilvusBM25VectorStore) -> None:
+        query = "apple banana grape"
+        every = vectorstore.similarity_search_with_relevance_scores(query)
+        found = vectorstore.similarity_search_with_relevance_scores(query, min_should_match=2)
+        assert [document.id for document, _ in found] == ["b", "a"]
+        assert found == [pair for pair in every if pair[0].id in {"a", "b"}]
+
+    @pytest.mark.parametrize("narrowing", [{"filter": {"n": 2}}, {"sparse_filter": {"n": 2}}, {"min_should_match": 2}])
+    def test_of_relevance_belong_to_the_query_that_feedback_made(
+        self, vectorstore: MilvusBM25VectorStore, narrowing: dict[str, Any]
+    ) -> None:
+        query, feedback = "apple cherry", RM3(fb_docs=9, min_df=1, max_df=1.0)
+        ((document, relevance),) = vectorstore.similarity_search_with_relevance_scores(
+            query, feedback=feedback, **narrowing
+        )
+        # Both narrow the first search to "c", from which the query learns; "c" marked as relevant is the same.
+        marked = {"feedback": feedback, "relevant": ["c"]}
+        hits = {hit.id: hit.score for hit in vectorstore.index.search(query, **marked)}
+        (learnt,) = vectorstore.index.encode_queries([query], **marked)
+        assert document.id == "c"
+        assert relevance == pytest.approx(hits["c"] / sum(learnt.to_dict().values()))
+
     @given(corpora(min_size=1), texts())
     def test_of_relevance_are_in_0_1_and_rank_as_scores_do(self, corpus: dict[str, str], query: str) -> None:
         config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
@@ -148,6 +207,23 @@ class TestMaximalMarginalRelevance:
     def test_chooses_among_the_first_fetch_k(self, vectorstore: MilvusBM25VectorStore) -> None:
         found = vectorstore.max_marginal_relevance_search("apple banana", k=2, fetch_k=2, lambda_mult=0)
         assert set(ids(found)) == {"a", "b"}
+
+    def test_takes_min_should_match(self, vectorstore: MilvusBM25VectorStore) -> None:
+        found = vectorstore.max_marginal_relevance_search("apple banana grape", min_should_match=2)
+        assert ids(found) == ["b", "a"]
+
+    def test_compares_fields_too(self) -> None:
+        fields = {"title": FieldWeight(chunk_size=1, weight=5.0)}
+        config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, fields=fields)
+        titles = {"a": "fig", "b": "fig", "c": "grape"}
+        store = MilvusBM25VectorStore.from_texts(
+            ["apple apple", "apple", "apple"],
+            metadatas=[{"title": title} for title in titles.values()],
+            ids=list(titles),
+            index=BM25Index.from_store(MemoryStore(), config=config),
+        )
+        # By their texts alone, "b" and "c" would be the same, and "b" would be taken as the first of equals.
+        assert ids(store.max_marginal_relevance_search("apple", k=2, idf="lucene")) == ["a", "c"]
 
     def test_of_an_unknown_query_is_empty(self, vectorstore: MilvusBM25VectorStore) -> None:
         assert vectorstore.max_marginal_relevance_search("nothing") == []

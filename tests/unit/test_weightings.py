@@ -73,6 +73,21 @@ def test_score_divided_by_the_greatest_possible_one_is_below_1(form: WeightingNa
     assert (0.1 if WEIGHTINGS[form].k1_per_term else 0.7) < best.score <= 1
 
 
+@pytest.mark.parametrize("form", [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < 99])
+def test_greatest_scores_are_what_bound_divides_by(form: WeightingName) -> None:
+    index = hybrid(form)
+    (fused, *_) = index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted(1.0, 0.0, normalization="bound"))
+    greatest, of_nothing = index.greatest_scores(["fig", "nothing"])
+    assert fused.score == pytest.approx(index.search("fig")[0].score / greatest)
+    assert of_nothing == 0
+    assert index.greatest_scores([{"fig": 2.0}], min_should_match=1) == pytest.approx([2 * greatest])
+
+
+def test_weighting_without_an_upper_bound_has_no_greatest_scores() -> None:
+    with pytest.raises(ParameterError, match="greatest scores, .* need a weighting with an upper bound, got 'tf'$"):
+        hybrid("tf").greatest_scores(["fig"])
+
+
 def test_weighting_without_an_upper_bound_cannot_be_divided_by_it() -> None:
     index = hybrid("tf")
     with pytest.raises(ParameterError) as caught:
