@@ -41,6 +41,7 @@ __all__ = [
 
 SUFFIXES = (".txt", ".md", ".jsonl")
 BATCH_PIECES = 1_000
+BATCHES_AHEAD = 8  # that workers get at once
 DEFAULT_OVERLAP = 50
 SEPARATORS = (
     r"\n\s*\n",  # paragraphs
@@ -419,6 +420,7 @@ def ingest(
     namespace: str = "",
     prune: bool = False,
     progress: Progress = lambda _size, _chunks: None,
+    workers: int = 0,
 ) -> IngestReport:
     """Bring an index up to date with files.
 
@@ -439,6 +441,8 @@ def ingest(
         Delete the chunks that the given paths once had, and have no more.
     progress : callable of (int, int)
         Called after every batch with the bytes read and the chunks written so far.
+    workers : int
+        Processes that analyse chunks while others are written, as for :meth:`BM25Index.add`; batches are larger then.
 
     Returns
     -------
@@ -449,12 +453,14 @@ def ingest(
     before = index.stats(namespace=namespace).num_chunks
     chunks = 0
     pieces = run.pieces(found.files)
-    while batch := list(islice(pieces, BATCH_PIECES)):
+    at_once = BATCH_PIECES * (BATCHES_AHEAD if workers else 1)
+    while batch := list(islice(pieces, at_once)):
         index.add(
             [piece.text for _, piece in batch],
             ids=[piece.id for _, piece in batch],
             metadatas=[piece.metadata for _, piece in batch],
             namespace=namespace,
+            workers=workers,
         )
         chunks += len(batch)
         finished, last = batch[-1]

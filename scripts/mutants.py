@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant("terms", "term.encode()[:HASHED_BYTES]", "term.encode()"),
     Mutant("terms", "return zlib.crc32(term.encode()[:HASHED_BYTES])", "return abs(hash(term))"),
     Mutant("terms", "id_ not in self._taken and ", ""),
-    Mutant("terms", " and self._vocabulary.term(id_) is None:", ":"),
+    Mutant("terms", " and self._vocabulary.term(id_) is None\n", "\n"),
     Mutant("terms", "super().__init__(displaced or {})", "super().__init__()"),
     Mutant(
         "terms", "return id_ if self._terms.get(id_) == term else None", "return id_ if id_ in self._terms else None"

@@ -18,6 +18,7 @@ from rag_bm25.cli.rendering import counted
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
 from rag_bm25.index import BM25Index
+from rag_bm25.workers import MAX_WORKERS
 
 DEFAULT_CHUNK_SIZE = 500
 
@@ -70,6 +71,9 @@ def ingest(
             help="Chinese bigrams beside words, for a new index; by default with them.",
         ),
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=0, max=MAX_WORKERS, help="Processes that analyse chunks while others are written.")
+    ] = 0,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -109,6 +113,7 @@ def ingest(
             namespace=namespace,
             prune=prune,
             progress=move,
+            workers=workers,
         )
         seconds = time.perf_counter() - start
     _print_report(report, len(found.skipped), seconds, as_json)

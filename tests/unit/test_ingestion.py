@@ -319,6 +319,17 @@ def test_files_share_batches_and_progress_reaches_the_end(tmp_path: Path, index:
     assert seen[-1][0] == found.size
 
 
+def test_workers_make_no_difference(tmp_path: Path, index: BM25Index) -> None:
+    write_rows(tmp_path / "docs" / "rows.jsonl", *({"id": str(n), "text": f"word w{n % 7}"} for n in range(2_500)))
+    found = find_files([tmp_path / "docs"])
+    other = BM25Index.from_store(MemoryStore(), config=CONFIG)
+    seen: list[int] = []
+    with other:
+        assert ingest(other, found, workers=1, progress=lambda _, chunks: seen.append(chunks)) == ingest(index, found)
+        assert seen == [2_500, 2_500]
+        assert (list(other.chunks()), other.stats()) == (list(index.chunks()), index.stats())
+
+
 def test_progress_counts_the_bytes_of_all_files(tmp_path: Path, index: BM25Index) -> None:
     for name in "abc":
         rows = ({"id": f"{name}{n:04}", "text": "x"} for n in range(1_000))
