@@ -175,13 +175,12 @@ def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Milvus) -
 def test_an_index_is_given_a_field_and_its_rows_are_ingested_without_the_title(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"id": "r1", "title": "Palms", "text": "coconuts"}\n')
-    run("ingest", rows, "--collection", "old")
-    run("reindex", "--collection", "old", "--to-collection", "new", "--set", "field=title:30:2.0")
-    assert json.loads(run("search", "palms", "--collection", "new", "--json").stdout)[0]["text"] == "Palms coconuts"
-    assert (
-        json.loads(run("ingest", rows, "--collection", "new", "--field", "title:30:2.0", "--json").stdout)["added"] == 0
-    )
-    assert json.loads(run("search", "palms", "--collection", "new", "--json").stdout)[0]["text"] == "coconuts"
+    new, field = ("--collection", "new"), "title:30:2.0"
+    run("ingest", str(rows), "--collection", "old")
+    run("reindex", "--collection", "old", "--to-collection", "new", "--set", f"field={field}")
+    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "Palms coconuts"
+    assert json.loads(run("ingest", str(rows), *new, "--field", field, "--json").stdout)["added"] == 0
+    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "coconuts"
 
 
 def test_drop_needs_yes(milvus: Milvus) -> None:
