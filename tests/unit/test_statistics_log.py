@@ -286,11 +286,9 @@ def test_reader_without_vocabulary_does_not_fetch_terms(log: StatisticsLog, stor
     assert packed == [False]
 
 
-def test_a_failed_read_of_the_vocabulary_is_not_taken_for_an_empty_one(
-    log: StatisticsLog, store: MemoryStore
-) -> None:
+def test_a_failed_read_of_the_vocabulary_is_not_taken_for_an_empty_one(log: StatisticsLog, store: MemoryStore) -> None:
     log.begin(intent(log), {"a": term_id("a")})
-    reader = read_anew(store)
+    reader = StatisticsLog(store)
 
     def fail(method: str) -> None:
         if method == "get_log":
