@@ -190,7 +190,7 @@ class DocumentEncoder:
         if self.weighting.fields:
             keys, frequencies = self._combined(tf, lengths, part)
             weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
-            weighed = _batch(keys, weights.astype(np.float32), len(texts))
+            weighed = SparseBatch.from_keys(keys, weights.astype(np.float32), len(texts))
         else:
             weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), self._k1_of(tf.ids, term_k1))
             weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
@@ -302,11 +302,11 @@ class DocumentEncoder:
         part: Callable[[str], _Part],
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
         """Add the frequencies of text and fields up; row and term id of each sum are one integer."""
-        keys = [_keys(tf)]
+        keys = [tf.keys]
         frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
         for name in sorted(self.weighting.fields):  # in one order, since sums of floats depend on it
             counts, field_lengths = part(name)
-            keys.append(_keys(counts))
+            keys.append(counts.keys)
             per_entry = _per_entry(counts, field_lengths)
             frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
         every, entry = np.unique(np.concatenate(keys), return_inverse=True)
@@ -325,20 +325,6 @@ def _rows(batch: SparseBatch, which: Sequence[int]) -> SparseBatch:
 def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Repeat the length of each row for each of its entries."""
     return np.repeat(lengths, np.diff(batch.indptr))
-
-
-def _keys(batch: SparseBatch) -> NDArray[np.uint64]:
-    """Return row and id of each entry in one integer."""
-    rows = np.repeat(np.arange(len(batch), dtype=np.uint64), np.diff(batch.indptr))
-    keys: NDArray[np.uint64] = batch.ids | (rows << np.uint64(32))
-    return keys
-
-
-def _batch(keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
-    """Build a batch from rising keys that have row and id in one integer."""
-    rows = (keys >> np.uint64(32)).astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
-    return SparseBatch(indptr, _ids(keys), values)
 
 
 def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
@@ -374,7 +360,7 @@ def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) ->
     keys.sort()
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     tf = np.diff(starts, append=total).astype(np.float32)
-    return _batch(keys[starts], tf, len(tokens))
+    return SparseBatch.from_keys(keys[starts], tf, len(tokens))
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

@@ -54,7 +54,7 @@ MUTANTS = [
     Mutant("reencoding", "if row.pk[:-1] == digest:", "if True:"),
     Mutant("reencoding", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("chunk_writer", "if vector != rows[digest].vector]", "]"),
-    Mutant("statistics_log", 'kept = {"config", "k1"} if self._has_sound_term_k1() else', "kept ="),
+    Mutant("statistics_log", '_KEPT | {"k1"} if self._has_sound_term_k1() else _KEPT', "_KEPT"),
     Mutant("statistics_log", "if newest > self._k1_table:", "if not self._k1_table:"),
     Mutant("document_encoder", "term_k1.get_many(ids, self.weighting.k1) if per_term", "None if per_term"),
     Mutant("fields", "if not _is_text(metadata.get(name)):", "if False:"),
@@ -102,7 +102,7 @@ MUTANTS = [
     Mutant("terms", "term.encode()[:HASHED_BYTES]", "term.encode()"),
     Mutant("terms", "return zlib.crc32(term.encode()[:HASHED_BYTES])", "return abs(hash(term))"),
     Mutant("terms", "id_ not in self._taken and ", ""),
-    Mutant("terms", " and self._vocabulary.term(id_) is None:", ":"),
+    Mutant("terms", " and self._vocabulary.term(id_) is None\n", "\n"),
     Mutant("terms", "super().__init__(displaced or {})", "super().__init__()"),
     Mutant(
         "terms", "return id_ if self._terms.get(id_) == term else None", "return id_ if id_ in self._terms else None"
