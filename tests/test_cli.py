@@ -378,8 +378,17 @@ def test_skipped_files_are_named(docs: Path) -> None:
     assert result.stderr == f"skipped 1 file of other kinds: {docs / 'paper.pdf'}\n"
 
 
-def test_an_empty_folder_is_no_error(tmp_path: Path) -> None:
+def test_an_empty_folder_makes_no_index(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    result = run("ingest", tmp_path / "empty")
+    assert result.exit_code == 1
+    assert "there is nothing to ingest, so no index was created" in result.stderr
+    assert run("stats").exit_code == 1
+
+
+def test_an_empty_folder_is_no_error_where_there_is_an_index(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    run("ingest", docs)
     result = run("ingest", tmp_path / "empty")
     assert result.exit_code == 0
     assert result.stderr == "there is no .txt, .md or .jsonl file to ingest\n"

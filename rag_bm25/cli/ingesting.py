@@ -104,7 +104,10 @@ def ingest(
     found = ingestion.find_files(paths)
     _note_skipped(found)
     create = bool(found.files)
-    with _open_or_create(uri, collection, token, given, analysis, create=create) as index, ingest_bar(progress, found.size) as move:
+    with (
+        _open_or_create(uri, collection, token, given, analysis, create=create) as index,
+        ingest_bar(progress, found.size) as move,
+    ):
         start = time.perf_counter()
         report = ingestion.ingest(
             index,
