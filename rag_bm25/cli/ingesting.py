@@ -17,7 +17,7 @@ from rag_bm25.cli.configurations import fields_of
 from rag_bm25.cli.console import ingest_bar, print_error, print_json, print_note, show
 from rag_bm25.cli.rendering import counted
 from rag_bm25.config import IndexConfig
-from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
+from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index import BM25Index
 from rag_bm25.workers import MAX_WORKERS
 
@@ -141,7 +141,8 @@ def ingest(
     given, analysis = ({name: value for name, value in one.items() if value is not None} for one in (options, settings))
     found = ingestion.find_files(paths)
     _note_skipped(found)
-    with _open_or_create(uri, collection, token, given, analysis) as index, ingest_bar(progress, found.size) as move:
+    create = bool(found.files)
+    with _open_or_create(uri, collection, token, given, analysis, create=create) as index, ingest_bar(progress, found.size) as move:
         start = time.perf_counter()
         report = ingestion.ingest(
             index,
@@ -162,12 +163,15 @@ def ingest(
 
 
 def _open_or_create(
-    uri: str, collection: str, token: str | None, given: dict[str, Any], analysis: dict[str, Any]
+    uri: str, collection: str, token: str | None, given: dict[str, Any], analysis: dict[str, Any], *, create: bool
 ) -> BM25Index:
     """Open the index, whose parameters and settings of the analyzer must be the given ones, or create it with them."""
     try:
         index = BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri))
     except IndexNotFoundError:
+        if not create:
+            msg = "there is nothing to ingest, so no index was created"
+            raise InputError(msg) from None
         config = IndexConfig(**{"chunk_size": DEFAULT_CHUNK_SIZE, "analyzer": AnalyzerConfig(**analysis), **given})
         return BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri), config=config)
     try:

@@ -126,7 +126,7 @@ class Engine:
         if any(sign in reason for sign in TOO_LARGE):
             return ReplyTooLargeError(f"{method} at {self.place} failed: {reason}")
         if filtered and getattr(error, "code", None) in BAD_REQUEST:
-            return FilterError(f"{self.dialect.engine} refused the filter: {reason}")
+            return FilterError(f'{self.dialect.engine} refused the filter (metadata is metadata["page"]): {reason}')
         return StoreError(f"{method} failed at {self.name}: {reason}")
 
     def reason(self, error: Exception) -> str:
