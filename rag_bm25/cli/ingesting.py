@@ -11,6 +11,7 @@ import typer
 
 from rag_bm25 import ingestion
 from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis.config import Segmentation
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.configurations import fields_of
 from rag_bm25.cli.console import ingest_bar, print_error, print_json, print_note, show
@@ -63,6 +64,36 @@ def ingest(
     idf: opt.Idf = None,
     epsilon: opt.Epsilon = None,
     field: opt.Fields = None,
+    segmentation: Annotated[
+        Segmentation | None,
+        typer.Option(show_default=False, help="How Chinese in chunks is cut, for a new index; by default search."),
+    ] = None,
+    query_segmentation: Annotated[
+        Segmentation | None,
+        typer.Option(show_default=False, help="How Chinese in queries is cut, for a new index; by default search."),
+    ] = None,
+    stem: Annotated[
+        bool | None,
+        typer.Option(
+            "--stem/--no-stem", show_default=False, help="Stem English words, for a new index; by default it does."
+        ),
+    ] = None,
+    simplify: Annotated[
+        bool | None,
+        typer.Option(
+            "--simplify/--no-simplify",
+            show_default=False,
+            help="Traditional Chinese to simplified, for a new index; by default it does.",
+        ),
+    ] = None,
+    split_camel_case: Annotated[
+        bool | None,
+        typer.Option(
+            "--split-camel-case/--no-split-camel-case",
+            show_default=False,
+            help="The words within getUserName, too, for a new index; by default it does not.",
+        ),
+    ] = None,
     bigrams: Annotated[
         bool | None,
         typer.Option(
@@ -99,8 +130,15 @@ def ingest(
         "epsilon": epsilon,
         "fields": fields_of(field) or None,
     }
-    given = {name: value for name, value in options.items() if value is not None}
-    analysis = {} if bigrams is None else {"bigrams": bigrams}
+    settings = {
+        "segmentation": segmentation,
+        "query_segmentation": query_segmentation,
+        "stem": stem,
+        "simplify": simplify,
+        "split_camel_case": split_camel_case,
+        "bigrams": bigrams,
+    }
+    given, analysis = ({name: value for name, value in one.items() if value is not None} for one in (options, settings))
     found = ingestion.find_files(paths)
     _note_skipped(found)
     create = bool(found.files)
