@@ -3,7 +3,7 @@
 ::
 
     pip install 'rag-bm25[fast,eval]' bm25s rank-bm25
-    python scripts/compare_peers.py path/to/scifact path/to/cmrc2018 --json peers.json
+    python scripts/compare_peers.py path/to/scifact path/to/cmrc2018 --peers peers.json
 
 Every system has its own defaults: k1 1.5 and b 0.75 in all three. Ours are computed on counts, which gives the scores
 of an index; their chunk size is the corpus mean. The peers are fed twice: as their manuals show it (bm25s: its own
@@ -12,7 +12,8 @@ search Chinese: jieba's search mode, lower case, English stop words dropped and 
 
 nDCG@10. The last rows compare the recommended configuration with whichever peer is best on the set, chosen after the
 fact, by a paired randomisation test over the queries. rank_bm25 looks at every document for every query term: with
---rank-bm25-queries N it gets N random queries (seed 0) only, and takes no part in the choice of the best peer.
+--rank-bm25-queries N it gets N random queries (seed 0) only, and takes no part in the choice of the best peer. What
+peers measured is kept in the file --peers, and read from it the next time; ours is always computed anew.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
@@ -67,40 +69,61 @@ def main() -> None:
     parser.add_argument(
         "--rank-bm25-queries", type=int, metavar="N", help="how many queries rank_bm25 gets; default all"
     )
-    parser.add_argument("--json", type=Path, help="write the values of every query here, too")
+    parser.add_argument("--peers", type=Path, help="a JSON file to keep what the peers measured in")
     given = parser.parse_args()
-    columns = {folder.resolve().name: compared(folder, given.rank_bm25_queries) for folder in given.datasets}
-    if given.json:
-        plain = {name: {row: list(values) for row, values in column.items()} for name, column in columns.items()}
-        given.json.write_text(json.dumps(plain))
+    kept = json.loads(given.peers.read_text()) if given.peers and given.peers.exists() else {}
+    columns = {}
+    for folder in given.datasets:
+        name = folder.resolve().name
+        columns[name] = compared(name, load_beir(folder), kept.setdefault(name, {}), given.rank_bm25_queries)
+        if given.peers:
+            given.peers.write_text(json.dumps(kept))
     print("\n".join(table(columns)))
 
 
-def compared(folder: Path, rank_bm25_queries: int | None) -> dict[str, Values]:
-    """Return nDCG@10 of each query for each system."""
-    dataset = load_beir(folder)
+def compared(
+    name: str, dataset: BeirDataset, kept: dict[str, list[float]], rank_bm25_queries: int | None
+) -> dict[str, Values]:
+    """Return nDCG@10 of each query for each system, and keep those of the peers."""
     column: dict[str, Values] = {}
-    for name, judged, run in systems(dataset, rank_bm25_queries):
-        column[name] = measure_queries(judged.qrels, run).values["ndcg@10"]
-        print(f"{folder.name}: {name}: {column[name].mean():.4f}", file=sys.stderr, flush=True)
+    for row, values in our_values(dataset):
+        column[row] = values
+        note(name, row, values)
+    for row, measured in peers(dataset, rank_bm25_queries).items():
+        if row not in kept:
+            kept[row] = measured().tolist()
+        column[row] = np.array(kept[row])
+        note(name, row, column[row])
     return column
 
 
-def systems(dataset: BeirDataset, rank_bm25_queries: int | None) -> Iterator[tuple[str, BeirDataset, Run]]:
-    """Yield each system with the queries that it got, and its rankings."""
+def note(name: str, row: str, values: Values) -> None:
+    print(f"{name}: {row}: {values.mean():.4f}", file=sys.stderr, flush=True)
+
+
+def ndcg(dataset: BeirDataset, run: Run) -> Values:
+    return measure_queries(dataset.qrels, run).values["ndcg@10"]
+
+
+def our_values(dataset: BeirDataset) -> Iterator[tuple[str, Values]]:
     cache = CountsCache(dataset.corpus)
-    for name, settings in OURS.items():
+    for row, settings in OURS.items():
         config = with_settings(IndexConfig(1), settings)
         size = cache.counts(config).mean_length(config.length_unit)
-        yield name, dataset, cache.scorer(replace(config, chunk_size=size)).search_queries(dataset.queries)
+        yield row, ndcg(dataset, cache.scorer(replace(config, chunk_size=size)).search_queries(dataset.queries))
+
+
+def peers(dataset: BeirDataset, rank_bm25_queries: int | None) -> dict[str, Callable[[], Values]]:
+    """Return for each peer what measures it."""
+    measured: dict[str, Callable[[], Values]] = {}
     for kind, tokenize in {"own tokenizer": bm25s_tokens, "jieba": jieba_tokens}.items():
-        corpus, queries = tokenize(list(dataset.corpus.values())), tokenize(list(dataset.queries.values()))
         for method in METHODS:
-            yield f"bm25s {method}, {kind}", dataset, bm25s_run(dataset, corpus, queries, method)
+            measured[f"bm25s {method}, {kind}"] = partial(bm25s_values, dataset, tokenize, method)
     some = dataset if rank_bm25_queries is None else sample(dataset, rank_bm25_queries)
-    note = "" if some is dataset else f" ({len(some.queries)} queries)"
+    limit = "" if some is dataset else f" ({len(some.queries)} queries)"
     for kind, tokenize in {"split at spaces": split_tokens, "jieba": jieba_tokens}.items():
-        yield f"rank_bm25 Okapi, {kind}{note}", some, rank_bm25_run(some, tokenize)
+        measured[f"rank_bm25 Okapi, {kind}{limit}"] = partial(rank_bm25_values, some, tokenize)
+    return measured
 
 
 def sample(dataset: BeirDataset, size: int) -> BeirDataset:
@@ -132,26 +155,27 @@ def jieba_tokens(texts: list[str]) -> Tokens:
 # How the peers rank
 
 
-def bm25s_run(dataset: BeirDataset, corpus: Tokens, queries: Tokens, method: str) -> Run:
+def bm25s_values(dataset: BeirDataset, tokenize: Tokenizer, method: str) -> Values:
     index = bm25s.BM25(method=method)
-    index.index(corpus, show_progress=False)
-    k = min(K, len(corpus))
-    places, scores = index.retrieve(queries, k=k, show_progress=False)
+    index.index(tokenize(list(dataset.corpus.values())), show_progress=False)
+    queries = tokenize(list(dataset.queries.values()))
+    places, scores = index.retrieve(queries, k=min(K, len(dataset.corpus)), show_progress=False)
     documents = list(dataset.corpus)
-    return {
-        query: {documents[place]: float(score) for place, score in zip(*hits, strict=True)}
-        for query, hits in zip(dataset.queries, zip(places, scores, strict=True), strict=True)
-    }
+    hits = zip(dataset.queries, zip(places, scores, strict=True), strict=True)
+    return ndcg(
+        dataset,
+        {query: {documents[place]: float(score) for place, score in zip(*found, strict=True)} for query, found in hits},
+    )
 
 
-def rank_bm25_run(dataset: BeirDataset, tokenize: Tokenizer) -> Run:
+def rank_bm25_values(dataset: BeirDataset, tokenize: Tokenizer) -> Values:
     index = BM25Okapi(tokenize(list(dataset.corpus.values())))
     documents = list(dataset.corpus)
     run: Run = {}
     for query, tokens in zip(dataset.queries, tokenize(list(dataset.queries.values())), strict=True):
         scores = index.get_scores(tokens)
         run[query] = {documents[place]: float(scores[place]) for place in np.argsort(scores)[::-1][:K]}
-    return run
+    return ndcg(dataset, run)
 
 
 # The table

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
     "terms sparse fields weightings term_k1 similarity document_encoder statistics query_encoder config chunks "
-    "statistics_log chunk_writer reencoding verification explanation feedback index"
+    "statistics_log chunk_writer reencoding verification expansion explanation feedback index "
+    "copying reindexing events"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -54,7 +55,7 @@ MUTANTS = [
     Mutant("reencoding", "if row.pk[:-1] == digest:", "if True:"),
     Mutant("reencoding", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("chunk_writer", "if vector != rows[digest].vector]", "]"),
-    Mutant("statistics_log", 'kept = {"config", "k1"} if self._has_sound_term_k1() else', "kept ="),
+    Mutant("statistics_log", 'kept = _KEPT | {"k1"} if self._has_sound_term_k1() else', "kept ="),
     Mutant("statistics_log", "if newest > self._k1_table:", "if not self._k1_table:"),
     Mutant("document_encoder", "term_k1.get_many(ids, self.weighting.k1) if per_term", "None if per_term"),
     Mutant("fields", "if not _is_text(metadata.get(name)):", "if False:"),
@@ -127,8 +128,12 @@ MUTANTS = [
     Mutant("statistics", "set(namespaces) >= self._by_namespace.keys()", "True"),
     Mutant("query_encoder", "known = df > 0", "known = df > 1"),
     Mutant("query_encoder", "weights.get(id_, 0.0) + weight", "weight"),
-    Mutant("query_encoder", "np.fromiter(counts.values(), np.int64, len(terms))", "np.ones(len(terms), np.int64)"),
-    Mutant("query_encoder", "query_tokens(self.analyzer, query)", "self.analyzer(query)"),
+    Mutant(
+        "query_encoder",
+        "np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))",
+        "np.ones(len(terms), np.int64)",
+    ),
+    Mutant("expansion", "tokens = query_tokens(self.analyzer, part.text)", "tokens = self.analyzer(part.text)"),
     # Relevance feedback
     Mutant("similarity", "(num_chunks - df - num_relevant + r + 0.5)", "(num_chunks - df - num_relevant + 0.5)"),
     Mutant("similarity", "(num_relevant - r + 0.5) * (df - r + 0.5)", "(num_relevant - r + 0.5) * (df + 0.5)"),
@@ -163,8 +168,8 @@ MUTANTS = [
     Mutant("feedback", "if isinstance(method, BIM) else None", "if method is None else None"),
     Mutant("feedback", "if not evidence.relevant and not evidence.irrelevant:", "if not evidence.relevant:"),
     Mutant("query_options", "or (Rocchio() if marked else None)", "or (RM3() if marked else None)"),
-    Mutant("index", "method.fb_docs, where, namespaces, options)", "method.fb_docs, None, namespaces, options)"),
-    Mutant("index", "                if match.row.pk in rows", "                if True"),
+    Mutant("searcher", "method.fb_docs, where, namespaces, options)", "method.fb_docs, None, namespaces, options)"),
+    Mutant("searcher", "                if match.row.pk in rows", "                if True"),
     # The log
     Mutant("log_rows", "        if len(parts) == parts[0].parts\n", ""),
     Mutant("log_rows", "if id_ != term_id(term)}", "if False}"),
@@ -195,7 +200,7 @@ MUTANTS = [
     ),
     Mutant("chunk_writer", "list(changes), _contribution(before))", "list(changes), _contribution([]))"),
     Mutant("chunk_writer", "_contribution([*kept, *rows])", "_contribution(rows)"),
-    Mutant("chunk_writer", "        if self._unfinished:\n            self.recover()\n", ""),
+    Mutant("chunk_writer", "            self.recover()\n", ""),
     Mutant(
         "chunk_writer",
         "        if self._log.has_delta(intent.batch):\n            self._log.drop(intent)\n            return\n",
@@ -203,8 +208,8 @@ MUTANTS = [
     ),
     Mutant("chunk_writer", "stored[change.insert].batch != batch):", "False):"),
     Mutant("chunk_writer", "stored[slot].batch < batch]", "True]"),
-    Mutant("chunk_writer", "row.text == chunk.text and ", ""),
-    Mutant("chunk_writer", " and _canonical(row.metadata) == _canonical(chunk.metadata)", ""),
+    Mutant("chunk_writer", "row.text == chunk.text\n        and ", ""),
+    Mutant("chunk_writer", "        and _canonical(row.metadata) == _canonical(chunk.metadata)\n", ""),
     Mutant("chunk_writer", "json.dumps(metadata, sort_keys=True)", "json.dumps(metadata)"),
     Mutant("chunk_writer", "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)", "True"),
     Mutant(
@@ -213,28 +218,48 @@ MUTANTS = [
         "_is_expired(intent)",
     ),
     Mutant("chunks", 'f"{len(namespace)}:{namespace}{id_}"', 'f"{namespace}{id_}"'),
-    Mutant("chunks", "size + chunk.size > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
+    Mutant("chunks", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("chunks", "if size > limit:", "if size >= limit:"),
     Mutant("chunks", "not math.isfinite(value)", "math.isnan(value)"),
     Mutant("config", "if value != document[name]", "if False"),
     Mutant("config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
     # The index
     Mutant("index", "self._writer.recover()", "pass"),
-    Mutant("index", "and (namespaces is None or match.row.namespace in namespaces)", ""),
-    Mutant("index", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
-    Mutant("index", "min(2 * limit, MAX_K)", "limit + 1"),
-    Mutant("index", "        if lacking:\n", "        if False:\n"),
-    Mutant("index", "self._store.exclusive and all_of_them", "all_of_them"),
+    Mutant("ranking", "and (namespaces is None or match.row.namespace in namespaces)", ""),
+    Mutant("ranking", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
+    Mutant("ranking", "min(2 * limit, MAX_K)", "limit + 1"),
+    Mutant("ranking", "    if lacking:\n", "    if False:\n"),
+    Mutant("searcher", "self._store.exclusive and all_of_them", "all_of_them"),
     Mutant("index", "if not self._store.exclusive and time.monotonic() >= self._next_refresh:", "if False:"),
     Mutant(
-        "index", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
+        "searcher", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
-    Mutant("index", "if len(question.vector)]", "]"),
+    Mutant("searcher", "if len(question.vector)]", "]"),
     Mutant("explanation", "Explanation(weight * stored,", "Explanation(weight,"),
     Mutant("explanation", "next(branch for branch in branches if branch.applies)", "branches[0]"),
     Mutant("verification", "if vocabulary.term(id_) is None]\n    differences", "if False]\n    differences"),
     Mutant("verification", "{*counted.namespaces, *stored.namespaces}", "{*stored.namespaces}"),
     Mutant("verification", "{*counted.namespaces, *stored.namespaces}", "{*counted.namespaces}"),
+    # Copies
+    Mutant("copying", "    original.require_equal(counted)\n", ""),
+    Mutant("copying", ".begin_copy(self.name, self.fingerprint)", ""),
+    Mutant("copying", "later_than=self.log.new_batch()", 'later_than=""'),
+    Mutant("copying", "target.delete_chunks(superseded)", "pass"),
+    Mutant("copying", "target.delete_chunks(strays)", "pass"),
+    Mutant("copying", "target.delete_chunks([row.pk for row in wrong])", "pass"),
+    Mutant("copying", "np.array_equal(row.dense, other.dense)", "True"),
+    Mutant("copying", "if begun[1] != self.fingerprint:", "if False:"),
+    Mutant("copying", "if target.log_keys() or target.count_chunks():", "if target.log_keys():"),
+    Mutant("copying", "if len(self.log.term_k1):", "if False:"),
+    Mutant("copying", "        log.end_copy()\n", ""),
+    Mutant("index", "if not exists and (store.log_keys() or store.count_chunks()):", "if False:"),
+    Mutant("statistics_log", 'if any(_kind(key) == "copy" for key in keys):', "if False:"),
+    Mutant("statistics_log", 'frozenset({"config", "copy"})', 'frozenset({"config"})'),
+    Mutant("reindexing", "return target.delete(strays, namespace=namespace) if strays else 0", "return 0"),
+    Mutant("reindexing", "if source.config.dense_field() != target.config.dense_field():", "if False:"),
+    Mutant("reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),
+    Mutant("events", "if self._on_event is not None:", "if False:"),
+    Mutant("events", "except Exception:", "except KeyError:"),
 ]
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import engines
+import pytest
+from mutants import MUTANTS
+
 from rag_bm25 import events
 from rag_bm25.similarity import IDF_NAMES
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
+
+embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -41,3 +47,41 @@ def test_every_event_is_in_the_table_with_its_level() -> None:
     assert {name for name, level in told.items() if level == "DEBUG"} == events.DEBUG_EVENTS
     source = "".join(path.read_text(encoding="utf-8") for path in Path(events.__file__).parent.glob("*.py"))
     assert set(re.findall(r'events\.timed\("(\w+)"\)', source)) == set(told)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@embedded
+@pytest.mark.parametrize("page", ["querying.md", "langchain.md", "operating.md"])
+def test_the_code_of_a_page_runs_from_top_to_bottom(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("rapidfuzz")
+    monkeypatch.chdir(tmp_path)
+    code = blocks(DOCS / page, "python")
+    assert code
+    exec(compile("\n".join(code), page, "exec"), {})
+
+
+@embedded
+def test_the_first_example_of_the_readme_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = DOCS.parent / "README.md"
+    exec(compile(blocks(readme, "python")[0], "README.md", "exec"), {})
+    assert capsys.readouterr().out == blocks(readme, "text")[0]
+
+
+def test_links_lead_somewhere() -> None:
+    for page in (DOCS.parent / "README.md", *DOCS.glob("*.md")):
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_mutant_is_of_code_that_is_there() -> None:
+    for mutant in MUTANTS:
+        code = (DOCS.parent / "rag_bm25" / f"{mutant.module}.py").read_text(encoding="utf-8")
+        assert code.count(mutant.old) == 1, mutant

@@ -33,6 +33,7 @@ GRIDS: dict[str, tuple[Value, ...]] = {
     "k1": (0.3, 0.6, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0),
     "b": (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0),
     "chunk_size": CHUNK_SIZES,
+    "weighting": ("bm25", "bm25l", "bm25+"),
     "idf": IDF_NAMES,
     "k3": (None, 0.0, 1.0, 8.0),
     "segmentation": ("search", "exact"),

@@ -18,6 +18,7 @@ from strategies import corpora, document_weightings, query_weightings, texts
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig
 from rag_bm25.evaluation import CorpusCounts, CountsCache, OfflineScorer, load_beir
 from rag_bm25.evaluation.settings import query_options
+from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,8 @@ def scored(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 
 def indexed(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 100) -> dict[str, float]:
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(list(chunks.values()), ids=list(chunks))
+    if WEIGHTINGS[config.weighting].k1_per_term:
+        index.reencode()
     return {hit.id: hit.score for hit in index.search(query, k)}
 
 
@@ -78,6 +81,13 @@ def test_scores_are_those_of_an_index_and_of_the_loops(
 )
 def test_scores_of_the_built_in_analyzer(config: IndexConfig, query: str) -> None:
     assert_same(scored(BILINGUAL, config, query), indexed(BILINGUAL, config, query))
+
+
+@pytest.mark.parametrize("weighting", WEIGHTING_NAMES)
+@given(corpora(), texts())
+def test_scores_of_every_weighting(weighting: str, chunks: dict[str, str], query: str) -> None:
+    config = IndexConfig(4, "terms", analyzer=words_and_bigrams, weighting=weighting)  # type: ignore[arg-type]
+    assert_same(scored(chunks, config, query), indexed(chunks, config, query))
 
 
 @given(corpora(min_size=2), texts(), st.integers(1, 4))

@@ -78,7 +78,7 @@ def test_synonyms_are_analysed_once_for_many_searches(filled: BM25Index, monkeyp
     made = []
     from rag_bm25.synonyms import SynonymTable
 
-    monkeypatch.setattr("rag_bm25.index.SynonymTable", lambda *given: made.append(given) or SynonymTable(*given))
+    monkeypatch.setattr("rag_bm25.searcher.SynonymTable", lambda *given: made.append(given) or SynonymTable(*given))
     for _ in range(3):
         ids(filled, "fruit", expansion=SYNONYMS)
         ids(filled, "apple")
