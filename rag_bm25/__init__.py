@@ -19,6 +19,7 @@ from rag_bm25.errors import (
     ReadOnlyError,
     StoreError,
     StoreLockedError,
+    WorkerError,
 )
 from rag_bm25.events import Event
 from rag_bm25.expansion import Prefix, QueryExpansion
@@ -75,5 +76,6 @@ __all__ = [
     "Synonyms",
     "VerifyReport",
     "Weighted",
+    "WorkerError",
     "__version__",
 ]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25.document_encoder import DocumentEncoder, EncodedChunks
+    from rag_bm25.document_encoder import CountedChunks, DocumentEncoder, EncodedChunks
     from rag_bm25.statistics_log import StatisticsLog
     from rag_bm25.store import Store
 
@@ -61,7 +61,14 @@ class ChunkWriter:
         self._writer = secrets.token_hex(8)
         self._unfinished = False
 
-    def add(self, namespace: str, chunks: Sequence[NewChunk]) -> int:
+    def add(
+        self,
+        namespace: str,
+        chunks: Sequence[NewChunk],
+        *,
+        counted: CountedChunks | None = None,
+        assume_new: bool = False,
+    ) -> int:
         """Insert or update one batch.
 
         Parameters
@@ -70,6 +77,10 @@ class ChunkWriter:
             Where the chunks belong.
         chunks : sequence of NewChunk
             With distinct ids, few enough for one message.
+        counted : CountedChunks, optional
+            Their terms, where they have been counted already.
+        assume_new : bool
+            Take it for granted that none of them is stored, instead of reading what is.
 
         Returns
         -------
@@ -79,14 +90,16 @@ class ChunkWriter:
         self._prepare()
         by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
         self._take_over(by_digest)
-        stored = self._settled(namespace, by_digest)  # with dense vectors: they are compared, too
+        stored: _Rows = {} if assume_new else self._settled(namespace, by_digest)
         changed = {
             digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
         }
         if changed:
             changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
             before = [row for digest in changed for row in stored.get(digest, {}).values()]
-            self._apply(namespace, changes, before, list(changed.values()))
+            if counted is not None and len(changed) < len(chunks):
+                counted = counted.rows([at for at, digest in enumerate(by_digest) if digest in changed])
+            self._apply(namespace, changes, before, list(changed.values()), counted)
         self._unfinished = False
         return len(changed)
 
@@ -198,7 +211,7 @@ class ChunkWriter:
 
     def _settled(self, namespace: str, digests: Iterable[str]) -> _Rows:
         """Return the stored rows, one per chunk: of two, the older one is deleted first."""
-        stored = _stored(self._store, list(digests), dense=True)
+        stored = _stored(self._store, list(digests), dense=True)  # dense vectors are compared, too
         double = {digest: rows for digest, rows in stored.items() if len(rows) > 1}
         if not double:
             return stored
@@ -215,17 +228,19 @@ class ChunkWriter:
         changes: Sequence[Change],
         before: Sequence[ChunkRow],
         chunks: Sequence[NewChunk],
+        counted: CountedChunks | None = None,
     ) -> None:
         """Do what `changes` say, in the order that survives a crash after every step.
 
         `before` are all stored rows of the chunks in `changes`; `chunks` are the new contents of those changes that
-        insert, in their order.
+        insert, in their order, and `counted` their terms, where they are known.
         """
         with self._log.events.timed("batch") as counts:
             batch = self._log.new_batch()
             staged = self._log.vocabulary().stage()
             inserting = [change for change in changes if change.insert]
-            rows = self._encode(namespace, batch, inserting, chunks, staged)
+            encoded = self._encoded(chunks, staged, counted)
+            rows = _new_rows(namespace, batch, inserting, chunks, encoded)
             deleted = {pk for change in changes for pk in change.deleted_pks}
             kept = [row for row in before if row.pk not in deleted]
             intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
@@ -276,35 +291,11 @@ class ChunkWriter:
         if pks:
             self._store.delete_chunks(pks)
 
-    def _encode(
-        self,
-        namespace: str,
-        batch: str,
-        changes: Sequence[Change],
-        chunks: Sequence[NewChunk],
-        ids: Mapping[str, int],
-    ) -> list[ChunkRow]:
-        encoded = self._encoded(chunks, ids)
-        return [
-            ChunkRow(
-                pk=change.inserted_pk,
-                id=chunk.id,
-                namespace=namespace,
-                length=length,
-                batch=batch,
-                text=chunk.text,
-                metadata=chunk.metadata,
-                vector=vector,
-                dense=chunk.dense,
-            )
-            for change, chunk, vector, length in zip(
-                changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
-            )
-        ]
-
-    def _encoded(self, chunks: Sequence[NewChunk], ids: Mapping[str, int]) -> EncodedChunks:
+    def _encoded(
+        self, chunks: Sequence[NewChunk], ids: Mapping[str, int], counted: CountedChunks | None = None
+    ) -> EncodedChunks:
         texts, metadatas = [chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks]
-        return self._encoder.encode(texts, ids, metadatas, self._log.term_k1)
+        return self._encoder.encode(texts, ids, metadatas, self._log.term_k1, counted)
 
 
 class _Lease:
@@ -322,6 +313,28 @@ class _Lease:
             self._log.renew(self._intent, self._renewals)
             self._renewals += 1
             self._told = time.monotonic()
+
+
+def _new_rows(
+    namespace: str, batch: str, changes: Sequence[Change], chunks: Sequence[NewChunk], encoded: EncodedChunks
+) -> list[ChunkRow]:
+    """Put together what is stored of each chunk."""
+    return [
+        ChunkRow(
+            pk=change.inserted_pk,
+            id=chunk.id,
+            namespace=namespace,
+            length=length,
+            batch=batch,
+            text=chunk.text,
+            metadata=chunk.metadata,
+            vector=vector,
+            dense=chunk.dense,
+        )
+        for change, chunk, vector, length in zip(
+            changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
+        )
+    ]
 
 
 def _replacing(digest: str, stored: Mapping[str, ChunkRow]) -> Change:

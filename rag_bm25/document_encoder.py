@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,16 +16,19 @@ from rag_bm25.terms import NO_TERMS_ID, TermIds, num_words
 from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.similarity import DocumentWeighting
 
-__all__ = ["DocumentEncoder", "EncodedChunks", "FieldCounts", "LengthUnit", "term_frequencies"]
+__all__ = ["CountedChunks", "DocumentEncoder", "EncodedChunks", "FieldCounts", "LengthUnit", "term_frequencies"]
 
 LengthUnit = Literal["characters", "terms"]
+_Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
+
+TEXT = ""  # the part of a chunk that is no field
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,72 @@ class FieldCounts:
     length: int
 
 
+@dataclass(frozen=True, eq=False)
+class CountedChunks:
+    """What can be known of a batch of chunks without ids: what one process sends to another.
+
+    Parameters
+    ----------
+    terms : list of str
+        The distinct terms, in the order in which they were first seen.
+    parts : dict of str to (SparseBatch, ndarray of int64)
+        For the text, "", and each field: position in `terms` -> tf, a row per chunk; and the lengths.
+    """
+
+    terms: list[str]
+    parts: dict[str, _Part]
+
+    def rows(self, which: Sequence[int]) -> CountedChunks:
+        """Keep some of the chunks.
+
+        Parameters
+        ----------
+        which : sequence of int
+            Their positions, in the order in which they are wanted.
+
+        Returns
+        -------
+        CountedChunks
+            With all terms.
+        """
+        kept = {name: (_rows(tf, which), lengths[list(which)]) for name, (tf, lengths) in self.parts.items()}
+        return CountedChunks(self.terms, kept)
+
+    def part(self, name: str, ids: Mapping[str, int]) -> _Part:
+        """Put ids in the place of positions.
+
+        Parameters
+        ----------
+        name : str
+            "" for the text, or a field.
+        ids : mapping of str to int
+            Term -> id, a different one for every term; asked for the terms that occur, as they were first seen.
+
+        Returns
+        -------
+        tuple of (SparseBatch, ndarray of int64)
+            What :func:`term_frequencies` returns for the tokens, and the lengths.
+        """
+        tf, lengths = self.parts[name]
+        used = np.unique(tf.ids)
+        id_of = np.zeros(len(self.terms), np.uint64)
+        occurring = map(self.terms.__getitem__, used.tolist())
+        id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
+        rows = np.repeat(np.arange(len(tf), dtype=np.uint64), np.diff(tf.indptr))
+        keys = id_of[tf.ids] | (rows << np.uint64(32))
+        order = np.argsort(keys)
+        return SparseBatch(tf.indptr, _ids(keys[order]), tf.values[order]), lengths
+
+
+class _Positions(dict[str, int]):
+    """Numbers each term when it is first asked for."""
+
+    def __missing__(self, term: str) -> int:
+        """Give a new term the next number."""
+        position = self[term] = len(self)
+        return position
+
+
 @dataclass(frozen=True)
 class DocumentEncoder:
     """Turn chunks into BM25 term-weight vectors.
@@ -91,6 +161,7 @@ class DocumentEncoder:
         ids: Mapping[str, int] | None = None,
         metadatas: Sequence[Mapping[str, Any]] | None = None,
         term_k1: SparseVector = EMPTY,
+        counted: CountedChunks | None = None,
     ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone.
 
@@ -104,6 +175,9 @@ class DocumentEncoder:
             Metadata of each chunk, where the texts of its fields are; without it, fields are empty.
         term_k1 : SparseVector
             Term id -> k1, for a weighting that has one for each term; the weighting's k1 is for all other terms.
+        counted : CountedChunks, optional
+            What :meth:`count` returns for the chunks: they are not analysed then, and the result is the same bit for
+            bit. `ids` must have a different id for every term.
 
         Returns
         -------
@@ -111,15 +185,34 @@ class DocumentEncoder:
             Vectors and lengths, in the order of `texts`.
         """
         ids = TermIds() if ids is None else ids
-        tf, lengths = self._counted(texts, ids)
+        part = self._parts(texts, metadatas, ids) if counted is None else partial(counted.part, ids=ids)
+        tf, lengths = part(TEXT)
         if self.weighting.fields:
-            keys, frequencies = self._combined(tf, lengths, ids, [{}] * len(texts) if metadatas is None else metadatas)
+            keys, frequencies = self._combined(tf, lengths, part)
             weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
-            weighed = _batch(keys, weights.astype(np.float32), len(texts))
+            weighed = SparseBatch.from_keys(keys, weights.astype(np.float32), len(texts))
         else:
             weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), self._k1_of(tf.ids, term_k1))
             weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
         return EncodedChunks(_with_placeholders(weighed), lengths)
+
+    def count(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> CountedChunks:
+        """Do the part of :meth:`encode` that needs no ids, maybe in another process.
+
+        Parameters
+        ----------
+        texts, metadatas
+            As for :meth:`encode`.
+
+        Returns
+        -------
+        CountedChunks
+            To be given to :meth:`encode`.
+        """
+        positions = _Positions()
+        part = self._parts(texts, metadatas, positions)
+        parts = {name: part(name) for name in (TEXT, *sorted(self.weighting.fields))}
+        return CountedChunks(list(positions), parts)
 
     def frequencies(
         self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
@@ -138,7 +231,8 @@ class DocumentEncoder:
         frequencies : ndarray of float64, shape (n_entries,)
             Of these terms; > 0.
         """
-        keys, frequencies = self._combined(*self._counted(texts, ids), ids, metadatas)
+        part = self._parts(texts, metadatas, ids)
+        keys, frequencies = self._combined(*part(TEXT), part)
         return _ids(keys), frequencies
 
     def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
@@ -181,7 +275,16 @@ class DocumentEncoder:
     def _length(self, text: str, tokens: Sequence[str]) -> int:
         return num_words(tokens) if self.length_unit == "terms" else len(text)
 
-    def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> tuple[SparseBatch, NDArray[np.int64]]:
+    def _parts(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None, ids: Mapping[str, int]
+    ) -> Callable[[str], _Part]:
+        """Return what counts the texts or one of the fields."""
+        given = [{}] * len(texts) if metadatas is None else metadatas
+        return lambda name: self._counted(
+            texts if name == TEXT else [field_text(metadata, name) for metadata in given], ids
+        )
+
+    def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> _Part:
         """Return the tf of each text, and its length."""
         tokens = [self.analyzer(text) for text in texts]
         lengths = np.fromiter(map(self._length, texts, tokens), np.int64, len(texts))
@@ -196,15 +299,14 @@ class DocumentEncoder:
         self,
         tf: SparseBatch,
         lengths: NDArray[np.int64],
-        ids: Mapping[str, int],
-        metadatas: Sequence[Mapping[str, Any]],
+        part: Callable[[str], _Part],
     ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
         """Add the frequencies of text and fields up; row and term id of each sum are one integer."""
-        keys = [_keys(tf)]
+        keys = [tf.keys]
         frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
         for name in sorted(self.weighting.fields):  # in one order, since sums of floats depend on it
-            counts, field_lengths = self._counted([field_text(metadata, name) for metadata in metadatas], ids)
-            keys.append(_keys(counts))
+            counts, field_lengths = part(name)
+            keys.append(counts.keys)
             per_entry = _per_entry(counts, field_lengths)
             frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
         every, entry = np.unique(np.concatenate(keys), return_inverse=True)
@@ -212,23 +314,17 @@ class DocumentEncoder:
         return every, sums
 
 
+def _rows(batch: SparseBatch, which: Sequence[int]) -> SparseBatch:
+    """Return some rows of a batch."""
+    kept = [batch[row] for row in which]
+    indptr = np.cumsum([0, *map(len, kept)], dtype=np.int64)
+    ids = np.concatenate([batch.ids[:0], *(row.ids for row in kept)])
+    return SparseBatch(indptr, ids, np.concatenate([batch.values[:0], *(row.values for row in kept)]))
+
+
 def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Repeat the length of each row for each of its entries."""
     return np.repeat(lengths, np.diff(batch.indptr))
-
-
-def _keys(batch: SparseBatch) -> NDArray[np.uint64]:
-    """Return row and id of each entry in one integer."""
-    rows = np.repeat(np.arange(len(batch), dtype=np.uint64), np.diff(batch.indptr))
-    keys: NDArray[np.uint64] = batch.ids | (rows << np.uint64(32))
-    return keys
-
-
-def _batch(keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
-    """Build a batch from rising keys that have row and id in one integer."""
-    rows = (keys >> np.uint64(32)).astype(np.int64)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
-    return SparseBatch(indptr, _ids(keys), values)
 
 
 def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
@@ -264,7 +360,7 @@ def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) ->
     keys.sort()
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     tf = np.diff(starts, append=total).astype(np.float32)
-    return _batch(keys[starts], tf, len(tokens))
+    return SparseBatch.from_keys(keys[starts], tf, len(tokens))
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

@@ -12,6 +12,7 @@
     ├── FormatError(ValueError)           stored data of a newer format, or damaged
     ├── ReadOnlyError(PermissionError)    a write through an index opened with ``read_only=True``
     ├── MissingExtraError(ImportError)    an optional package is needed; the message names the extra
+    ├── WorkerError(RuntimeError)         a process that analyses chunks died
     └── StoreError(ConnectionError)       Milvus not reachable, refused, timed out or failed
         └── StoreLockedError              another process has the database file open
 """
@@ -31,6 +32,7 @@ __all__ = [
     "ReadOnlyError",
     "StoreError",
     "StoreLockedError",
+    "WorkerError",
 ]
 
 
@@ -84,3 +86,7 @@ class StoreError(RagBM25Error, ConnectionError):
 
 class StoreLockedError(StoreError):
     """Another process has the database file open."""
+
+
+class WorkerError(RagBM25Error, RuntimeError):
+    """A process that analyses chunks died, or could not be started."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from rag_bm25.errors import (
     InputError,
     ParameterError,
     ReadOnlyError,
+    WorkerError,
 )
 from rag_bm25.events import Events
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
@@ -43,9 +45,10 @@ from rag_bm25.store import SearchArm
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
 from rag_bm25.weightings import WEIGHTINGS
+from rag_bm25.workers import Workers, check_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from rag_bm25.document_encoder import CountedChunks
     from rag_bm25.embeddings import Embeddings
     from rag_bm25.events import Event
     from rag_bm25.filters import Filter
@@ -125,6 +129,7 @@ class BM25Index:
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
         self._writer = ChunkWriter(store, log, self._encoder)
         self._searcher = self._new_searcher()
+        self._pools: dict[int, Workers] = {}  # by how many
 
     # Life
 
@@ -239,6 +244,8 @@ class BM25Index:
 
     def close(self) -> None:
         """Release the connection and, for an embedded engine, the file. Closing twice is allowed."""
+        while self._pools:
+            self._pools.popitem()[1].close()
         self._store.close()
 
     def __enter__(self) -> BM25Index:
@@ -270,6 +277,8 @@ class BM25Index:
         metadatas: Sequence[Mapping[str, Any] | None] | None = None,
         embeddings: Embeddings | None = None,
         namespace: str = "",
+        assume_new: bool = False,
+        workers: int = 0,
     ) -> list[str]:
         """Insert chunks, or update those whose id is there already.
 
@@ -289,6 +298,15 @@ class BM25Index:
             stored with their vector already, about 1,000 at a time; to replace vectors, give them as an array.
         namespace : str
             Tenant or sub-corpus; the same id in two namespaces is two chunks.
+        assume_new : bool
+            Promise that no chunk is stored under any of the ids, also not by a call that failed halfway; it saves
+            reading what is stored. Where the promise is broken, both versions of a chunk are counted and may be found,
+            or the old one is counted still: :meth:`verify` tells so, and deleting the chunk, then :meth:`repair`, puts
+            it right.
+        workers : int
+            Processes, in 0..61, that analyse the next batches while one is written; what is stored is the same. They
+            are started by the first call, which takes a second or two, and kept until :meth:`close`. A script must
+            call this below ``if __name__ == "__main__":``.
 
         Returns
         -------
@@ -302,17 +320,22 @@ class BM25Index:
         StoreError
             Milvus failed. Batches of about 1,000 chunks are written one by one; calling again with the same input
             writes what is missing.
+        WorkerError
+            A worker process died; likewise.
         """
         self._require_writable()
+        check_workers(workers)
         check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
         check_field_values([chunk.metadata for chunk in chunks], self.config.fields)
         chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
-        for batch in batches(distinct, 4 * (self.config.dense_dim or 0)):
-            complete = batch if embed is None else self._embedded(namespace, batch, embed)
-            with self._lock:
-                self._writer.add(namespace, complete)
+        pending = batches(distinct, 4 * (self.config.dense_dim or 0))
+        with closing(self._counted(pending, workers)) as counting:
+            for batch, counted in counting:
+                complete = batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
+                with self._lock:
+                    self._writer.add(namespace, complete, counted=counted, assume_new=assume_new)
         return [chunk.id for chunk in chunks]
 
     def delete(
@@ -677,7 +700,7 @@ class BM25Index:
         arm_scores : bool
             Whether the hits are to have the scores of both searches, which costs a second call.
         namespace, **options
-            As for :meth:`search`.
+            As for :meth:`search`, but for `min_should_match`: no vector can hold it.
 
         Returns
         -------
@@ -689,8 +712,9 @@ class BM25Index:
         InputError, FilterError, ParameterError
             As for :meth:`search` and :meth:`search_dense`.
         """
-        for limit in (k, sparse_k, dense_k):
-            _check_k(k if limit is None else limit)
+        for name, limit in (("k", k), ("sparse_k", sparse_k), ("dense_k", dense_k)):
+            _check_k(k if limit is None else limit, name)
+        _check_fusion(fusion)
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
@@ -914,6 +938,28 @@ class BM25Index:
             raise InputError(msg)
         return [question.vector for question in self._searcher.ask(queries, where, namespaces, options).questions]
 
+    def _counted(
+        self, pending: Iterator[list[NewChunk]], workers: int
+    ) -> Generator[tuple[list[NewChunk], CountedChunks | None], None, None]:
+        """Have batches counted by workers, where there are some; the writer counts the others."""
+        if not workers:
+            yield from ((batch, None) for batch in pending)
+            return
+        pool = self._pool(workers)
+        try:
+            yield from pool.count(pending)
+        except WorkerError:
+            self._pools.pop(workers, None)  # the next call starts others
+            pool.close()
+            raise
+
+    def _pool(self, workers: int) -> Workers:
+        """Return the pool of that many workers, which is made once."""
+        with self._lock:
+            if workers not in self._pools:
+                self._pools[workers] = Workers(self.config, workers)
+            return self._pools[workers]
+
     def _dense_field(self, name: str) -> DenseField:
         dense = self.config.dense_field()
         if dense is None:
@@ -944,10 +990,16 @@ class BM25Index:
         return [replace(chunk, dense=row) for chunk, row in zip(chunks, matrix, strict=True)], None
 
     def _embedded(
-        self, namespace: str, chunks: list[NewChunk], embed: Callable[[list[str]], NDArray[np.float32]]
+        self,
+        namespace: str,
+        chunks: list[NewChunk],
+        embed: Callable[[list[str]], NDArray[np.float32]],
+        *,
+        assume_new: bool,
     ) -> list[NewChunk]:
         """Embed the texts that are not stored with their vector; searches in other threads go on meanwhile."""
-        stored = newest_rows(self._store, [chunk.id for chunk in chunks], namespace, dense=True)
+        ids = [chunk.id for chunk in chunks]
+        stored = {} if assume_new else newest_rows(self._store, ids, namespace, dense=True)
         known = {id_: row.dense for id_, row in stored.items()}
         new = [chunk for chunk in chunks if chunk.id not in stored or stored[chunk.id].text != chunk.text]
         if new:
@@ -1012,9 +1064,15 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     return [check_namespace(name) for name in names]
 
 
-def _check_k(k: int) -> None:
+def _check_k(k: int, name: str = "k") -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"k must be an int in 1..{MAX_K}, got {k!r}"
+        msg = f"{name} must be an int in 1..{MAX_K}, got {k!r}"
+        raise InputError(msg)
+
+
+def _check_fusion(fusion: object) -> None:
+    if not isinstance(fusion, RRF | Weighted | None):
+        msg = f"fusion must be RRF(...), Weighted(...) or None, got {fusion!r}"
         raise InputError(msg)
 
 

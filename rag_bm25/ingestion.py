@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.chunks import new_chunks
 from rag_bm25.errors import InputError, MissingExtraError, ParameterError
 from rag_bm25.fields import check_field_values
-from rag_bm25.jsonl import read_json_lines, row_id, row_text
+from rag_bm25.jsonl import join_title, read_json_lines, row_id, row_parts
 from rag_bm25.terms import num_words
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
     from rag_bm25.chunks import Chunk
     from rag_bm25.config import IndexConfig
@@ -41,6 +41,7 @@ __all__ = [
 
 SUFFIXES = (".txt", ".md", ".jsonl")
 BATCH_PIECES = 1_000
+BATCHES_AHEAD = 8  # that workers get at once
 DEFAULT_OVERLAP = 50
 SEPARATORS = (
     r"\n\s*\n",  # paragraphs
@@ -294,7 +295,7 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
     return lambda text: [text] if length(text) <= longest else recursive.split_text(text)
 
 
-def read_file(file: SourceFile, split: Splitter) -> Iterator[Piece]:
+def read_file(file: SourceFile, split: Splitter, fields: Collection[str] = ()) -> Iterator[Piece]:
     """Cut a file into chunks.
 
     Parameters
@@ -303,6 +304,9 @@ def read_file(file: SourceFile, split: Splitter) -> Iterator[Piece]:
         A text, or one JSON object a line with ``_id`` or ``id``, ``text``, and maybe ``title`` and ``metadata``.
     split : callable of str to list of str
         As made by :func:`splitter`.
+    fields : collection of str
+        The fields of the index. With ``title`` among them, the title of a row is in the metadata of all its chunks
+        only; else the text begins with it as well.
 
     Returns
     -------
@@ -318,7 +322,7 @@ def read_file(file: SourceFile, split: Splitter) -> Iterator[Piece]:
         The file cannot be read.
     """
     is_rows = file.path.suffix.lower() == ".jsonl"
-    return _row_pieces(file, split) if is_rows else _text_pieces(file, split)
+    return _row_pieces(file, split, fields) if is_rows else _text_pieces(file, split)
 
 
 def sample(files: Sequence[SourceFile], split: Splitter, size: int, *, seed: int = 0) -> Iterator[Piece]:
@@ -358,13 +362,15 @@ def _text_pieces(file: SourceFile, split: Splitter) -> Iterator[Piece]:
         yield Piece(f"{file.source}#{n}", text, metadata, str(file.path), file.size * (n + 1) // len(texts))
 
 
-def _row_pieces(file: SourceFile, split: Splitter) -> Iterator[Piece]:
+def _row_pieces(file: SourceFile, split: Splitter, fields: Collection[str]) -> Iterator[Piece]:
     for line in read_json_lines(file.path):
-        id_, texts = row_id(line), split(row_text(line))
-        for n, text in enumerate(texts):
+        id_, (title, text) = row_id(line), row_parts(line)
+        own = _row_metadata(line.row, line.where)
+        is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
+        texts = split(text if is_field else join_title(title, text))
+        for n, part in enumerate(texts):
             piece_id = id_ if len(texts) == 1 else f"{id_}#{n}"
-            metadata = {"source": file.source, "chunk": n, **_row_metadata(line.row, line.where)}
-            yield Piece(piece_id, text, metadata, line.where, line.end)
+            yield Piece(piece_id, part, {"source": file.source, "chunk": n, **own}, line.where, line.end)
 
 
 def _row_metadata(row: dict[str, Any], where: str) -> dict[str, Any]:
@@ -414,6 +420,7 @@ def ingest(
     namespace: str = "",
     prune: bool = False,
     progress: Progress = lambda _size, _chunks: None,
+    workers: int = 0,
 ) -> IngestReport:
     """Bring an index up to date with files.
 
@@ -434,6 +441,8 @@ def ingest(
         Delete the chunks that the given paths once had, and have no more.
     progress : callable of (int, int)
         Called after every batch with the bytes read and the chunks written so far.
+    workers : int
+        Processes that analyse chunks while others are written, as for :meth:`BM25Index.add`; batches are larger then.
 
     Returns
     -------
@@ -444,12 +453,14 @@ def ingest(
     before = index.stats(namespace=namespace).num_chunks
     chunks = 0
     pieces = run.pieces(found.files)
-    while batch := list(islice(pieces, BATCH_PIECES)):
+    at_once = BATCH_PIECES * (BATCHES_AHEAD if workers else 1)
+    while batch := list(islice(pieces, at_once)):
         index.add(
             [piece.text for _, piece in batch],
             ids=[piece.id for _, piece in batch],
             metadatas=[piece.metadata for _, piece in batch],
             namespace=namespace,
+            workers=workers,
         )
         chunks += len(batch)
         finished, last = batch[-1]
@@ -477,7 +488,7 @@ class _Run:
         for file in files:
             if self._is_sound(file):
                 self.files += 1
-                for piece in read_file(file, self.split):
+                for piece in read_file(file, self.split, self.fields):
                     yield finished, piece
             finished += file.size
 
@@ -485,7 +496,7 @@ class _Run:
         """Read a file for the first time, only to see whether every chunk of it can be written."""
         ids: dict[str, str] = {}
         try:
-            for piece in read_file(file, self.split):
+            for piece in read_file(file, self.split, self.fields):
                 self._check(piece, ids)
                 ids[piece.id] = file.source
         except InputError as error:

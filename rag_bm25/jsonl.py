@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["JsonLine", "read_json_lines", "row_id", "row_text"]
+__all__ = ["JsonLine", "join_title", "read_json_lines", "row_id", "row_parts"]
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def row_id(line: JsonLine) -> str:
     return str(value)
 
 
-def row_text(line: JsonLine) -> str:
-    """Return the text of a row: title and text, with a space between, as is the custom with BEIR.
+def row_parts(line: JsonLine) -> tuple[str, str]:
+    """Return title and text of a row.
 
     Parameters
     ----------
@@ -101,13 +101,15 @@ def row_text(line: JsonLine) -> str:
 
     Returns
     -------
-    str
-        Without whitespace around it where there is a title, else exactly the row's text.
+    title : str
+        "" where there is none.
+    text : str
+        Exactly the row's.
 
     Raises
     ------
     InputError
-        The row has no text.
+        The row has no text, or a title that is none.
     """
     text, title = line.row.get("text"), line.row.get("title", "")
     if not isinstance(text, str):
@@ -116,6 +118,27 @@ def row_text(line: JsonLine) -> str:
     if not isinstance(title, str):
         msg = f'{line.where}: "title" must be text, got {type(title).__name__}'
         raise InputError(msg)
+    return title, text
+
+
+def join_title(title: str, text: str) -> str:
+    """Return title and text as one text, with a space between, as is the custom with BEIR.
+
+    Parameters
+    ----------
+    title, text : str
+        As returned by :func:`row_parts`.
+
+    Returns
+    -------
+    str
+        Without whitespace around it where there is a title, else exactly the text.
+
+    Examples
+    --------
+    >>> join_title("Apples", "grow on trees"), join_title("", " as it is ")
+    ('Apples grow on trees', ' as it is ')
+    """
     return f"{title} {text}".strip() if title else text
 
 

@@ -167,6 +167,41 @@ class SparseBatch:
             )
             raise InputError(msg)
 
+    @classmethod
+    def from_keys(cls, keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
+        """Build a batch from rows and ids in one integer each.
+
+        Parameters
+        ----------
+        keys : ndarray of uint64, shape (nnz,)
+            As :attr:`keys` returns them, strictly rising.
+        values : ndarray of float32, shape (nnz,)
+            Weights.
+        num_rows : int
+            How many rows, the empty ones at the end included.
+
+        Returns
+        -------
+        SparseBatch
+            With an entry for each key.
+
+        Examples
+        --------
+        >>> batch = SparseBatch.from_keys(np.array([7, 1 << 32 | 3], np.uint64), np.ones(2, np.float32), 2)
+        >>> [row.to_dict() for row in batch]
+        [{7: 1.0}, {3: 1.0}]
+        """
+        rows = (keys >> np.uint64(32)).astype(np.int64)
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
+        return cls(indptr, keys.astype(np.uint32), values)
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """Row and id of each entry in one integer, the row in its upper half; strictly rising, shape (nnz,)."""
+        rows = np.repeat(np.arange(len(self), dtype=np.uint64), np.diff(self.indptr))
+        keys: NDArray[np.uint64] = self.ids | (rows << np.uint64(32))
+        return keys
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.indptr) - 1

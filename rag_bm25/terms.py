@@ -279,19 +279,20 @@ class StagedTerms(dict[str, int]):
 
     def __missing__(self, term: str) -> int:
         """Look a term up, and assign an id where it is new."""
-        id_ = self._vocabulary.id(term)
-        if id_ is None:
-            id_ = self.new[term] = self._free_id(term)
+        hashed = term_id(term)  # once: a batch asks for tens of thousands of terms
+        id_ = self._vocabulary.displaced.get(term, hashed)
+        if self._vocabulary.term(id_) != term:
+            id_ = self.new[term] = hashed if self._is_free(hashed) else self._free_id(term)
             self._taken.add(id_)
         self[term] = id_
         return id_
 
     def _free_id(self, term: str) -> int:
         """Rehash until an id is found that no other term has."""
-        for id_ in _candidates(term):
-            if id_ not in self._taken and self._vocabulary.term(id_) is None:
-                break
-        return id_
+        return next(id_ for id_ in _candidates(term) if self._is_free(id_))
+
+    def _is_free(self, id_: int) -> bool:
+        return id_ not in self._taken and self._vocabulary.term(id_) is None
 
 
 def assign_known_ids(terms: Sequence[str], ids: Collection[int]) -> dict[str, int]:

@@ -45,6 +45,7 @@ ALLOWED = {
     "log_rows": "sparse statistics store terms",
     "statistics_log": "errors events log_rows sparse statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
+    "workers": "chunks config document_encoder errors",
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "copying": "config errors statistics statistics_log store verification",
@@ -54,7 +55,7 @@ ALLOWED = {
     "query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
     "index": "analysis chunk_writer chunks config document_encoder embeddings errors events explanation fields filters "
     "fusion hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
-    "statistics_log store terms tls verification weightings",
+    "statistics_log store terms tls verification weightings workers",
     "reindexing": "chunks errors index",
     "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats "
     "query reencoding spelling synonyms tls verification",

@@ -121,6 +121,11 @@ def test_version() -> None:
         ["ingest"],
         ["ingest", ".", "--chunk-size", "0"],
         ["ingest", ".", "--length-unit", "bytes"],
+        ["ingest", ".", "--field", "title"],
+        ["ingest", ".", "--field", "title:30:2:0.5:1"],
+        ["ingest", ".", "--field", "title:long"],
+        ["ingest", ".", "--field", "title:30", "--field", "title:20"],
+        ["evaluate", ".", "--field", "title:30:0"],
         ["evaluate", ".", "--chunk-size", "mean"],
         ["evaluate", ".", "--compare", "k2=1"],
         ["evaluate", ".", "--compare", "k1"],
@@ -260,6 +265,36 @@ def test_a_new_index_has_the_given_parameters(docs: Path) -> None:
     run("ingest", docs, "--collection", "new", "--chunk-size", 9, "--k1", 1.2, "--b", 0.5, "--length-unit", "terms")
     stats = run_json("stats", "--collection", "new")
     assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
+
+
+def test_a_new_index_has_the_given_fields(docs: Path) -> None:
+    row = {"id": "r1", "title": "Palms", "text": "coconuts"}
+    (docs / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    new = ("--collection", "new")
+    given = ("--field", "title:30:2.0:0.5", "--field", "source:20")
+    run("ingest", docs, *new, *given)
+    [hit] = run_json("search", "palms", *new)
+    assert (hit["id"], hit["text"], hit["metadata"]["title"]) == ("r1", "coconuts", "Palms")
+    for again in ((), given):
+        assert run_json("ingest", docs, *new, *again)["added"] == 0
+        assert run_json("search", "palms", *new)[0]["text"] == "coconuts"
+    explained = run("explain", "palms", "r1", *new).stdout
+    assert "in the field 'title', weight * tf / (1 - b + b * length / chunk_size) from:" in explained
+    refused = run("ingest", docs, *new, "--field", "title:30")
+    assert_fails(refused, "fields: stored {'title': FieldWeight(chunk_size=30, weight=2, b=0.5), 'source': ")
+
+
+def test_an_index_without_fields_refuses_one(docs: Path) -> None:
+    assert_fails(run("ingest", docs, "--field", "title:30"), "fields: stored {}, given {'title': FieldWeight(")
+
+
+def test_a_wrong_field_is_named_with_its_rule(docs: Path) -> None:
+    for given, rule in {
+        "title": "must be NAME:CHUNK_SIZE, NAME:CHUNK_SIZE:WEIGHT or NAME:CHUNK_SIZE:WEIGHT:B, got 'title'",
+        "title:30:1:2": "b of a field must be in [0, 1], got 2",
+    }.items():
+        stderr = " ".join(run("ingest", docs, "--field", given).stderr.split())
+        assert f"Invalid value for --field: {'a field ' if given == 'title' else ''}{rule}" in stderr
 
 
 def test_a_new_index_has_the_given_weighting(docs: Path) -> None:
@@ -650,6 +685,31 @@ def test_evaluate_takes_a_weighting_and_its_delta(beir: Path) -> None:
     assert lines[0] == "set: bm25l, idf epsilon, k1 1.5, b 0.75, delta 0.5, chunk size 8.0 characters"
 
 
+def test_evaluate_takes_titles_as_a_field(beir: Path) -> None:
+    result = run_json("evaluate", beir, "--field", "title:6:2.0")
+    assert result["config"]["fields"] == {"title": {"chunk_size": 6, "weight": 2, "b": 0.75}}
+    assert (result["ndcg@10"], result["chunk_size"]) == (0.5, 4.5)
+    lines = run("evaluate", beir, "--field", "title:6:2.0").stdout.splitlines()
+    assert lines[0].endswith(", chunk size 4.5 characters, field title:6:2:0.75")
+
+
+def test_evaluate_compares_titles_in_the_text_with_titles_as_a_field(beir: Path, databases: Databases) -> None:
+    result = run_json("evaluate", beir, "--compare", "field=title:6:2", "--compare", "field=none,idf=lucene")
+    apart, joined = result["compared"]
+    assert [one["chunk_size"] for one in (result, apart, joined)] == [8.0, 4.5, 8.0]
+    assert [list(one["config"]["fields"]) for one in (result, apart, joined)] == [[], ["title"], []]
+    assert len(databases) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--field", "tags:6"), ("--chunk-size", "20", "--compare", "field=title:6+tags:6")]
+)
+def test_evaluate_says_which_field_there_is(beir: Path, databases: Databases, arguments: tuple[str, ...]) -> None:
+    message = "a field must be 'title', the only one that documents in BEIR form have, got 'tags'"
+    assert_fails(run("evaluate", beir, *arguments), message)
+    assert databases.opened == []
+
+
 def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
     assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
@@ -781,6 +841,25 @@ def test_tune_json(tunable: Path, databases: Databases) -> None:
     assert result["commands"] == {"ingest": [f"--chunk-size {size}", "--b 0"], "search": []}
     assert len(databases) == 1  # only for the confirmation
     assert [stored for stored in databases.values() if stored.exist] == []
+
+
+def test_tune_searches_whether_titles_are_a_field(tmp_path: Path) -> None:
+    """Each answer has its topic in the title, and a text that names it more often wins while titles are text."""
+    folder = tmp_path / "set"
+    (folder / "qrels").mkdir(parents=True)
+    filler = " ".join(f"filler{n}" for n in range(30))
+    rows = [{"_id": f"answer{n}", "title": f"topic{n}", "text": filler} for n in range(8)]
+    rows += [{"_id": f"decoy{n}", "text": f"topic{n} topic{n} {filler}"} for n in range(8)]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    queries = [{"_id": f"q{n}", "text": f"topic{n}"} for n in range(8)]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
+    (folder / "qrels" / "test.tsv").write_text("".join(f"q{n}\tanswer{n}\t1\n" for n in range(8)))
+    result = run_json("tune", folder, "--search", "field=none,title:6:5")
+    assert result["settings"] == {"field": "title:6:5:0.75"}
+    assert (result["base_mean"], result["best_mean"], result["confirmed"]) == (pytest.approx(0.63093, 1e-5), 1, 1)
+    assert result["commands"]["ingest"][-1] == "--field title:6:5:0.75"
+    back = run_json("tune", folder, "--base", "field=title:6:5", "--search", "field=none", "--no-confirm")
+    assert (back["settings"], back["base_mean"]) == ({}, 1.0)
 
 
 def test_tune_for_people(tunable: Path) -> None:

@@ -107,7 +107,14 @@ def _add(name: str, command: Callable[..., None], *examples: str) -> None:
     app.command(name, cls=ReportingCommand, epilog="\n".join(lines))(command)
 
 
-_add("ingest", ingesting.ingest, "docs", "docs --prune --chunk-size 500", "rows.jsonl --uri http://localhost:19530")
+_add(
+    "ingest",
+    ingesting.ingest,
+    "docs",
+    "docs --prune --chunk-size 500",
+    "rows.jsonl --field title:30:2.0",
+    "rows.jsonl --uri http://localhost:19530",
+)
 _add("search", searching.search, '"劳动合同 解除" -k 3', """sparse --filter '{"source": {"$like": "docs/%"}}'""")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
@@ -139,6 +146,7 @@ _add(
     "scifact --idf lucene",
     "scifact --length-unit terms --k1 0.9 --b 0.4 --json",
     "scifact --compare idf=lucene --compare k1=0.9,b=0.4 --run bm25.run",
+    "scifact --compare field=title:30:2.0",
 )
 _add(
     "tune",

@@ -18,7 +18,7 @@ from rag_bm25.cli.console import count_bars
 from rag_bm25.cli.options import tls_for
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import ParameterError
-from rag_bm25.evaluation.settings import parse_setting, parse_value
+from rag_bm25.evaluation.settings import parse_field, parse_setting, parse_value
 from rag_bm25.index import BM25Index
 
 if TYPE_CHECKING:
@@ -26,8 +26,18 @@ if TYPE_CHECKING:
 
     from rag_bm25.evaluation import BeirDataset, EvaluationResult
     from rag_bm25.evaluation.settings import Value
+    from rag_bm25.fields import FieldWeight
 
-__all__ = ["AUTO", "as_usage", "chunk_size_of", "config_of", "evaluated", "plain_config", "settings_of"]
+__all__ = [
+    "AUTO",
+    "as_usage",
+    "chunk_size_of",
+    "config_of",
+    "evaluated",
+    "fields_of",
+    "plain_config",
+    "settings_of",
+]
 
 AUTO = "auto"
 
@@ -48,7 +58,7 @@ def evaluated(
 ) -> list[EvaluationResult]:
     """Evaluate configs, each in a temporary index, with bars for what is done."""
     totals = {
-        "chunks": len(dataset.corpus) * evaluation.num_indexes(configs),
+        "chunks": len(dataset.texts) * evaluation.num_indexes(configs),
         "queries": len(dataset.queries) * len(configs),
     }
     with count_bars(progress, totals) as move:
@@ -68,9 +78,22 @@ def settings_of(text: str, option: str) -> dict[str, Value]:
     return settings
 
 
+def fields_of(texts: Sequence[str] | None) -> dict[str, FieldWeight]:
+    """Read the values of ``--field``."""
+    fields: dict[str, FieldWeight] = {}
+    for text in texts or ():
+        with as_usage("--field"):
+            name, weight = parse_field(text)
+        if name in fields:
+            msg = f"a field must be given once, got {name!r} again"
+            raise typer.BadParameter(msg, param_hint="--field")
+        fields[name] = weight
+    return fields
+
+
 @contextmanager
 def as_usage(option: str) -> Iterator[None]:
-    """Report an unknown name as wrong usage."""
+    """Report what cannot be read as wrong usage."""
     try:
         yield
     except ParameterError as error:
@@ -81,9 +104,10 @@ def config_of(settings: Mapping[str, Value], dataset: BeirDataset) -> IndexConfi
     """Return the config with these settings; the chunk size may be the mean of the corpus."""
     given = {name: value for name, value in settings.items() if (name, value) != ("chunk_size", AUTO)}
     config = evaluation.with_settings(IndexConfig(1), given)
+    texts, _ = dataset.documents(config.fields)
     if "chunk_size" in given:
         return config
-    mean = evaluation.mean_length(dataset.corpus.values(), config.length_unit, config.build_analyzer())
+    mean = evaluation.mean_length(texts.values(), config.length_unit, config.build_analyzer())
     return replace(config, chunk_size=mean)
 
 

@@ -11,13 +11,14 @@ import typer
 
 from rag_bm25 import evaluation
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.configurations import AUTO, chunk_size_of, config_of, evaluated, plain_config, settings_of
+from rag_bm25.cli.configurations import AUTO, chunk_size_of, config_of, evaluated, fields_of, plain_config, settings_of
 from rag_bm25.cli.console import print_json, show
 from rag_bm25.cli.rendering import comparison_table, evaluation_table
 from rag_bm25.config import IndexConfig
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import SETTING_NAMES, EvaluationResult, PairedTest
+from rag_bm25.evaluation.settings import field_setting
 from rag_bm25.similarity import IdfName
 from rag_bm25.weightings import WeightingName
 
@@ -44,6 +45,7 @@ def evaluate(
         float | None,
         typer.Option(show_default=False, help="Saturation of repeated query terms; by default linear."),
     ] = None,
+    field: opt.Fields = None,
     segmentation: Annotated[Segmentation, typer.Option(help="How Chinese in chunks is cut.")] = "search",
     query_segmentation: Annotated[Segmentation, typer.Option(help="How Chinese in queries is cut.")] = "search",
     stem: Annotated[bool, typer.Option(help="Stem English words.")] = True,
@@ -70,12 +72,16 @@ def evaluate(
     Prints nDCG@10, Recall@100, MRR@10 and the speed. The documents, each as one chunk, go to a temporary index, which
     is dropped at the end. MILVUS_URI is not used here: a server is only written to where --uri names it.
 
+    The text of a document begins with its title, unless that is a field: --field title:30, or field=title:30 and
+    field=none in --compare. There is no other field in BEIR form.
+
     With --compare, each configuration stands beside the one of the options. p is that of a paired randomisation test
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
     idf, k3 or bigram_weight, share an index.
     """
     base = {name: value for name, value in locals().items() if name in SETTING_NAMES}
     base["chunk_size"] = chunk_size_of(chunk_size)
+    base["field"] = field_setting(fields_of(field))
     changes = [{}, *(settings_of(text, "--compare") for text in compare or ())]
     labels = ["as given", *(compare or ())]
     if run is not None and not run.parent.is_dir():

@@ -12,11 +12,13 @@ import typer
 from rag_bm25 import ingestion
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
+from rag_bm25.cli.configurations import fields_of
 from rag_bm25.cli.console import ingest_bar, print_error, print_json, print_note, show
 from rag_bm25.cli.rendering import counted
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
 from rag_bm25.index import BM25Index
+from rag_bm25.workers import MAX_WORKERS
 
 DEFAULT_CHUNK_SIZE = 500
 
@@ -60,6 +62,7 @@ def ingest(
     delta: opt.Delta = None,
     idf: opt.Idf = None,
     epsilon: opt.Epsilon = None,
+    field: opt.Fields = None,
     bigrams: Annotated[
         bool | None,
         typer.Option(
@@ -68,6 +71,9 @@ def ingest(
             help="Chinese bigrams beside words, for a new index; by default with them.",
         ),
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=0, max=MAX_WORKERS, help="Processes that analyse chunks while others are written.")
+    ] = 0,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -77,10 +83,11 @@ def ingest(
     into chunks, and each row of a .jsonl file, {"_id", "title", "text"} or {"id", "text", "metadata"}, is a document.
     Running it again updates what has changed, adds what is new, and with --prune deletes what is gone.
 
+    The text of a row begins with its title. An index with the field "title" keeps it apart: it is in the metadata of
+    each chunk of the row, and counts as the field.
+
     A chunk is named after its file, relative to the parent of the folder given: docs/guide.md#0.
     """
-    found = ingestion.find_files(paths)
-    _note_skipped(found)
     options = {
         "chunk_size": chunk_size,
         "length_unit": length_unit,
@@ -90,9 +97,12 @@ def ingest(
         "delta": delta,
         "idf": idf,
         "epsilon": epsilon,
+        "fields": fields_of(field) or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     analysis = {} if bigrams is None else {"bigrams": bigrams}
+    found = ingestion.find_files(paths)
+    _note_skipped(found)
     with _open_or_create(uri, collection, token, given, analysis) as index, ingest_bar(progress, found.size) as move:
         start = time.perf_counter()
         report = ingestion.ingest(
@@ -103,6 +113,7 @@ def ingest(
             namespace=namespace,
             prune=prune,
             progress=move,
+            workers=workers,
         )
         seconds = time.perf_counter() - start
     _print_report(report, len(found.skipped), seconds, as_json)

@@ -30,6 +30,7 @@ __all__ = [
     "Collection",
     "Epsilon",
     "Feedback",
+    "Fields",
     "Filter",
     "Idf",
     "Irrelevant",
@@ -102,6 +103,15 @@ Weighting: TypeAlias = Annotated[
 Delta: TypeAlias = Annotated[
     float | None,
     typer.Option(show_default=False, help="Delta of bm25l, bm25+ and tfldp; by default 0.5, 1 and 1."),
+]
+Fields: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME:CHUNK_SIZE[:WEIGHT[:B]]",
+        show_default=False,
+        help="A text of the metadata that counts beside the chunk's own (BM25F), as in title:30 or title:30:2.0:0.75: "
+        "its name, the constant in place of its mean length, its weight and its b; may be repeated.",
+    ),
 ]
 Feedback: TypeAlias = Annotated[
     Literal["rm3", "rocchio", "bim"] | None,

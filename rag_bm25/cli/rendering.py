@@ -15,6 +15,7 @@ from rich.tree import Tree
 
 from rag_bm25.analysis import query_tokens
 from rag_bm25.evaluation import config_line
+from rag_bm25.evaluation.settings import field_setting
 from rag_bm25.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
@@ -174,7 +175,8 @@ def evaluation_table(name: str, result: EvaluationResult, config: IndexConfig) -
     parameters = {"k1": config.k1, "b": config.b, **({} if delta is None else {"delta": delta})}
     shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
     size = f"chunk size {config.chunk_size:.1f} {config.length_unit}"
-    used = f"{config.weighting}, idf {config.idf}, {shown}, {size}"
+    fields = f", field {field_setting(config.fields)}" if config.fields else ""
+    used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
     rows = {
         "nDCG@10": f"{result.measures.ndcg_10:.4f}",
         "Recall@100": f"{result.measures.recall_100:.4f}",

@@ -69,6 +69,8 @@ def tune(
     k1 and b are searched over all their combinations, the others one after the other, again and again until nothing
     gains. The corpus is analysed once for each analyzer; no index is needed but for confirming the winner.
 
+    To search whether titles should be a field, and with which weight: --search field=none,title:30,title:30:2.0.
+
     The winner is shown with what tuning gained on queries that it had not seen, by cross-validation or on --split
     where --tune-split names others to search on; p is that of a paired randomisation test.
     """
@@ -81,7 +83,7 @@ def tune(
     start = config_of(settings, dataset)
     start = replace(start, chunk_size=max(1, round(start.chunk_size)))
     axes = evaluation.axes_for(start, wanted)
-    with count_bars(progress, {"documents": len(dataset.corpus), "configurations": None}) as move:
+    with count_bars(progress, {"documents": len(dataset.texts), "configurations": None}) as move:
         found = evaluation.tune(
             dataset, start, training=training, axes=axes, measure=measure, folds=folds, seed=seed, progress=move
         )

@@ -6,15 +6,17 @@ a search for good parameters needs no index for each of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.document_encoder import term_frequencies
+from rag_bm25.evaluation.datasets import BeirDataset
 from rag_bm25.evaluation.running import DEPTH
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.sparse import SparseBatch
@@ -23,7 +25,7 @@ from rag_bm25.term_k1 import term_k1_estimator
 from rag_bm25.terms import NO_TERMS_ID, num_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -39,6 +41,7 @@ __all__ = ["CorpusCounts", "CountsCache", "OfflineScorer"]
 BATCH = 5_000
 
 AnalyzerKey: TypeAlias = "AnalyzerConfig | TextAnalyzer"
+FieldNames: TypeAlias = "frozenset[str]"
 
 
 class _Numbers(dict[str, int]):
@@ -56,6 +59,28 @@ class _KnownNumbers(dict[str, int]):
         return NO_TERMS_ID
 
 
+class _Counter:
+    """Count the terms of texts, batch by batch; those that are missing are empty."""
+
+    def __init__(self, texts: Mapping[str, str], analyzer: TextAnalyzer, numbers: Mapping[str, int]) -> None:
+        self.parts: list[SparseBatch] = []
+        self._texts = texts
+        self._analyzer = analyzer
+        self._numbers = numbers
+        self._characters: list[int] = []
+        self._terms: list[int] = []
+
+    def add(self, ids: Sequence[str]) -> None:
+        texts = [self._texts.get(id_, "") for id_ in ids]
+        tokens = [self._analyzer(text) for text in texts]
+        self.parts.append(term_frequencies(tokens, self._numbers))
+        self._characters += map(len, texts)
+        self._terms += map(num_words, tokens)
+
+    def lengths(self) -> dict[LengthUnit, NDArray[np.int64]]:
+        return {"characters": np.array(self._characters, np.int64), "terms": np.array(self._terms, np.int64)}
+
+
 @dataclass(frozen=True, eq=False)
 class CorpusCounts:
     """What analysis leaves of a corpus: how often each term is in each document, and how long the documents are.
@@ -70,6 +95,9 @@ class CorpusCounts:
         Lengths in each unit, ``characters`` and ``terms``, of which bigrams do not count.
     numbers : mapping of str to int
         Term -> its number, from 1; 0 for terms that no document has.
+    fields : mapping of str to CorpusCounts
+        Name of each field that counts beside the text -> its counts. The entries of all `tf` are then the same, with
+        a tf of 0 where the document has the term elsewhere.
 
     Examples
     --------
@@ -82,10 +110,15 @@ class CorpusCounts:
     tf: SparseBatch
     lengths: dict[LengthUnit, NDArray[np.int64]]
     numbers: Mapping[str, int]
+    fields: Mapping[str, CorpusCounts] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, corpus: Mapping[str, str], analyzer: TextAnalyzer, progress: Callable[[int], object] = lambda _: None
+        cls,
+        corpus: Mapping[str, str],
+        analyzer: TextAnalyzer,
+        progress: Callable[[int], object] = lambda _: None,
+        fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> CorpusCounts:
         """Analyse a corpus.
 
@@ -97,27 +130,28 @@ class CorpusCounts:
             Text -> tokens.
         progress : callable of int
             Called from time to time with the number of documents analysed so far.
+        fields : mapping of str to mapping of str to str
+            Name of each field beside the text -> document id -> its text.
 
         Returns
         -------
         CorpusCounts
             Its memory is about 12 bytes for each distinct term of each document.
         """
-        documents = sorted(corpus)
-        numbers = _Numbers()
-        parts: list[SparseBatch] = []
-        terms: list[int] = []
+        documents, numbers = sorted(corpus), _Numbers()
+        counters = [_Counter(texts, analyzer, numbers) for texts in (corpus, *fields.values())]
+        done = 0
         for batch in _batches(documents):
-            tokens = [analyzer(corpus[id_]) for id_ in batch]
-            parts.append(term_frequencies(tokens, numbers))
-            terms += map(num_words, tokens)
-            progress(len(terms))
-        characters = [len(corpus[id_]) for id_ in documents]
-        lengths: dict[LengthUnit, NDArray[np.int64]] = {
-            "characters": np.array(characters, np.int64),
-            "terms": np.array(terms, np.int64),
-        }
-        return cls(documents, _stacked(parts), lengths, _KnownNumbers(numbers))
+            for counter in counters:
+                counter.add(batch)
+            done += len(batch)
+            progress(done)
+        tfs = _aligned([_stacked(counter.parts) for counter in counters])
+        known = _KnownNumbers(numbers)
+        text, *others = (
+            cls(documents, tf, counter.lengths(), known) for tf, counter in zip(tfs, counters, strict=True)
+        )
+        return replace(text, fields=dict(zip(fields, others, strict=True)))
 
     def mean_length(self, unit: LengthUnit) -> float:
         """Return the mean length of the documents, at least 1.0.
@@ -189,8 +223,7 @@ class OfflineScorer:
         self._counts = counts
         self._encoded = {} if encoded is None else encoded
         self._encoder = QueryEncoder(config.build_analyzer(), config.query_weighting(), counts.numbers)
-        lengths = counts.lengths[config.length_unit][counts.rows]
-        weights = _document_weights(config.document_weighting(), counts, lengths).astype(np.float32)
+        weights = _document_weights(config.document_weighting(), counts, config.length_unit).astype(np.float32)
         self._documents = counts.rows[counts.by_term]
         self._weights = weights[counts.by_term]
 
@@ -236,16 +269,32 @@ class OfflineScorer:
         return {id_: self.search(text) for id_, text in queries.items()}
 
 
-def _document_weights(
-    weighting: DocumentWeighting, counts: CorpusCounts, lengths: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _document_weights(weighting: DocumentWeighting, counts: CorpusCounts, unit: LengthUnit) -> NDArray[np.float64]:
     """Return the weight of each entry, with a k1 for each term where the weighting has one."""
-    tf, estimator = counts.tf, term_k1_estimator(weighting.form)
+    if weighting.fields:
+        frequencies = _frequencies(weighting, counts, unit)
+        return weighting.combined_weights(frequencies, _term_k1(weighting, counts, unit))
+    lengths = counts.lengths[unit][counts.rows]
+    return weighting.weights(counts.tf.values, lengths, _term_k1(weighting, counts, unit))
+
+
+def _term_k1(weighting: DocumentWeighting, counts: CorpusCounts, unit: LengthUnit) -> NDArray[np.float64] | None:
+    """Return the k1 of each entry, None where all terms have the same."""
+    estimator = term_k1_estimator(weighting.form)
     if estimator is None:
-        return weighting.weights(tf.values, lengths)
-    estimator.add(tf.ids, weighting.frequencies(tf.values, lengths))
-    term_k1 = estimator.table(len(counts.documents))
-    return weighting.weights(tf.values, lengths, term_k1.get_many(tf.ids, weighting.k1))
+        return None
+    ids = counts.tf.ids
+    estimator.add(ids, _frequencies(weighting, counts, unit))
+    return estimator.table(len(counts.documents)).get_many(ids, weighting.k1)
+
+
+def _frequencies(weighting: DocumentWeighting, counts: CorpusCounts, unit: LengthUnit) -> NDArray[np.float64]:
+    """Return the weighted and normalised frequency of each entry, added up over text and fields."""
+    frequencies = weighting.frequencies(counts.tf.values, counts.lengths[unit][counts.rows])
+    for name in sorted(weighting.fields):  # in one order, since sums of floats depend on it
+        of = counts.fields[name]
+        frequencies += weighting.frequencies(of.tf.values, of.lengths[unit][counts.rows], name)
+    return frequencies
 
 
 class CountsCache:
@@ -253,8 +302,8 @@ class CountsCache:
 
     Parameters
     ----------
-    corpus : mapping of str to str
-        Document id -> text.
+    corpus : BeirDataset, or mapping of str to str
+        Documents whose titles may be a field, or document id -> text.
     progress : callable of int
         Called while a corpus is analysed, with the number of documents done so far.
 
@@ -267,28 +316,37 @@ class CountsCache:
     True
     """
 
-    def __init__(self, corpus: Mapping[str, str], progress: Callable[[int], object] = lambda _: None) -> None:
-        self._corpus = corpus
+    def __init__(
+        self, corpus: BeirDataset | Mapping[str, str], progress: Callable[[int], object] = lambda _: None
+    ) -> None:
+        self._dataset = corpus if isinstance(corpus, BeirDataset) else BeirDataset(dict(corpus), {}, {})
         self._progress = progress
-        self._counts: dict[AnalyzerKey, CorpusCounts] = {}
-        self._encoded: dict[tuple[AnalyzerKey, QueryWeighting], dict[str, SparseVector]] = {}
+        self._counts: dict[tuple[AnalyzerKey, FieldNames], CorpusCounts] = {}
+        self._encoded: dict[tuple[AnalyzerKey, FieldNames, QueryWeighting], dict[str, SparseVector]] = {}
 
     def counts(self, config: IndexConfig) -> CorpusCounts:
-        """Return the counts for the analyzer of a config.
+        """Return the counts for the analyzer and the fields of a config.
 
         Parameters
         ----------
         config : IndexConfig
-            How queries are cut, and everything else than the analyzer, makes no difference.
+            How queries are cut, the weights of fields, and everything else than analyzer and fields, makes no
+            difference.
 
         Returns
         -------
         CorpusCounts
             The same object each time.
+
+        Raises
+        ------
+        ParameterError
+            The config has a field that the documents do not have.
         """
-        key = _document_side(config.analyzer)
+        key = _document_side(config.analyzer), frozenset(config.fields)
         if key not in self._counts:
-            self._counts[key] = CorpusCounts.of(self._corpus, config.build_analyzer(), self._progress)
+            texts, fields = self._dataset.documents(config.fields)
+            self._counts[key] = CorpusCounts.of(texts, config.build_analyzer(), self._progress, fields)
         return self._counts[key]
 
     def scorer(self, config: IndexConfig) -> OfflineScorer:
@@ -304,7 +362,8 @@ class CountsCache:
         OfflineScorer
             Over the corpus.
         """
-        encoded = self._encoded.setdefault((config.analyzer, config.query_weighting()), {})
+        key = config.analyzer, frozenset(config.fields), config.query_weighting()
+        encoded = self._encoded.setdefault(key, {})
         return OfflineScorer(self.counts(config), config, encoded)
 
 
@@ -332,6 +391,19 @@ def _stacked(parts: list[SparseBatch]) -> SparseBatch:
         np.concatenate([part.ids for part in parts]),
         np.concatenate([part.values for part in parts]),
     )
+
+
+def _aligned(counted: list[SparseBatch]) -> list[SparseBatch]:
+    """Give batches of the same rows the same entries, 0 where there was none."""
+    if len(counted) == 1:
+        return counted
+    every = np.unique(np.concatenate([tf.keys for tf in counted]))
+    aligned = []
+    for tf in counted:
+        values = np.zeros(len(every), np.float32)
+        values[np.searchsorted(every, tf.keys)] = tf.values
+        aligned.append(SparseBatch.from_keys(every, values, len(tf)))
+    return aligned
 
 
 def _batches(ids: list[str]) -> Iterator[list[str]]:

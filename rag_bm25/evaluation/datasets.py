@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rag_bm25.chunks import MAX_TEXT_BYTES
-from rag_bm25.errors import InputError
-from rag_bm25.jsonl import read_json_lines, row_id, row_text
+from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.jsonl import join_title, read_json_lines, row_id, row_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 __all__ = ["BeirDataset", "load_beir"]
@@ -21,17 +23,59 @@ class BeirDataset:
 
     Parameters
     ----------
-    corpus : dict of str to str
-        Document id -> title and text.
+    texts : dict of str to str
+        Document id -> text.
     queries : dict of str to str
         Query id -> text, of the judged ones.
     qrels : dict of str to dict of str to int
         Query id -> document id -> grade.
+    titles : dict of str to str
+        Document id -> title, of the documents that have one.
+
+    Examples
+    --------
+    >>> dataset = BeirDataset({"d1": "grow on trees"}, {}, {}, {"d1": "Apples"})
+    >>> dataset.corpus
+    {'d1': 'Apples grow on trees'}
+    >>> dataset.documents({"title"})
+    ({'d1': 'grow on trees'}, {'title': {'d1': 'Apples'}})
     """
 
-    corpus: dict[str, str]
+    texts: dict[str, str]
     queries: dict[str, str]
     qrels: dict[str, dict[str, int]]
+    titles: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def corpus(self) -> dict[str, str]:
+        """Document id -> title and text, with a space between."""
+        return _joined(self.texts, self.titles)
+
+    def documents(self, fields: Collection[str]) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
+        """Return what an index with some fields is given.
+
+        Parameters
+        ----------
+        fields : collection of str
+            Names of the fields: none, or ``title``.
+
+        Returns
+        -------
+        texts : dict of str to str
+            Document id -> text, which begins with the title unless that is a field.
+        fields : dict of str to mapping of str to str
+            Name of each field -> document id -> its text.
+
+        Raises
+        ------
+        ParameterError
+            There is another field.
+        """
+        for name in fields:
+            if name != "title":
+                msg = f"a field must be 'title', the only one that documents in BEIR form have, got {name!r}"
+                raise ParameterError(msg)
+        return (self.texts, {"title": self.titles}) if fields else (self.corpus, {})
 
 
 def load_beir(folder: Path, split: str = "test") -> BeirDataset:
@@ -60,31 +104,38 @@ def load_beir(folder: Path, split: str = "test") -> BeirDataset:
             msg = f"{folder} is not a set in BEIR form: there is no {file.relative_to(folder).as_posix()}"
             raise InputError(msg)
     qrels = _read_qrels(qrels_file)
-    queries = _read_texts(folder / "queries.jsonl", None)
+    queries = _joined(*_read_rows(folder / "queries.jsonl", None))
     for query in qrels:
         if query not in queries:
             msg = f"{qrels_file} judges the query {query!r}, which queries.jsonl does not have"
             raise InputError(msg)
-    corpus = _read_texts(folder / "corpus.jsonl", MAX_TEXT_BYTES)
-    if not corpus or not qrels:
-        msg = f"{folder} has {len(corpus)} documents and {len(qrels)} judged queries: nothing to evaluate"
+    texts, titles = _read_rows(folder / "corpus.jsonl", MAX_TEXT_BYTES)
+    if not texts or not qrels:
+        msg = f"{folder} has {len(texts)} documents and {len(qrels)} judged queries: nothing to evaluate"
         raise InputError(msg)
-    return BeirDataset(corpus, {query: queries[query] for query in qrels}, qrels)
+    return BeirDataset(texts, {query: queries[query] for query in qrels}, qrels, titles)
 
 
-def _read_texts(file: Path, limit: int | None) -> dict[str, str]:
+def _joined(texts: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
+    return {id_: join_title(titles.get(id_, ""), text) for id_, text in texts.items()}
+
+
+def _read_rows(file: Path, limit: int | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return texts and titles; a limit is that of both together."""
     texts: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for line in read_json_lines(file):
-        id_, text = row_id(line), row_text(line)
+        id_, (title, text) = row_id(line), row_parts(line)
         if id_ in texts:
             msg = f"{line.where}: the id {id_!r} was given before"
             raise InputError(msg)
-        size = len(text.encode(errors="surrogatepass"))
+        size = len(join_title(title, text).encode(errors="surrogatepass"))
         if limit is not None and size > limit:
             msg = f"{line.where}: the document {id_!r} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
             raise InputError(msg)
         texts[id_] = text
-    return texts
+        titles |= {id_: title} if title else {}
+    return texts, titles
 
 
 def _read_qrels(file: Path) -> dict[str, dict[str, int]]:

@@ -6,6 +6,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -131,7 +132,10 @@ def mean_length(texts: Iterable[str], unit: LengthUnit, analyzer: TextAnalyzer) 
 
 
 def add_corpus(
-    index: BM25Index, corpus: Mapping[str, str], progress: Callable[[int], object] = lambda _: None
+    index: BM25Index,
+    corpus: Mapping[str, str],
+    progress: Callable[[int], object] = lambda _: None,
+    fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> float:
     """Add every document as one chunk.
 
@@ -143,6 +147,8 @@ def add_corpus(
         Document id -> text.
     progress : callable of int
         Called after every batch with the number of chunks added so far.
+    fields : mapping of str to mapping of str to str
+        Name of each field -> document id -> its text, which becomes metadata.
 
     Returns
     -------
@@ -151,7 +157,8 @@ def add_corpus(
     """
     start, done = time.perf_counter(), 0
     for batch in _batches(corpus.items(), BATCH_CHUNKS):
-        index.add([text for _, text in batch], ids=[id_ for id_, _ in batch])
+        metadatas = [{name: of[id_] for name, of in fields.items() if id_ in of} for id_, _ in batch]
+        index.add([text for _, text in batch], ids=[id_ for id_, _ in batch], metadatas=metadatas)
         done += len(batch)
         progress(done)
     return time.perf_counter() - start
@@ -245,13 +252,15 @@ def evaluate_each(
     ------
     MissingExtraError
         ir-measures is not installed.
+    ParameterError
+        A config has a field that the dataset does not have.
     """
     require_ir_measures()
     results: dict[int, EvaluationResult] = {}
     for added, places in enumerate(_sharing(configs)):
+        texts, fields = dataset.documents(configs[places[0]].fields)
         with open_index(configs[places[0]]) as index:
-            chunks = _from(progress, "chunks", added * len(dataset.corpus))
-            adding = len(dataset.corpus) / add_corpus(index, dataset.corpus, chunks)
+            adding = len(texts) / add_corpus(index, texts, _from(progress, "chunks", added * len(texts)), fields)
             if WEIGHTINGS[index.config.weighting].k1_per_term:
                 index.reencode()
             for place in places:
@@ -305,7 +314,7 @@ def _asked(
     start = time.perf_counter()
     run = search_queries(index, dataset.queries, progress, **query_options(config))  # type: ignore[arg-type]
     speed = len(run) / (time.perf_counter() - start)
-    return EvaluationResult(measure_queries(dataset.qrels, run), run, len(dataset.corpus), speed, chunks_per_second)
+    return EvaluationResult(measure_queries(dataset.qrels, run), run, len(dataset.texts), speed, chunks_per_second)
 
 
 def write_run(path: Path, run: Run, tag: str) -> None:

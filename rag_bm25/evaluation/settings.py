@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import ParameterError
+from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import QueryWeighting
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ __all__ = [
     "config_line",
     "differing",
     "document_side",
+    "field_setting",
+    "parse_field",
     "parse_setting",
     "parse_value",
     "query_options",
@@ -35,8 +38,9 @@ _INDEX_NAMES = tuple(
 )
 _QUERY_NAMES = tuple(one.name for one in fields(QueryWeighting))
 
-SETTING_NAMES = (*_INDEX_NAMES, *_ANALYZER_NAMES)
-"""What a lexical score depends on: the parameters of :class:`IndexConfig` and its analyzer that have a single value."""
+SETTING_NAMES = (*_INDEX_NAMES, "field", *_ANALYZER_NAMES)
+"""What a lexical score depends on: the parameters of :class:`IndexConfig` and its analyzer that have a single value,
+and its fields, see :func:`field_setting`."""
 
 
 def parse_setting(text: str) -> tuple[str, str]:
@@ -98,6 +102,66 @@ def parse_value(text: str) -> Value:
     return int(number) if number.is_integer() else number
 
 
+def parse_field(text: str) -> tuple[str, FieldWeight]:
+    """Read ``name:chunk_size``, ``name:chunk_size:weight`` or ``name:chunk_size:weight:b``.
+
+    Parameters
+    ----------
+    text : str
+        The numbers are those of :class:`FieldWeight`; those left out have their defaults.
+
+    Returns
+    -------
+    name : str
+        The field.
+    weight : FieldWeight
+        How much it counts.
+
+    Raises
+    ------
+    ParameterError
+        There is no name or no chunk size, or a number is out of its range.
+
+    Examples
+    --------
+    >>> parse_field("title:30:2.5")
+    ('title', FieldWeight(chunk_size=30, weight=2.5, b=0.75))
+    """
+    name, *numbers = text.strip().split(":")
+    if not name or not 1 <= len(numbers) <= 3:
+        msg = f"a field must be NAME:CHUNK_SIZE, NAME:CHUNK_SIZE:WEIGHT or NAME:CHUNK_SIZE:WEIGHT:B, got {text!r}"
+        raise ParameterError(msg)
+    given: dict[str, Any] = dict(zip(("chunk_size", "weight", "b"), map(parse_value, numbers), strict=False))
+    return name, FieldWeight(**given)
+
+
+def field_setting(weights: Mapping[str, FieldWeight]) -> str | None:
+    """Return fields as the one value that ``field`` is set to.
+
+    Parameters
+    ----------
+    weights : mapping of str to FieldWeight
+        As `fields` of :class:`IndexConfig`.
+
+    Returns
+    -------
+    str or None
+        Each as :func:`parse_field` reads it, with ``+`` between; None for none.
+
+    Examples
+    --------
+    >>> field_setting({"title": FieldWeight(chunk_size=30, weight=2.5), "tags": FieldWeight(chunk_size=8)})
+    'title:30:2.5:0.75+tags:8:1.0:0.75'
+    """
+    written = (f"{name}:{one.chunk_size}:{one.weight}:{one.b}" for name, one in weights.items())
+    return "+".join(written) or None
+
+
+def _fields_of(setting: Value) -> dict[str, FieldWeight]:
+    """Read what :func:`field_setting` returns."""
+    return {} if setting is None else dict(map(parse_field, str(setting).split("+")))
+
+
 def with_settings(config: IndexConfig, settings: Mapping[str, Value]) -> IndexConfig:
     """Return a config with some parameters changed.
 
@@ -135,6 +199,8 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Value]) -> IndexCo
         raise ParameterError(msg)
     if of_analyzer:
         changes["analyzer"] = replace(config.analyzer, **of_analyzer)  # type: ignore[type-var]  # is a dataclass here
+    if "field" in settings:
+        changes["fields"] = _fields_of(settings["field"])
     return replace(config, **changes)
 
 
@@ -159,11 +225,12 @@ def differing(base: IndexConfig, other: IndexConfig) -> dict[str, Value]:
     names: dict[str, tuple[object, object]] = dict.fromkeys(_INDEX_NAMES, (base, other))
     if isinstance(base.analyzer, AnalyzerConfig) and isinstance(other.analyzer, AnalyzerConfig):
         names |= dict.fromkeys(_ANALYZER_NAMES, (base.analyzer, other.analyzer))
-    return {
+    found: dict[str, Value] = {
         name: getattr(after, name)
         for name, (before, after) in names.items()
         if getattr(before, name) != getattr(after, name)
     }
+    return found if base.fields == other.fields else {**found, "field": field_setting(other.fields)}
 
 
 def query_options(config: IndexConfig) -> dict[str, Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.evaluation.comparison import PairedTest, paired_test
 from rag_bm25.evaluation.counts import CountsCache
-from rag_bm25.evaluation.datasets import BeirDataset
 from rag_bm25.evaluation.measures import query_values, require_ir_measures
 from rag_bm25.evaluation.settings import Value, differing, with_settings
 from rag_bm25.similarity import IDF_NAMES
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.config import IndexConfig
+    from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.evaluation.measures import MeasureName
 
 __all__ = ["GRIDS", "Axis", "Fold", "HeatMap", "Tuning", "axes_for", "coordinate_descent", "query_folds", "tune"]
@@ -375,7 +375,8 @@ def _together(dataset: BeirDataset, training: BeirDataset | None) -> BeirDataset
     if shared:
         msg = f"the queries to tune on must be others than those to judge by, got {len(shared)} in both: {shared[0]!r}"
         raise InputError(msg)
-    return BeirDataset(dataset.corpus, {**dataset.queries, **training.queries}, {**dataset.qrels, **training.qrels})
+    queries, qrels = {**dataset.queries, **training.queries}, {**dataset.qrels, **training.qrels}
+    return replace(dataset, queries=queries, qrels=qrels)
 
 
 class _Trial:
@@ -394,7 +395,7 @@ class _Trial:
         self._axes = axes
         self._measure = measure
         self._progress = progress
-        self._cache = CountsCache(dataset.corpus, lambda done: progress("documents", done))
+        self._cache = CountsCache(dataset, lambda done: progress("documents", done))
         self._values: dict[IndexConfig, NDArray[np.float64]] = {}
 
     def values(self, config: IndexConfig) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ import grpc
 
 from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
 from rag_bm25.milvus_store.address import database_path, is_address, refuse_tls
+from rag_bm25.milvus_store.client import Client, pymilvus
 from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
 
@@ -37,19 +38,6 @@ __all__ = [
     "quiet",
     "release_engine",
 ]
-
-
-def _imported_pymilvus() -> Any:
-    """Import the client without MILVUS_URI, which it reads only then, and which stops it where a file is named."""
-    hidden = os.environ.pop("MILVUS_URI", None)
-    try:
-        return importlib.import_module("pymilvus")
-    finally:
-        if hidden is not None:
-            os.environ["MILVUS_URI"] = hidden
-
-
-pymilvus = _imported_pymilvus()
 
 # The client pings an idle connection every 10 s; milvus-lite takes that for abuse after some time, and hangs up.
 NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1}
@@ -318,6 +306,6 @@ def connect_client(uri: str, what: str, **kwargs: Any) -> Any:
     """
     try:
         with quiet():
-            return pymilvus.MilvusClient(uri, dedicated=True, alias=os.urandom(8).hex(), **kwargs)
+            return Client(uri, dedicated=True, alias=os.urandom(8).hex(), **kwargs)
     except (pymilvus.MilvusException, grpc.RpcError, OSError) as error:
         raise StoreError(what) from error

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.errors import FilterError, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.filters import Expression
 from rag_bm25.milvus_store.expressions import where_clause
-from rag_bm25.milvus_store.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
+from rag_bm25.milvus_store.schema import CHUNK_FIELDS, LOG_FIELDS, as_vector, check_name
 from rag_bm25.milvus_store.store import IN_KEY_ORDER, MilvusStore
-from rag_bm25.sparse import SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rag_bm25.milvus_store.engines import Engine
+    from rag_bm25.sparse import SparseVector
     from rag_bm25.store import DenseField
     from rag_bm25.tls import TLS
 
@@ -199,7 +199,7 @@ class ForeignCollection:
         output = [self._key, text_field, vector_field]
         rows = self._query("", output, limit=limit, **IN_KEY_ORDER)
         return [
-            (row[self._key], row[text_field], SparseVector.from_dict(row[vector_field]))
+            (row[self._key], row[text_field], as_vector(row[vector_field]))
             for row in rows
             if row.get(text_field) is not None and row.get(vector_field)
         ]

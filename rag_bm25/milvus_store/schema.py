@@ -24,6 +24,7 @@ __all__ = [
     "LOG_COUNTS",
     "LOG_FIELDS",
     "SPARSE",
+    "as_vector",
     "check_fields",
     "check_name",
     "chunk_entity",
@@ -63,7 +64,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 MAX_NAME = 240
 # Tables of milvus-lite 2.5 itself: dropping a collection of such a name destroys others.
 RESERVED = frozenset({"collection_meta", "bm25_stats", "token_doc_count"})
-STAND_IN: dict[int, float] = {0: 1.0}  # engines refuse empty vectors; no term has id 0
+STAND_IN = SparseVector.from_dict({0: 1.0})  # engines refuse empty vectors; no term has id 0
 
 
 def check_name(name: str) -> None:
@@ -153,7 +154,7 @@ def chunk_entity(row: ChunkRow) -> dict[str, Any]:
         "metadata": row.metadata,
         "length": row.length,
         "batch": row.batch,
-        SPARSE: row.vector.to_dict(),
+        SPARSE: row.vector,
     }
     # A dense vector that should be there is missed by the client; None would end the engine of milvus-lite 2.5.
     return entity if row.dense is None else {**entity, DENSE: row.dense}
@@ -170,7 +171,7 @@ def chunk_row(entity: Mapping[str, Any]) -> ChunkRow:
         batch=entity["batch"],
         text=entity.get("text", ""),
         metadata=entity.get("metadata", {}),
-        vector=SparseVector.from_dict(vector) if vector else EMPTY,
+        vector=as_vector(vector) if vector else EMPTY,
         dense=None if dense is None else np.asarray(dense, np.float32),
     )
 
@@ -182,8 +183,8 @@ def log_entity(row: LogRow) -> dict[str, Any]:
         "kind": row.kind,
         "meta": row.meta,
         "packed": row.packed,
-        "added": row.added.to_dict() or STAND_IN,
-        "removed": row.removed.to_dict() or STAND_IN,
+        "added": row.added if len(row.added) else STAND_IN,
+        "removed": row.removed if len(row.removed) else STAND_IN,
     }
 
 
@@ -199,9 +200,16 @@ def log_row(entity: Mapping[str, Any]) -> LogRow:
     )
 
 
-def _counts(stored: Mapping[int, float]) -> SparseVector:
+def as_vector(value: SparseVector | Mapping[int, float]) -> SparseVector:
+    """Return a sparse vector of a reply, whoever has unpacked it."""
+    return value if isinstance(value, SparseVector) else SparseVector.from_dict(value)
+
+
+def _counts(stored: SparseVector | Mapping[int, float]) -> SparseVector:
     """Read counts; the stand-in of an empty vector is empty again."""
-    return SparseVector.from_dict({id_: value for id_, value in stored.items() if id_ != 0})
+    vector = as_vector(stored)
+    kept = vector.ids != 0
+    return SparseVector(vector.ids[kept], vector.values[kept])
 
 
 def entity_bytes(entity: Mapping[str, Any]) -> int:
@@ -209,12 +217,12 @@ def entity_bytes(entity: Mapping[str, Any]) -> int:
     return sum(_value_bytes(value) for value in entity.values())
 
 
-def _value_bytes(value: Sequence[Any] | Mapping[Any, Any] | NDArray[np.float32] | float) -> int:
+def _value_bytes(value: str | SparseVector | Mapping[str, Any] | NDArray[np.float32] | int) -> int:
     """Estimate the size of one value, from above."""
+    if isinstance(value, SparseVector):
+        return 8 * len(value) + 16
     if isinstance(value, np.ndarray):
         return value.nbytes + 16
     if isinstance(value, str):
         return 4 * len(value) + 16
-    if isinstance(value, dict) and value and isinstance(next(iter(value)), int):
-        return 8 * len(value) + 16
     return len(json.dumps(value)) + 16

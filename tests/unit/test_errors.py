@@ -19,6 +19,7 @@ from rag_bm25 import errors
         ("ReadOnlyError", PermissionError),
         ("StoreError", ConnectionError),
         ("StoreLockedError", ConnectionError),
+        ("WorkerError", RuntimeError),
     ],
 )
 def test_error_is_caught_as_ours_and_as_the_builtin(name: str, builtin: type[Exception]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexConfig, InputError, MissingExtraError
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, MissingExtraError, ParameterError
 from rag_bm25.evaluation import (
     MEASURES,
     BeirDataset,
@@ -56,11 +56,34 @@ def append(file: Path, text: str) -> None:
 
 
 def test_a_beir_folder_is_read_with_title_and_text_and_judged_queries_only(folder: Path) -> None:
-    assert load_beir(folder) == BeirDataset(
-        {"d1": "Apples grow on trees", "d2": "pears grow on trees too", "d3": "submarines dive"},
+    dataset = load_beir(folder)
+    assert dataset == BeirDataset(
+        {"d1": "grow on trees", "d2": "pears grow on trees too", "d3": "submarines dive"},
         {"q1": "pears", "q2": "nothing"},
         {"q1": {"d2": 2, "d1": 0}, "q2": {"d3": 1}},
+        {"d1": "Apples"},
     )
+    assert dataset.corpus == {"d1": "Apples grow on trees", "d2": "pears grow on trees too", "d3": "submarines dive"}
+
+
+def test_titles_are_joined_into_the_texts_or_a_field(folder: Path) -> None:
+    dataset = load_beir(folder)
+    assert dataset.documents([]) == (dataset.corpus, {})
+    assert dataset.documents(["title"]) == (dataset.texts, {"title": {"d1": "Apples"}})
+    with pytest.raises(ParameterError, match=r"a field must be 'title', the only one that .* BEIR .*, got 'tags'"):
+        dataset.documents(["title", "tags"])
+
+
+def test_the_limit_is_that_of_title_and_text(folder: Path) -> None:
+    append(folder / "corpus.jsonl", json.dumps({"_id": "big", "title": "x" * 500, "text": "y" * 65_100}) + "\n")
+    with pytest.raises(InputError, match="line 4: the document 'big' has 65,601 bytes of UTF-8"):
+        load_beir(folder)
+
+
+def test_a_query_begins_with_its_title(folder: Path) -> None:
+    append(folder / "queries.jsonl", '{"_id": "q4", "title": "green", "text": "pears"}\n')
+    append(folder / "qrels" / "test.tsv", "q4\td2\t1\n")
+    assert load_beir(folder).queries["q4"] == "green pears"
 
 
 def test_another_split_has_other_judgements(folder: Path) -> None:
@@ -240,6 +263,23 @@ def test_configs_that_differ_on_the_query_side_share_an_index(folder: Path) -> N
     alone = [evaluate(BM25Index.from_store(MemoryStore(), config=config), load_beir(folder)).run for config in configs]
     assert [result.run for result in results] == alone
     assert len({json.dumps(run) for run in alone}) == 3
+
+
+def test_titles_go_into_the_metadata_of_an_index_that_has_the_field(folder: Path) -> None:
+    fields = {"title": FieldWeight(chunk_size=5, weight=2)}
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split, fields=fields))
+    evaluate(index, load_beir(folder))
+    assert {chunk.id: (chunk.text, chunk.metadata) for chunk in index.chunks()} == {
+        "d1": ("grow on trees", {"title": "Apples"}),
+        "d2": ("pears grow on trees too", {}),
+        "d3": ("submarines dive", {}),
+    }
+    assert [hit.id for hit in index.search("Apples")] == ["d1"]
+
+
+def test_configs_with_other_fields_have_indexes_of_their_own() -> None:
+    fields = {"title": FieldWeight(chunk_size=5)}
+    assert num_indexes([IndexConfig(20), IndexConfig(20, fields=fields), IndexConfig(20, idf="zero")]) == 2
 
 
 # TREC runs

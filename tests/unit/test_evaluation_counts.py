@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from itertools import islice, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import engines
@@ -13,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_store import MemoryStore
 from reference import BM25, Corpus, split, words_and_bigrams
-from strategies import corpora, document_weightings, query_weightings, texts
+from strategies import corpora, document_weightings, field_weights, query_weightings, texts
 
-from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig
-from rag_bm25.evaluation import CorpusCounts, CountsCache, OfflineScorer, load_beir
+from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, IndexConfig, ParameterError
+from rag_bm25.evaluation import BeirDataset, CorpusCounts, CountsCache, OfflineScorer, add_corpus, load_beir
 from rag_bm25.evaluation.settings import query_options
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.document_encoder import LengthUnit
     from rag_bm25.similarity import DocumentWeighting, QueryWeighting
+    from rag_bm25.weightings import WeightingName
 
 BILINGUAL = {
     "law": "用人单位解除劳动合同，应当出具证明。",
@@ -39,9 +42,15 @@ def scored(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 
     return CountsCache(chunks).scorer(config).search(query, k)
 
 
-def indexed(chunks: Mapping[str, str], config: IndexConfig, query: str, k: int = 100) -> dict[str, float]:
+def indexed(
+    chunks: Mapping[str, str],
+    config: IndexConfig,
+    query: str,
+    k: int = 100,
+    fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> dict[str, float]:
     index = BM25Index.from_store(MemoryStore(), config=config)
-    index.add(list(chunks.values()), ids=list(chunks))
+    add_corpus(index, chunks, fields=fields)
     if WEIGHTINGS[config.weighting].k1_per_term:
         index.reencode()
     return {hit.id: hit.score for hit in index.search(query, k)}
@@ -88,6 +97,47 @@ def test_scores_of_the_built_in_analyzer(config: IndexConfig, query: str) -> Non
 def test_scores_of_every_weighting(weighting: str, chunks: dict[str, str], query: str) -> None:
     config = IndexConfig(4, "terms", analyzer=words_and_bigrams, weighting=weighting)  # type: ignore[arg-type]
     assert_same(scored(chunks, config, query), indexed(chunks, config, query))
+
+
+titled = st.dictionaries(st.sampled_from("abcde"), st.tuples(texts(), texts()), min_size=1)
+COMBINING = [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].combines_fields]
+
+
+@pytest.mark.parametrize("unit", ["characters", "terms"])
+@given(titled, texts(), st.sampled_from(COMBINING), field_weights)
+def test_scores_with_titles_as_a_field(
+    unit: LengthUnit, rows: dict[str, tuple[str, str]], query: str, weighting: WeightingName, title: FieldWeight
+) -> None:
+    config = IndexConfig(4, unit, analyzer=words_and_bigrams, weighting=weighting, fields={"title": title})
+    chunks = {id_: text for id_, (text, _) in rows.items()}
+    dataset = BeirDataset(chunks, {}, {}, {id_: own for id_, (_, own) in rows.items() if own})
+    found = CountsCache(dataset).scorer(config).search(query)
+    assert_same(found, indexed(chunks, config, query, fields={"title": dataset.titles}))
+
+
+def test_the_length_of_a_title_is_its_own() -> None:
+    fields = {"title": FieldWeight(chunk_size=2)}
+    config = IndexConfig(2, "terms", k1=1, idf="lucene", analyzer=str.split, fields=fields)
+    dataset = BeirDataset({"a": "b c d e f g h i"}, {}, {}, {"a": "fig apple"})
+    [score] = CountsCache(dataset).scorer(config).search("fig").values()
+    assert score == pytest.approx(math.log(4 / 3) * 1 / (1 + 1))
+
+
+def test_one_cache_keeps_titles_joined_and_titles_apart_apart() -> None:
+    dataset = BeirDataset({"a": "apple", "b": "pear apple"}, {}, {}, {"b": "fig"})
+    joined = IndexConfig(4, idf="lucene", analyzer=str.split)
+    apart = [
+        dataclasses.replace(joined, fields={"title": FieldWeight(chunk_size=4, weight=weight)}) for weight in (1, 2)
+    ]
+    cache = CountsCache(dataset)
+    found = [cache.scorer(config).search("fig") for config in (joined, *apart, joined)]
+    assert [list(hits) for hits in found] == [["b"]] * 4
+    assert found[0] == found[3]
+    assert found[0]["b"] < found[1]["b"] < found[2]["b"]  # in a text of 14 characters, or a title of 3
+    assert cache.counts(apart[0]) is cache.counts(apart[1])
+    assert cache.counts(apart[0]).mean_length("characters") == 7.5
+    with pytest.raises(ParameterError, match="a field must be 'title'"):
+        cache.scorer(dataclasses.replace(joined, fields={"tags": FieldWeight(chunk_size=4)}))
 
 
 @given(corpora(min_size=2), texts(), st.integers(1, 4))

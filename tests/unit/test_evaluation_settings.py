@@ -1,11 +1,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from reference import split
+from strategies import field_names, field_weights
 
-from rag_bm25 import AnalyzerConfig, IndexConfig, ParameterError
+from rag_bm25 import AnalyzerConfig, FieldWeight, IndexConfig, ParameterError
 from rag_bm25.evaluation import SETTING_NAMES, config_line, differing, with_settings
-from rag_bm25.evaluation.settings import document_side, parse_setting, parse_value, query_options
+from rag_bm25.evaluation.settings import (
+    document_side,
+    field_setting,
+    parse_field,
+    parse_setting,
+    parse_value,
+    query_options,
+)
 from rag_bm25.similarity import QueryWeighting
 
 BASE = IndexConfig(500)
@@ -76,7 +86,8 @@ def test_the_query_side_is_what_a_query_weighting_has() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"k1": 0.9}, {"chunk_size": 400}, {"stem": False}, {"query_segmentation": "exact"}]
+    "settings",
+    [{"k1": 0.9}, {"chunk_size": 400}, {"stem": False}, {"query_segmentation": "exact"}, {"field": "title:30"}],
 )
 def test_the_document_side_is_everything_else(settings: dict[str, object]) -> None:
     assert document_side(with_settings(BASE, settings)) != document_side(BASE)  # type: ignore[arg-type]
@@ -84,5 +95,53 @@ def test_the_document_side_is_everything_else(settings: dict[str, object]) -> No
 
 def test_every_name_can_be_set_to_its_own_value() -> None:
     analyzer = AnalyzerConfig()
-    own = {name: getattr(BASE if hasattr(BASE, name) else analyzer, name) for name in SETTING_NAMES}
+    own = {
+        name: getattr(BASE if hasattr(BASE, name) else analyzer, name) for name in SETTING_NAMES if name != "field"
+    } | {"field": field_setting(BASE.fields)}
     assert with_settings(BASE, own) == BASE
+
+
+# Fields
+
+
+@pytest.mark.parametrize(
+    ("text", "weight"),
+    [
+        ("标题:30", FieldWeight(chunk_size=30)),
+        (" 标题:30:2.5 ", FieldWeight(chunk_size=30, weight=2.5)),
+        ("标题:0.5:2:0", FieldWeight(chunk_size=0.5, weight=2, b=0)),
+    ],
+)
+def test_a_field_is_read_with_the_numbers_that_are_there(text: str, weight: FieldWeight) -> None:
+    assert parse_field(text) == ("标题", weight)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("title", r"must be NAME:CHUNK_SIZE, .*, got 'title'"),
+        (":30", "must be NAME:CHUNK_SIZE, .*, got ':30'"),
+        ("title:30:1:0.5:2", "must be NAME:CHUNK_SIZE, "),
+        ("title:", r"chunk_size of a field must be a finite number > 0, got ''"),
+        ("title:long", r"chunk_size of a field must be a finite number > 0, got 'long'"),
+        ("title:30:0", r"weight of a field must be in \[0.001, 1000\], got 0"),
+        ("title:30:1:2", r"b of a field must be in \[0, 1\], got 2"),
+    ],
+)
+def test_a_field_that_breaks_a_rule_is_refused(text: str, rule: str) -> None:
+    with pytest.raises(ParameterError, match=rule):
+        parse_field(text)
+    with pytest.raises(ParameterError, match=rule):
+        with_settings(BASE, {"field": text})
+
+
+weights_by_name = st.dictionaries(field_names, field_weights, max_size=3)
+
+
+@given(weights_by_name, weights_by_name)
+def test_fields_are_a_setting_like_others(before: dict[str, FieldWeight], after: dict[str, FieldWeight]) -> None:
+    base, other = IndexConfig(500, fields=before), IndexConfig(500, fields=after)
+    settings = differing(base, other)
+    assert settings == ({} if before == after else {"field": field_setting(after)})
+    assert with_settings(base, settings) == other
+    assert with_settings(base, {"field": None}).fields == {}

@@ -221,6 +221,30 @@ def test_many_chunks_go_in_batches(index: BM25Index, store: MemoryStore) -> None
     assert index.verify().ok
 
 
+def test_new_chunks_are_not_looked_for(index: BM25Index, store: MemoryStore) -> None:
+    store.calls.clear()
+    assert index.add([f"w{number}" for number in range(2_001)], assume_new=True)
+    assert store.calls.count("insert_chunks") == 3
+    assert "get_chunks" not in store.calls
+    assert index.stats().num_chunks == 2_001
+    assert index.verify().ok
+
+
+def test_new_chunks_are_embedded_without_looking_for_them(store: MemoryStore) -> None:
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=2, dense_metric="IP")
+    asked: list[list[str]] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        return [[1.0, 0.5]] * len(texts)
+
+    index = BM25Index.from_store(store, config=config)
+    store.calls.clear()
+    index.add(["apple", "fig"], embeddings=embed, assume_new=True)
+    assert asked == [["apple", "fig"]]
+    assert "get_chunks" not in store.calls
+
+
 def test_batches_that_were_written_stay_where_a_later_one_fails(index: BM25Index, store: MemoryStore) -> None:
     calls = iter(range(100))
 

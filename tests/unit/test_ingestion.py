@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexConfig, InputError, ParameterError
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, ParameterError
 from rag_bm25.ingestion import IngestReport, SourceFile, find_files, ingest, read_file, sample, splitter
 
 CONFIG = IndexConfig(chunk_size=40, analyzer=str.split)
@@ -194,6 +194,40 @@ def test_rows_keep_their_ids_and_bring_title_and_metadata(tmp_path: Path) -> Non
     ]
 
 
+def test_a_title_that_is_a_field_is_not_in_the_text_as_well(tmp_path: Path) -> None:
+    rows = write_rows(
+        tmp_path / "a.jsonl",
+        {"id": "row", "title": "Title", "text": " as it is "},
+        {"id": "long", "title": "Title", "text": "word " * 12},
+        {"id": "same", "title": "Title", "text": "text", "metadata": {"title": "Title"}},
+        {"id": "other", "title": "Title", "text": "text", "metadata": {"title": "Other"}},
+        {"id": "none", "text": "text", "metadata": {"title": "Other"}},
+    )
+    file = SourceFile(rows, "a.jsonl", rows.stat().st_size)
+    found = [
+        (piece.id, piece.text, piece.metadata["title"])
+        for piece in read_file(file, splitter(CONFIG, 0), ["tags", "title"])
+    ]
+    assert found == [
+        ("row", " as it is ", "Title"),
+        ("long#0", "word word word word word word word word", "Title"),
+        ("long#1", "word word word word", "Title"),
+        ("same", "text", "Title"),
+        ("other", "Title text", "Other"),  # or else the row's own title would be nowhere
+        ("none", "text", "Other"),
+    ]
+    of_another_field = [piece.text for piece in read_file(file, splitter(CONFIG, 0), ["tags"])]
+    assert of_another_field[0] == "Title  as it is"
+
+
+def test_an_ingestion_keeps_titles_apart_where_the_index_has_the_field(tmp_path: Path, store: MemoryStore) -> None:
+    rows = write_rows(tmp_path / "a.jsonl", {"id": "a", "title": "Title", "text": "text"})
+    for _ in range(2):
+        index = BM25Index.from_store(store, config=replace(CONFIG, fields={"title": FieldWeight(chunk_size=5)}))
+        run(index, rows)
+        assert [(hit.text, hit.metadata["title"]) for hit in index.search("Title")] == [("text", "Title")]
+
+
 def test_long_rows_are_cut_and_numbered(tmp_path: Path) -> None:
     rows = write_rows(tmp_path / "a.jsonl", {"id": "r", "text": "word " * 20})
     assert list(pieces(rows)) == ["r#0", "r#1", "r#2"]
@@ -283,6 +317,17 @@ def test_files_share_batches_and_progress_reaches_the_end(tmp_path: Path, index:
     assert seen == sorted(seen)
     assert [chunks for _, chunks in seen] == [1_000, 1_510, 1_510]
     assert seen[-1][0] == found.size
+
+
+def test_workers_make_no_difference(tmp_path: Path, index: BM25Index) -> None:
+    write_rows(tmp_path / "docs" / "rows.jsonl", *({"id": str(n), "text": f"word w{n % 7}"} for n in range(2_500)))
+    found = find_files([tmp_path / "docs"])
+    other = BM25Index.from_store(MemoryStore(), config=CONFIG)
+    seen: list[int] = []
+    with other:
+        assert ingest(other, found, workers=1, progress=lambda _, chunks: seen.append(chunks)) == ingest(index, found)
+        assert seen == [2_500, 2_500]
+        assert (list(other.chunks()), other.stats()) == (list(index.chunks()), index.stats())
 
 
 def test_progress_counts_the_bytes_of_all_files(tmp_path: Path, index: BM25Index) -> None:

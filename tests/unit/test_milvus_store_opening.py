@@ -162,10 +162,8 @@ class TestEmbedded:
         from rag_bm25.milvus_store import engines as module
 
         given: list[dict[str, Any]] = []
-        connect = module.pymilvus.MilvusClient
-        monkeypatch.setattr(
-            module.pymilvus, "MilvusClient", lambda uri, **options: given.append(options) or connect(uri, **options)
-        )
+        connect = module.Client
+        monkeypatch.setattr(module, "Client", lambda uri, **options: given.append(options) or connect(uri, **options))
         MilvusStore(tmp_path / "rag.db", "docs").close()
         assert [options["grpc_options"]["grpc.keepalive_time_ms"] for options in given] == [2**31 - 1]
 

@@ -28,6 +28,15 @@ def test_arrays_have_the_types_that_milvus_stores() -> None:
     assert (vector.ids.dtype, vector.values.dtype) == (np.uint32, np.float32)
 
 
+@given(st.lists(vectors, max_size=5))
+def test_a_batch_comes_back_from_its_keys(rows: list[dict[int, float]]) -> None:
+    entries = [(number << 32 | id_, row[id_]) for number, row in enumerate(rows) for id_ in sorted(row)]
+    keys = np.array([key for key, _ in entries], np.uint64)
+    batch = SparseBatch.from_keys(keys, np.array([value for _, value in entries], np.float32), len(rows))
+    assert [row.to_dict() for row in batch] == rows
+    assert batch.keys.tolist() == keys.tolist()
+
+
 @given(vectors, vectors)
 def test_dot_sums_over_shared_ids(left: dict[int, float], right: dict[int, float]) -> None:
     expected = sum(weight * right[id_] for id_, weight in left.items() if id_ in right)
