@@ -1041,6 +1041,9 @@ def _open_config(
     if config is None or read_only:
         raise _not_found(f"in {store.name}")
     store.create(config.dense_field())
+    if not exists and (store.log_keys() or store.count_chunks()):
+        msg = f"{store.name} has rows of an index that was dropped halfway, or lost one of its collections: drop it"
+        raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return config
 
