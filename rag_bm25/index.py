@@ -431,8 +431,8 @@ class BM25Index:
         the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
 
         With every other weighting a vector depends on its chunk alone, and nothing is written. Searches go on
-        meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes only what is
-        missing. N and df do not change.
+        meanwhile, over vectors of both tables; chunks that are added meanwhile get the new one, too. A call that is cut
+        short can be made again, and writes only what is missing. N and df do not change.
 
         Parameters
         ----------
@@ -453,6 +453,8 @@ class BM25Index:
         if WEIGHTINGS[self.config.weighting].k1_per_term:
             with self._lock:
                 self._log.write_term_k1(term_k1)
+        for rows in self._store.scan_chunks():  # what was added during the survey has k1 of the last table
+            chunks.note_latecomers(rows)
         done = reencoded = 0
         for namespace, digests in chunks.batches():
             with self._lock:
