@@ -431,8 +431,8 @@ class BM25Index:
         the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
 
         With every other weighting a vector depends on its chunk alone, and nothing is written. Searches go on
-        meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes only what is
-        missing. N and df do not change.
+        meanwhile, over vectors of both tables; chunks that are added meanwhile get the new one, too. A call that is cut
+        short can be made again, and writes only what is missing. N and df do not change.
 
         Parameters
         ----------
@@ -453,6 +453,8 @@ class BM25Index:
         if WEIGHTINGS[self.config.weighting].k1_per_term:
             with self._lock:
                 self._log.write_term_k1(term_k1)
+        for rows in self._store.scan_chunks():  # what was added during the survey has k1 of the last table
+            chunks.note_latecomers(rows)
         done = reencoded = 0
         for namespace, digests in chunks.batches():
             with self._lock:
@@ -700,7 +702,7 @@ class BM25Index:
         arm_scores : bool
             Whether the hits are to have the scores of both searches, which costs a second call.
         namespace, **options
-            As for :meth:`search`.
+            As for :meth:`search`, but for `min_should_match`: no vector can hold it.
 
         Returns
         -------
@@ -712,8 +714,9 @@ class BM25Index:
         InputError, FilterError, ParameterError
             As for :meth:`search` and :meth:`search_dense`.
         """
-        for limit in (k, sparse_k, dense_k):
-            _check_k(k if limit is None else limit)
+        for name, limit in (("k", k), ("sparse_k", sparse_k), ("dense_k", dense_k)):
+            _check_k(k if limit is None else limit, name)
+        _check_fusion(fusion)
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
@@ -1079,6 +1082,9 @@ def _open_config(
     if config is None or read_only:
         raise _not_found(f"in {store.name}")
     store.create(config.dense_field())
+    if not exists and (store.log_keys() or store.count_chunks()):
+        msg = f"{store.name} has rows of an index that was dropped halfway, or lost one of its collections: drop it"
+        raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return config
 
@@ -1099,9 +1105,15 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     return [check_namespace(name) for name in names]
 
 
-def _check_k(k: int) -> None:
+def _check_k(k: int, name: str = "k") -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"k must be an int in 1..{MAX_K}, got {k!r}"
+        msg = f"{name} must be an int in 1..{MAX_K}, got {k!r}"
+        raise InputError(msg)
+
+
+def _check_fusion(fusion: object) -> None:
+    if not isinstance(fusion, RRF | Weighted | None):
+        msg = f"fusion must be RRF(...), Weighted(...) or None, got {fusion!r}"
         raise InputError(msg)
 
 

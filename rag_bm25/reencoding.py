@@ -6,13 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.chunks import MAX_BATCH_BYTES, MAX_BATCH_CHUNKS, pk_digest
+from rag_bm25.chunks import MAX_BATCH_BYTES, MAX_BATCH_CHUNKS, MAX_TEXT_BYTES, pk_digest
 from rag_bm25.sparse import EMPTY
 from rag_bm25.term_k1 import term_k1_estimator
 from rag_bm25.terms import TermIds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rag_bm25.document_encoder import DocumentEncoder
     from rag_bm25.sparse import SparseVector
@@ -81,10 +81,19 @@ class StoredChunks:
         rows : sequence of ChunkRow
             With their contents.
         """
-        for row in rows:
-            digest = pk_digest(row.namespace, row.id)
-            if row.pk[:-1] == digest:
-                self._sizes[row.namespace][bytes.fromhex(digest)] = len(row.text.encode())
+        for row, digest in _own(rows):
+            self._sizes[row.namespace][digest] = len(row.text.encode())
+
+    def note_latecomers(self, rows: Iterable[ChunkRow]) -> None:
+        """Note those chunks of some rows that are not noted yet, as if each had a text of the greatest size.
+
+        Parameters
+        ----------
+        rows : iterable of ChunkRow
+            Without their contents.
+        """
+        for row, digest in _own(rows):
+            self._sizes[row.namespace].setdefault(digest, MAX_TEXT_BYTES)
 
     def batches(self) -> Iterator[tuple[str, list[str]]]:
         """Cut the chunks into batches.
@@ -108,6 +117,14 @@ class StoredChunks:
             yield namespace, batch
 
 
+def _own(rows: Iterable[ChunkRow]) -> Iterator[tuple[ChunkRow, bytes]]:
+    """Yield the rows with the digests of their chunks, those under keys of other tools left out."""
+    for row in rows:
+        digest = pk_digest(row.namespace, row.id)
+        if row.pk[:-1] == digest:
+            yield row, bytes.fromhex(digest)
+
+
 def survey(
     store: Store, log: StatisticsLog, encoder: DocumentEncoder, progress: Callable[[int], None]
 ) -> tuple[StoredChunks, SparseVector]:
@@ -127,7 +144,7 @@ def survey(
     Returns
     -------
     chunks : StoredChunks
-        All of them.
+        All that were there when it began.
     term_k1 : SparseVector
         Term id -> k1; empty where the weighting has one k1 for all terms.
     """

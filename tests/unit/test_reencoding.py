@@ -145,6 +145,23 @@ def test_later_chunks_are_encoded_with_the_table_also_by_others() -> None:
     assert later.verify().ok
 
 
+def test_chunks_added_during_the_survey_are_encoded_with_the_table() -> None:
+    store = MemoryStore()
+    index = filled(store)
+    added: list[str] = []
+
+    def add_once(_done: int, _total: int) -> None:
+        if not added:
+            added.extend(index.add(["burst burst a"], ids=["x"]) + index.add(["a a"], ids=["y"], namespace="new"))
+
+    report = index.reencode(progress=add_once)
+    assert (report.num_chunks, report.reencoded) == (32, 32)
+    expected = [vector.to_dict() for vector in index.encode_documents(["burst burst a", "a a"])]
+    assert [vectors(store)[id_] for id_ in added] == expected
+    assert vectors(store)["x"] != vectors_of_a_new_index("burst burst a")
+    assert index.verify().ok
+
+
 def vectors_of_a_new_index(text: str) -> dict[int, float]:
     (vector,) = BM25Index.from_store(MemoryStore(), config=CONFIG).encode_documents([text])
     return vector.to_dict()
@@ -293,6 +310,12 @@ def test_batches_are_small_enough_for_a_message(monkeypatch: pytest.MonkeyPatch)
         (namespace, "".join(digests.get(digest, "?") for digest in batch)) for namespace, batch in chunks.batches()
     ]
     assert found == [("", "ab"), ("", "c"), ("", "d"), ("", "efg"), ("", "h"), ("n", "?")]
+    chunks.note_latecomers([ChunkRow(f"{pk_digest('', id_)}a", id_, "", 1, "") for id_ in ("h", "i", "j")])
+    digests |= {pk_digest("", id_): id_ for id_ in ("i", "j")}
+    found = [
+        (namespace, "".join(digests.get(digest, "?") for digest in batch)) for namespace, batch in chunks.batches()
+    ]
+    assert found[4:] == [("", "h"), ("", "i"), ("", "j"), ("n", "?")]  # of unknown size, so one by one
 
 
 # The stored table
