@@ -84,7 +84,7 @@ def test_greatest_scores_are_what_bound_divides_by(form: WeightingName) -> None:
 
 
 def test_weighting_without_an_upper_bound_has_no_greatest_scores() -> None:
-    with pytest.raises(ParameterError, match="greatest scores, .* need a weighting with an upper bound, got 'tf'$"):
+    with pytest.raises(ParameterError, match=r"greatest scores, .* need a weighting with an upper bound, got 'tf'$"):
         hybrid("tf").greatest_scores(["fig"])
 
 
