@@ -488,7 +488,9 @@ def test_deleted_feedback_chunk_is_left_out(filled: BM25Index, store: MemoryStor
         ({"relevant": ["1", "2"], "irrelevant": ["2"]}, "the chunk '2' is given as relevant and as irrelevant"),
         ({"relevant": "1"}, "relevant must be a sequence of str, got '1'"),
         ({"irrelevant": 1}, "irrelevant must be a sequence of str, got 1"),
-        ({"relevant": [1]}, "ids[0] must be a str"),
+        ({"relevant": [1]}, "relevant[0] must be a str, got int"),
+        ({"relevant": ["1", ""]}, "relevant[1] must not be empty"),
+        ({"irrelevant": [["x"]]}, "irrelevant[0] must be a str, got list"),
     ],
 )
 def test_feedback_that_cannot_be_is_refused(filled: BM25Index, options: dict[str, Any], message: str) -> None:
