@@ -3,7 +3,7 @@
 A `chunk_size` of s times the mean length is BM25 with other k1 and b, see
 :func:`~rag_bm25.similarity.effective_parameters`. What that costs was measured on four judged sets with the defaults
 (k1 1.5, b 0.75, IDF ``epsilon``, words and bigrams): nDCG@10 minus that of s = 1; a star is a loss with p < .05 in a
-paired randomisation test.
+paired randomisation test, each by itself.
 
 =========  ======  ======  ======  ======  ======  ======  ======  ======  ======  ======  ======  ======
 s          0.125   0.25    0.5     0.6     0.7     0.85    1.4     2       3       4       5.6     8

@@ -16,6 +16,8 @@ __all__ = ["RRF", "Arm", "Fusion", "Weighted"]
 Arm: TypeAlias = "Mapping[str, float]"
 """Scores of one arm's candidates, all of them; who is not in it was not found by it."""
 
+MAX_RRF_K = 16_384
+
 Normalization = Literal["min-max", "bound"]
 NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
 
@@ -42,7 +44,7 @@ class RRF:
     Parameters
     ----------
     k : float
-        How little the first ranks stand out, > 0.
+        How little the first ranks stand out, in (0, 16384), which is Milvus's rule.
 
     Raises
     ------
@@ -64,7 +66,7 @@ class RRF:
 
     def __post_init__(self) -> None:
         """Check the range."""
-        _require("k of RRF", self.k, "a finite number > 0", _finite(self.k) > 0)
+        _require("k of RRF", self.k, f"a number in (0, {MAX_RRF_K})", 0 < _finite(self.k) < MAX_RRF_K)
 
     @property
     def greatest(self) -> float:

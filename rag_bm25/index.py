@@ -702,7 +702,7 @@ class BM25Index:
         arm_scores : bool
             Whether the hits are to have the scores of both searches, which costs a second call.
         namespace, **options
-            As for :meth:`search`.
+            As for :meth:`search`, but for `min_should_match`: no vector can hold it.
 
         Returns
         -------
@@ -714,8 +714,9 @@ class BM25Index:
         InputError, FilterError, ParameterError
             As for :meth:`search` and :meth:`search_dense`.
         """
-        for limit in (k, sparse_k, dense_k):
-            _check_k(k if limit is None else limit)
+        for name, limit in (("k", k), ("sparse_k", sparse_k), ("dense_k", dense_k)):
+            _check_k(k if limit is None else limit, name)
+        _check_fusion(fusion)
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
@@ -1042,6 +1043,9 @@ def _open_config(
     if config is None or read_only:
         raise _not_found(f"in {store.name}")
     store.create(config.dense_field())
+    if not exists and (store.log_keys() or store.count_chunks()):
+        msg = f"{store.name} has rows of an index that was dropped halfway, or lost one of its collections: drop it"
+        raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return config
 
@@ -1062,9 +1066,15 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     return [check_namespace(name) for name in names]
 
 
-def _check_k(k: int) -> None:
+def _check_k(k: int, name: str = "k") -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"k must be an int in 1..{MAX_K}, got {k!r}"
+        msg = f"{name} must be an int in 1..{MAX_K}, got {k!r}"
+        raise InputError(msg)
+
+
+def _check_fusion(fusion: object) -> None:
+    if not isinstance(fusion, RRF | Weighted | None):
+        msg = f"fusion must be RRF(...), Weighted(...) or None, got {fusion!r}"
         raise InputError(msg)
 
 

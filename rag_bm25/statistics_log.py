@@ -236,7 +236,11 @@ class StatisticsLog:
         if self._vocabulary is None:
             self._vocabulary = Vocabulary()
             self._known_terms.clear()
-            self.refresh()
+            try:
+                self.refresh()
+            except BaseException:
+                self._vocabulary = None  # half of the terms would be taken for all: new ones would get their ids
+                raise
         return self._vocabulary
 
     def intents(self) -> list[Intent]:

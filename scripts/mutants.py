@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
     "terms sparse fields weightings term_k1 similarity document_encoder statistics query_encoder config chunks "
-    "statistics_log chunk_writer reencoding verification expansion explanation feedback index"
+    "statistics_log chunk_writer reencoding verification expansion explanation feedback index "
+    "copying reindexing events"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -239,6 +240,26 @@ MUTANTS = [
     Mutant("verification", "if vocabulary.term(id_) is None]\n    differences", "if False]\n    differences"),
     Mutant("verification", "{*counted.namespaces, *stored.namespaces}", "{*stored.namespaces}"),
     Mutant("verification", "{*counted.namespaces, *stored.namespaces}", "{*counted.namespaces}"),
+    # Copies
+    Mutant("copying", "    original.require_equal(counted)\n", ""),
+    Mutant("copying", ".begin_copy(self.name, self.fingerprint)", ""),
+    Mutant("copying", "later_than=self.log.new_batch()", 'later_than=""'),
+    Mutant("copying", "target.delete_chunks(superseded)", "pass"),
+    Mutant("copying", "target.delete_chunks(strays)", "pass"),
+    Mutant("copying", "target.delete_chunks([row.pk for row in wrong])", "pass"),
+    Mutant("copying", "np.array_equal(row.dense, other.dense)", "True"),
+    Mutant("copying", "if begun[1] != self.fingerprint:", "if False:"),
+    Mutant("copying", "if target.log_keys() or target.count_chunks():", "if target.log_keys():"),
+    Mutant("copying", "if len(self.log.term_k1):", "if False:"),
+    Mutant("copying", "        log.end_copy()\n", ""),
+    Mutant("index", "if not exists and (store.log_keys() or store.count_chunks()):", "if False:"),
+    Mutant("statistics_log", 'if any(_kind(key) == "copy" for key in keys):', "if False:"),
+    Mutant("statistics_log", 'frozenset({"config", "copy"})', 'frozenset({"config"})'),
+    Mutant("reindexing", "return target.delete(strays, namespace=namespace) if strays else 0", "return 0"),
+    Mutant("reindexing", "if source.config.dense_field() != target.config.dense_field():", "if False:"),
+    Mutant("reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),
+    Mutant("events", "if self._on_event is not None:", "if False:"),
+    Mutant("events", "except Exception:", "except KeyError:"),
 ]
 
 

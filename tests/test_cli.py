@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 from rag_bm25 import BM25Index, IndexConfig, StoreError, __version__
 from rag_bm25.cli import main
 from rag_bm25.cli.app import app
+from rag_bm25.cli.configurations import config_of, settings_of
+from rag_bm25.evaluation import SETTING_NAMES, load_beir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -318,6 +320,8 @@ def test_the_chunk_size_of_an_index_is_used_again(docs: Path) -> None:
         ("--k1", 1.2, "k1: stored 1.5, given 1.2"),
         ("--idf", "lucene", "idf: stored 'epsilon', given 'lucene'"),
         ("--no-bigrams", None, "bigrams: stored True, given False"),
+        ("--segmentation", "exact", "segmentation: stored 'search', given 'exact'"),
+        ("--no-stem", None, "stem: stored True, given False"),
     ],
 )
 def test_other_parameters_than_the_stored_ones_are_refused(
@@ -378,8 +382,17 @@ def test_skipped_files_are_named(docs: Path) -> None:
     assert result.stderr == f"skipped 1 file of other kinds: {docs / 'paper.pdf'}\n"
 
 
-def test_an_empty_folder_is_no_error(tmp_path: Path) -> None:
+def test_an_empty_folder_makes_no_index(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    result = run("ingest", tmp_path / "empty")
+    assert result.exit_code == 1
+    assert "there is nothing to ingest, so no index was created" in result.stderr
+    assert run("stats").exit_code == 1
+
+
+def test_an_empty_folder_is_no_error_where_there_is_an_index(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    run("ingest", docs)
     result = run("ingest", tmp_path / "empty")
     assert result.exit_code == 0
     assert result.stderr == "there is no .txt, .md or .jsonl file to ingest\n"
@@ -898,6 +911,63 @@ def test_tune_begins_where_it_is_told(tunable: Path) -> None:
     )
     assert result["commands"]["search"] == ["--idf lucene"]
     assert result["confirmed"] is None
+
+
+@pytest.mark.parametrize("base", ["weighting=bm25+,delta=0.5", "weighting=saturation-smoothed"])
+def test_tune_begins_with_any_weighting(tunable: Path, base: str) -> None:
+    found = run_json("tune", tunable, "--base", base, "--search", "k1", "--search", "weighting", "--no-confirm")
+    assert "bm25l" in {point["settings"].get("weighting") for point in found["points"]}
+
+
+def test_the_commands_that_tune_prints_build_and_search_the_winner(
+    tunable: Path, docs: Path, databases: Databases
+) -> None:
+    """Every parameter that may be tuned has another value than its default."""
+    winner = {
+        "chunk_size": 77,
+        "length_unit": "terms",
+        "k1": 1.2345678,
+        "b": 0.5,
+        "epsilon": 0.3,
+        "idf": "lucene",
+        "k3": 1.5,
+        "weighting": "bm25l",
+        "delta": 0.7,
+        "bigram_weight": 0.2,
+        "field": "title:6:5:0.75",
+        "segmentation": "exact",
+        "query_segmentation": "exact",
+        "simplify": "false",
+        "stem": "false",
+        "split_camel_case": "true",
+        "bigrams": "false",
+    }
+    assert winner.keys() == set(SETTING_NAMES)
+    base = ",".join(f"{name}={value}" for name, value in winner.items())
+    found = run_json("tune", tunable, "--base", base, "--search", "k1=1.2345678", "--no-confirm")
+    ingest, search = (" ".join(found["commands"][command]).split() for command in ("ingest", "search"))
+    assert run("ingest", docs, "--collection", "tuned", *ingest).exit_code == 0
+    config = config_of(settings_of(base, "--base"), load_beir(tunable))
+    store = databases.store("./rag_bm25.db", "tuned")
+    with BM25Index.from_store(store, config=config) as index:  # whose document side and analyzer must be the same
+        for query in ("sparse sparse vectors", "Milvus"):
+            scores = [hit["score"] for hit in run_json("search", query, "--collection", "tuned", *search)]
+            assert scores == pytest.approx([hit.score for hit in index.search(query)])
+            assert scores
+
+
+def test_a_search_keeps_the_k3_of_the_index_where_none_is_given(docs: Path, databases: Databases) -> None:
+    query = "sparse sparse sparse vectors"
+    linear, saturated = (run_json("search", query, *options)[0]["score"] for options in ((), ("--k3", 0)))
+    assert saturated < linear
+    store = databases.store("./rag_bm25.db", "saturated")
+    with BM25Index.from_store(store, config=IndexConfig(500, k3=0.0)):
+        pass
+    run("ingest", docs, "--collection", "saturated")
+    [found, *_] = run_json("search", query, "--collection", "saturated")
+    assert found["score"] == pytest.approx(saturated)
+    tree = run_json("explain", query, found["id"], "--k3", 0)
+    assert tree["value"] == pytest.approx(saturated)
 
 
 def test_tune_needs_no_index_without_confirmation(tunable: Path, databases: Databases) -> None:

@@ -169,6 +169,18 @@ def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Milvus) -
     assert milvus.opened[1]["uri"] == SERVER
     assert milvus.opened[1]["token"] == "theirs"
     assert run("reindex", "--to-collection", "new", "--set", "colour=red").exit_code == 2
+    assert run("reindex", "--to-collection", "new", "--set", "field=title").exit_code == 1
+
+
+def test_an_index_is_given_a_field_and_its_rows_are_ingested_without_the_title(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "r1", "title": "Palms", "text": "coconuts"}\n')
+    new, field = ("--collection", "new"), "title:30:2.0"
+    run("ingest", str(rows), "--collection", "old")
+    run("reindex", "--collection", "old", "--to-collection", "new", "--set", f"field={field}")
+    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "Palms coconuts"
+    assert json.loads(run("ingest", str(rows), *new, "--field", field, "--json").stdout)["added"] == 0
+    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "coconuts"
 
 
 def test_drop_needs_yes(milvus: Milvus) -> None:

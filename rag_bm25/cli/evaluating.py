@@ -5,11 +5,12 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from rag_bm25 import evaluation
+from rag_bm25.analysis.config import Segmentation
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.configurations import AUTO, chunk_size_of, config_of, evaluated, fields_of, plain_config, settings_of
 from rag_bm25.cli.console import print_json, show
@@ -21,8 +22,6 @@ from rag_bm25.evaluation import SETTING_NAMES, EvaluationResult, PairedTest
 from rag_bm25.evaluation.settings import field_setting
 from rag_bm25.similarity import IdfName
 from rag_bm25.weightings import WeightingName
-
-Segmentation = Literal["search", "exact"]
 
 
 def evaluate(

@@ -11,12 +11,13 @@ import typer
 
 from rag_bm25 import ingestion
 from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis.config import Segmentation
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.configurations import fields_of
 from rag_bm25.cli.console import ingest_bar, print_error, print_json, print_note, show
 from rag_bm25.cli.rendering import counted
 from rag_bm25.config import IndexConfig
-from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
+from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index import BM25Index
 from rag_bm25.workers import MAX_WORKERS
 
@@ -63,6 +64,36 @@ def ingest(
     idf: opt.Idf = None,
     epsilon: opt.Epsilon = None,
     field: opt.Fields = None,
+    segmentation: Annotated[
+        Segmentation | None,
+        typer.Option(show_default=False, help="How Chinese in chunks is cut, for a new index; by default search."),
+    ] = None,
+    query_segmentation: Annotated[
+        Segmentation | None,
+        typer.Option(show_default=False, help="How Chinese in queries is cut, for a new index; by default search."),
+    ] = None,
+    stem: Annotated[
+        bool | None,
+        typer.Option(
+            "--stem/--no-stem", show_default=False, help="Stem English words, for a new index; by default it does."
+        ),
+    ] = None,
+    simplify: Annotated[
+        bool | None,
+        typer.Option(
+            "--simplify/--no-simplify",
+            show_default=False,
+            help="Traditional Chinese to simplified, for a new index; by default it does.",
+        ),
+    ] = None,
+    split_camel_case: Annotated[
+        bool | None,
+        typer.Option(
+            "--split-camel-case/--no-split-camel-case",
+            show_default=False,
+            help="The words within getUserName, too, for a new index; by default it does not.",
+        ),
+    ] = None,
     bigrams: Annotated[
         bool | None,
         typer.Option(
@@ -99,11 +130,22 @@ def ingest(
         "epsilon": epsilon,
         "fields": fields_of(field) or None,
     }
-    given = {name: value for name, value in options.items() if value is not None}
-    analysis = {} if bigrams is None else {"bigrams": bigrams}
+    settings = {
+        "segmentation": segmentation,
+        "query_segmentation": query_segmentation,
+        "stem": stem,
+        "simplify": simplify,
+        "split_camel_case": split_camel_case,
+        "bigrams": bigrams,
+    }
+    given, analysis = ({name: value for name, value in one.items() if value is not None} for one in (options, settings))
     found = ingestion.find_files(paths)
     _note_skipped(found)
-    with _open_or_create(uri, collection, token, given, analysis) as index, ingest_bar(progress, found.size) as move:
+    create = bool(found.files)
+    with (
+        _open_or_create(uri, collection, token, given, analysis, create=create) as index,
+        ingest_bar(progress, found.size) as move,
+    ):
         start = time.perf_counter()
         report = ingestion.ingest(
             index,
@@ -124,12 +166,15 @@ def ingest(
 
 
 def _open_or_create(
-    uri: str, collection: str, token: str | None, given: dict[str, Any], analysis: dict[str, Any]
+    uri: str, collection: str, token: str | None, given: dict[str, Any], analysis: dict[str, Any], *, create: bool
 ) -> BM25Index:
     """Open the index, whose parameters and settings of the analyzer must be the given ones, or create it with them."""
     try:
         index = BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri))
     except IndexNotFoundError:
+        if not create:
+            msg = "there is nothing to ingest, so no index was created"
+            raise InputError(msg) from None
         config = IndexConfig(**{"chunk_size": DEFAULT_CHUNK_SIZE, "analyzer": AnalyzerConfig(**analysis), **given})
         return BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri), config=config)
     try:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_URI",
+    "K3",
     "AsJson",
     "BigramWeight",
     "Collection",
@@ -53,6 +54,7 @@ __all__ = [
     "parsed_filter",
     "query_expansion",
     "tls_for",
+    "weighting_options",
 ]
 
 DEFAULT_URI = "./rag_bm25.db"
@@ -89,6 +91,10 @@ Idf: TypeAlias = Annotated[
 ]
 Epsilon: TypeAlias = Annotated[
     float | None, typer.Option(show_default=False, help="Factor of the floor of the epsilon IDF.")
+]
+K3: TypeAlias = Annotated[
+    float | None,
+    typer.Option(show_default=False, help="Saturation of repeated query terms; by default the index's own."),
 ]
 BigramWeight: TypeAlias = Annotated[
     float | None,
@@ -192,6 +198,14 @@ def parsed_filter(text: str | None) -> dict[str, Any] | str | None:
         msg = f"not a JSON object: {error}"
         raise typer.BadParameter(msg, param_hint="--filter") from None
     return conditions
+
+
+def weighting_options(
+    idf: IdfName | None, epsilon: float | None, k3: float | None, bigram_weight: float | None
+) -> QueryOptions:
+    """Return how the query is weighed; a k3 that was not given is left out, since None would be a linear one."""
+    options: QueryOptions = {"idf": idf, "epsilon": epsilon, "bigram_weight": bigram_weight}
+    return options if k3 is None else {**options, "k3": k3}
 
 
 def feedback_options(feedback: str | None, relevant: list[str] | None, irrelevant: list[str] | None) -> QueryOptions:

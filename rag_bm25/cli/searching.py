@@ -29,6 +29,8 @@ def search(
     k: opt.K = 10,
     filter: opt.Filter = None,
     idf: opt.Idf = None,
+    epsilon: opt.Epsilon = None,
+    k3: opt.K3 = None,
     bigram_weight: opt.BigramWeight = None,
     feedback: opt.Feedback = None,
     relevant: opt.Relevant = None,
@@ -43,8 +45,9 @@ def search(
     """Show the chunks with the greatest BM25 scores."""
     conditions = opt.parsed_filter(filter)
     learnt = opt.feedback_options(feedback, relevant, irrelevant)
-    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, "min_should_match": min_should_match}
-    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax, **learnt}
+    options: QueryOptions = {"min_should_match": min_should_match, "syntax": syntax, **learnt}
+    options |= opt.weighting_options(idf, epsilon, k3, bigram_weight)
+    options |= {"expansion": opt.query_expansion(synonyms, fuzzy)}
     with opt.open_index(uri, collection, token, read_only=True) as index:
         hits = index.search(query, k, filter=conditions, namespace=namespace, **options)
         trees = [
@@ -80,6 +83,8 @@ def explain(
     namespace: opt.Namespace = "",
     token: opt.Token = None,
     idf: opt.Idf = None,
+    epsilon: opt.Epsilon = None,
+    k3: opt.K3 = None,
     bigram_weight: opt.BigramWeight = None,
     filter: opt.Filter = None,
     feedback: opt.Feedback = None,
@@ -97,8 +102,9 @@ def explain(
     """
     conditions = opt.parsed_filter(filter)
     learnt = opt.feedback_options(feedback, relevant, irrelevant)
-    options: QueryOptions = {"idf": idf, "bigram_weight": bigram_weight, "min_should_match": min_should_match}
-    options |= {"expansion": opt.query_expansion(synonyms, fuzzy), "syntax": syntax, **learnt}
+    options: QueryOptions = {"min_should_match": min_should_match, "syntax": syntax, **learnt}
+    options |= opt.weighting_options(idf, epsilon, k3, bigram_weight)
+    options |= {"expansion": opt.query_expansion(synonyms, fuzzy)}
     with opt.open_index(uri, collection, token, read_only=True) as index:
         tree = index.explain(query, id, filter=conditions, namespace=namespace, **options)
     if as_json:

@@ -125,7 +125,7 @@ def _confirmed(
 
 
 def _flags(config: IndexConfig, command: Callable[..., None]) -> list[str]:
-    """Return the options with which a command uses a config, as far as it has them."""
+    """Return the options with which a command uses a config, as far as they are its part: ingesting or searching."""
     settings = {"chunk_size": config.chunk_size, **evaluation.differing(IndexConfig(config.chunk_size), config)}
     known = {name: value for name, value in settings.items() if name in signature(command).parameters}
     return [_flag(name.replace("_", "-"), value) for name, value in known.items()]
@@ -134,7 +134,7 @@ def _flags(config: IndexConfig, command: Callable[..., None]) -> list[str]:
 def _flag(name: str, value: Value) -> str:
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no-{name}"
-    return f"--{name} {value:g}" if isinstance(value, float | int) else f"--{name} {value}"
+    return f"--{name} {value}"
 
 
 def _plain_tuning(found: evaluation.Tuning, confirmed: float | None, commands: Mapping[str, list[str]]) -> Any:

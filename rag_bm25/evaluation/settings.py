@@ -25,6 +25,7 @@ __all__ = [
     "parse_setting",
     "parse_value",
     "query_options",
+    "require_setting",
     "with_settings",
 ]
 
@@ -41,6 +42,28 @@ _QUERY_NAMES = tuple(one.name for one in fields(QueryWeighting))
 SETTING_NAMES = (*_INDEX_NAMES, "field", *_ANALYZER_NAMES)
 """What a lexical score depends on: the parameters of :class:`IndexConfig` and its analyzer that have a single value,
 and its fields, see :func:`field_setting`."""
+
+
+def require_setting(name: str) -> None:
+    """Refuse a name that is no parameter's.
+
+    Parameters
+    ----------
+    name : str
+        What ought to be one of :data:`SETTING_NAMES`.
+
+    Raises
+    ------
+    ParameterError
+        There is no such parameter.
+
+    Examples
+    --------
+    >>> require_setting("k1")
+    """
+    if name not in SETTING_NAMES:
+        msg = f"a parameter must be one of {', '.join(SETTING_NAMES)}, got {name!r}"
+        raise ParameterError(msg)
 
 
 def parse_setting(text: str) -> tuple[str, str]:
@@ -70,7 +93,7 @@ def parse_setting(text: str) -> tuple[str, str]:
     """
     name, _, value = text.partition("=")
     name = name.strip().replace("-", "_")
-    _require_known(name)
+    require_setting(name)
     return name, value.strip()
 
 
@@ -189,7 +212,7 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Value]) -> IndexCo
     (0.9, False)
     """
     for name in settings:
-        _require_known(name)
+        require_setting(name)
     of_analyzer: dict[str, Any] = {name: settings[name] for name in settings if name in _ANALYZER_NAMES}
     changes: dict[str, Any] = {name: settings[name] for name in settings if name in _INDEX_NAMES}
     if of_analyzer and not isinstance(config.analyzer, AnalyzerConfig):
@@ -313,9 +336,3 @@ def _expression(value: object) -> str:
 
 def _default(one: Field[Any]) -> object:
     return one.default if one.default_factory is MISSING else one.default_factory()
-
-
-def _require_known(name: str) -> None:
-    if name not in SETTING_NAMES:
-        msg = f"a parameter must be one of {', '.join(SETTING_NAMES)}, got {name!r}"
-        raise ParameterError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.evaluation.comparison import PairedTest, paired_test
 from rag_bm25.evaluation.counts import CountsCache
 from rag_bm25.evaluation.measures import query_values, require_ir_measures
-from rag_bm25.evaluation.settings import Value, differing, with_settings
+from rag_bm25.evaluation.settings import Value, differing, require_setting, with_settings
 from rag_bm25.similarity import IDF_NAMES
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ class Axis:
     grids : dict of str to tuple of values
         Name of each parameter -> what is tried.
 
+    Raises
+    ------
+    ParameterError
+        There is no such parameter.
+
     Examples
     --------
     >>> from rag_bm25 import IndexConfig
@@ -69,8 +75,15 @@ class Axis:
 
     grids: dict[str, tuple[Value, ...]]
 
+    def __post_init__(self) -> None:
+        """Check the names; whether a value is allowed depends on the other parameters."""
+        for name in self.grids:
+            require_setting(name)
+
     def candidates(self, config: IndexConfig) -> Iterator[IndexConfig]:
-        """Yield a config with every combination of the values.
+        """Yield a config with every combination of the values that the other parameters allow.
+
+        A delta, for one, is allowed with some weightings only.
 
         Parameters
         ----------
@@ -83,7 +96,8 @@ class Axis:
             In the order of the grids, the last one varying fastest.
         """
         for values in product(*self.grids.values()):
-            yield with_settings(config, dict(zip(self.grids, values, strict=True)))
+            with suppress(ParameterError):
+                yield with_settings(config, dict(zip(self.grids, values, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,7 @@ class HeatMap:
     measure : str
         Which measure.
     k1, b : tuple of float
-        The grid.
+        The grid, without what the winner's weighting does not allow.
     values : list of list of float, shape (n_k1, n_b)
         Means over the queries that the winner was searched on.
     """
@@ -149,7 +163,7 @@ class Tuning:
     points : list of (dict, float)
         Every configuration tried, as changes of the base, with its mean over the queries of the search.
     heat_map : HeatMap or None
-        Where k1 and b were both searched.
+        Where k1 and b were both searched, and the winner's weighting allows some of their values.
     """
 
     base: IndexConfig
@@ -193,7 +207,12 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
     Raises
     ------
     ParameterError
-        A parameter has no values, or one that is out of its range.
+        There is no such parameter, it has no values, or the base does not allow one that is named in `wanted`.
+
+    Notes
+    -----
+    Of the values in :data:`GRIDS`, the search skips those that do not go with the rest of a configuration: where the
+    base has a delta, for one, the weightings that have none.
 
     Examples
     --------
@@ -206,7 +225,7 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
     """
     names: Mapping[str, Sequence[Value]] = dict.fromkeys(_DEFAULT, ()) if wanted is None else wanted
     grids = {name: tuple(values) or _default_grid(base, name) for name, values in names.items()}
-    for name, values in grids.items():
+    for name, values in names.items():
         for value in values:
             with_settings(base, {name: value})
     joint: tuple[str, ...] = ("k1", "b")
@@ -247,7 +266,7 @@ def coordinate_descent(
     while improved:
         improved = False
         for axis in axes:
-            found = max(axis.candidates(best), key=objective)
+            found = max(axis.candidates(best), key=objective, default=best)
             if objective(found) > value + MIN_GAIN:
                 best, value, improved = found, objective(found), True
     return best
@@ -425,6 +444,8 @@ class _Trial:
         grids: dict[str, Any] = next((axis.grids for axis in self._axes if {"k1", "b"} == axis.grids.keys()), {})
         if not grids:
             return None
-        configs = Axis(grids).candidates(best)
-        values = np.array([self.mean(config, queries) for config in configs]).reshape(-1, len(grids["b"]))
-        return HeatMap(self._measure, grids["k1"], grids["b"], values.tolist())
+        means = {(config.k1, config.b): self.mean(config, queries) for config in Axis(grids).candidates(best)}
+        if not means:
+            return None
+        k1, b = (tuple(dict.fromkeys(column)) for column in zip(*means, strict=True))
+        return HeatMap(self._measure, k1, b, [[means[row, column] for column in b] for row in k1])

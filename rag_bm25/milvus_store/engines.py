@@ -126,7 +126,8 @@ class Engine:
         if any(sign in reason for sign in TOO_LARGE):
             return ReplyTooLargeError(f"{method} at {self.place} failed: {reason}")
         if filtered and getattr(error, "code", None) in BAD_REQUEST:
-            return FilterError(f"{self.dialect.engine} refused the filter: {reason}")
+            hint = 'metadata is named as in metadata["page"]'
+            return FilterError(f"{self.dialect.engine} refused the filter: {reason} ({hint})")
         return StoreError(f"{method} failed at {self.name}: {reason}")
 
     def reason(self, error: Exception) -> str:

@@ -109,7 +109,7 @@ def evaluate(index: BM25Index) -> None:
 
 def say_what_next(kept: Path | None) -> None:
     """Name commands to go on with."""
-    heading("Try next")
+    heading("Try next, after . .venv/bin/activate")
     if kept:
         print(f"rag-bm25 search '充电器 召回' --uri {kept} --collection demo --explain")
     print("rag-bm25 ingest scripts/demo/documents        # or a folder of your own")

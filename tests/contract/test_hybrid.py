@@ -227,9 +227,11 @@ def test_wrong_embeddings_are_refused_and_nothing_is_written(
 def test_wrong_queries_are_refused(index: BM25Index) -> None:
     with pytest.raises(InputError, match=r"embedding\[0\] must have the index's dimension, 4"):
         index.search_dense([1.0])
-    for limits in ({"k": 0}, {"sparse_k": 0}, {"dense_k": 20_000}):
-        with pytest.raises(InputError, match=r"k must be an int in 1..16384"):
-            index.search_hybrid("apple", QUERY, **limits)  # type: ignore[arg-type]
+    for name, limit in (("k", 0), ("sparse_k", 0), ("dense_k", 20_000)):
+        with pytest.raises(InputError, match=rf"^{name} must be an int in 1..16384, got {limit}"):
+            index.search_hybrid("apple", QUERY, **{name: limit})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"fusion must be RRF\(...\), Weighted\(...\) or None, got 'weighted'"):
+        index.search_hybrid("apple", QUERY, fusion="weighted")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="unexpected keyword argument 'idff'"):
         index.search_hybrid("apple", QUERY, idff="lucene")  # type: ignore[call-arg]
 
@@ -260,7 +262,8 @@ def test_wrong_dense_parameters_are_refused(change: dict[str, object], message: 
 @pytest.mark.parametrize(
     ("fusion", "arguments", "message"),
     [
-        (RRF, {"k": 0}, "k of RRF must be a finite number > 0, got 0"),
+        (RRF, {"k": 0}, r"k of RRF must be a number in \(0, 16384\), got 0"),
+        (RRF, {"k": 16384}, r"k of RRF must be a number in \(0, 16384\), got 16384"),
         (Weighted, {"sparse": -1}, "weight 'sparse' must be a finite number >= 0, got -1"),
         (Weighted, {"dense": True}, "weight 'dense' must be a finite number >= 0, got True"),
         (Weighted, {"sparse": 0, "dense": 0}, "the sum of both weights must be > 0, got 0"),

@@ -365,3 +365,15 @@ def test_drop_deletes_an_index_and_a_begun_copy(filled: BM25Index, store: Memory
     with pytest.raises(IndexNotFoundError, match="there is no index in memory"):
         drop_index(store)
     assert store.calls.count("drop") == 1
+
+
+def test_what_a_drop_left_halfway_is_not_taken_for_an_empty_place(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig
+) -> None:
+    store.collections.chunks.clear()
+    store.collections.exist = False  # as a store sees it when one of two collections is missing
+    with pytest.raises(FormatError, match="memory has rows of an index that was dropped halfway"):
+        BM25Index.from_store(store.reopen(), config=config)
+    drop_index(store)
+    with BM25Index.from_store(store.reopen(), config=config) as index:
+        assert index.stats().num_chunks == 0

@@ -24,6 +24,7 @@ from rag_bm25.evaluation import (
     tune,
 )
 from rag_bm25.evaluation.heat_map import require_drawable
+from rag_bm25.evaluation.tuning import GRIDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +83,26 @@ def test_candidates_are_all_combinations() -> None:
     assert found == [(1.0, 0.1), (1.0, 0.2), (2.0, 0.1), (2.0, 0.2)]
 
 
+def test_candidates_that_the_other_parameters_do_not_allow_are_skipped() -> None:
+    weightings = Axis({"weighting": ("bm25", "bm25l", "bm25+")})
+    with_delta = IndexConfig(100, weighting="bm25+", delta=0.5)
+    assert [config.weighting for config in weightings.candidates(with_delta)] == ["bm25l", "bm25+"]
+    assert list(Axis({"delta": (0.1, 2.0)}).candidates(BASE)) == []
+
+
+def test_an_axis_of_no_parameter_is_refused() -> None:
+    with pytest.raises(ParameterError, match="got 'k2'"):
+        Axis({"k2": (1.0,)})
+
+
+def test_values_are_refused_where_the_base_does_not_allow_them_and_they_were_named() -> None:
+    base = IndexConfig(100, weighting="saturation-smoothed")
+    assert Axis({"k1": GRIDS["k1"], "b": GRIDS["b"]}) in axes_for(base)
+    assert axes_for(base, {"k1": []}) == [Axis({"k1": GRIDS["k1"]})]
+    with pytest.raises(ParameterError, match=r"k1 must be .* got 0\.3"):
+        axes_for(base, {"k1": [0.3]})
+
+
 # Folds
 
 
@@ -124,6 +145,19 @@ def test_the_descent_comes_back_to_an_axis_that_others_have_changed() -> None:
     axes = [Axis({"k3": (None, 1.0)}), Axis({"idf": ("epsilon", "lucene")})]
     best = coordinate_descent(BASE, axes, lambda config: values[config.idf, config.k3])
     assert (best.idf, best.k3) == ("lucene", 1.0)
+
+
+def test_the_descent_passes_over_what_has_become_impossible() -> None:
+    """The first round finds a delta; a weighting that has none is then no candidate, though it would be the best."""
+    base = IndexConfig(10, weighting="bm25l")
+    axes = axes_for(base, {"delta": [0.0, 0.2, 2.0], "weighting": ["bm25l", "bm25"]})
+    best = coordinate_descent(base, axes, lambda config: (config.delta or 0.0) + 9 * (config.weighting == "bm25"))
+    assert (best.weighting, best.delta) == ("bm25l", 2.0)
+
+
+def test_the_descent_passes_over_an_axis_without_candidates() -> None:
+    axes = [Axis({"delta": (0.1, 2.0)}), Axis({"k1": (1.0,)})]
+    assert coordinate_descent(BASE, axes, lambda config: -config.k1).k1 == 1.0
 
 
 def test_the_base_is_kept_where_nothing_gains_more_than_a_hair() -> None:
@@ -190,6 +224,14 @@ def test_the_heat_map_is_the_grid_of_k1_and_b() -> None:
     assert heat_map is not None
     assert (heat_map.measure, heat_map.k1, heat_map.b) == ("ndcg@10", (1.0, 2.0, 3.0), (0.0, 0.75))
     assert heat_map.values == [[1.0, pytest.approx(0.63093, abs=1e-5)]] * 3
+
+
+def test_the_heat_map_leaves_out_what_the_weighting_does_not_allow() -> None:
+    base = dataclasses.replace(BASE, weighting="saturation-smoothed")
+    heat_map = tune(planted(queries=5), base, axes=[Axis({"k1": (0.3, 1.2, 2.0), "b": (0.0, 1.0, 0.0)})]).heat_map
+    assert heat_map is not None
+    assert (heat_map.k1, heat_map.b, np.shape(heat_map.values)) == ((1.2, 2.0), (0.0, 1.0), (2, 2))
+    assert tune(planted(queries=5), base, axes=[Axis({"k1": (0.3,), "b": (0.0,)})]).heat_map is None
 
 
 @pytest.mark.parametrize("wanted", [{"b": [0.0]}, {"idf": ["lucene"]}])

@@ -286,6 +286,21 @@ def test_reader_without_vocabulary_does_not_fetch_terms(log: StatisticsLog, stor
     assert packed == [False]
 
 
+def test_a_failed_read_of_the_vocabulary_is_not_taken_for_an_empty_one(log: StatisticsLog, store: MemoryStore) -> None:
+    log.begin(intent(log), {"a": term_id("a")})
+    reader = StatisticsLog(store)
+
+    def fail(method: str) -> None:
+        if method == "get_log":
+            raise StoreError("no answer")
+
+    store.on_call = fail
+    with pytest.raises(StoreError, match="no answer"):
+        reader.vocabulary()
+    store.on_call = None
+    assert list(reader.vocabulary()) == ["a"]
+
+
 def test_vocabulary_in_use_grows_with_refresh(log: StatisticsLog, store: MemoryStore) -> None:
     reader = StatisticsLog(store)
     assert len(reader.vocabulary()) == 0
