@@ -197,13 +197,15 @@ def check_namespace(namespace: object) -> str:
     return namespace
 
 
-def check_ids(ids: Sequence[str]) -> list[str]:
+def check_ids(ids: Sequence[str], name: str = "ids") -> list[str]:
     """Check ids.
 
     Parameters
     ----------
     ids : sequence of str
         What was given.
+    name : str
+        Stands in the message.
 
     Returns
     -------
@@ -215,8 +217,8 @@ def check_ids(ids: Sequence[str]) -> list[str]:
     InputError
         One of them is not a str, empty or too long.
     """
-    _check_sequence("ids", ids, "str")
-    return [_check_id(f"ids[{position}]", id_) for position, id_ in enumerate(ids)]
+    _check_sequence(name, ids, "str")
+    return [_check_id(f"{name}[{position}]", id_) for position, id_ in enumerate(ids)]
 
 
 def new_chunks(

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis import query_tokens
 from rag_bm25.errors import ParameterError
-from rag_bm25.spelling import MAX_TERMS, Fuzzy, Speller, check_int, most_frequent
+from rag_bm25.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, check_int, most_frequent
 from rag_bm25.synonyms import Synonyms
 from rag_bm25.terms import words_in
 
@@ -37,7 +38,8 @@ __all__ = ["Addition", "ExpandedQuery", "Expander", "Prefix", "QueryExpansion"]
 class Prefix:
     """How prefixes such as ``lab*`` are completed.
 
-    All completions weigh the same, by the IDF of the most frequent one: which of them a chunk has says little.
+    All completions weigh the same, by the IDF of the most frequent one: which of them a chunk has says little. Of one
+    query, the first 64 prefixes are completed, and any others taken for words.
 
     Parameters
     ----------
@@ -180,14 +182,23 @@ class Expander:
             Without weights.
         """
         expanded = ExpandedQuery()
+        prefixes = islice(dict.fromkeys(part for part in query.parts if part.prefix), MAX_LOOKUPS)
+        completions = {part: self._completions(part, dfs) for part in prefixes}
+        speller = self._speller(dfs)
         for part in query.parts:
-            completions = self._completions(part, dfs) if part.prefix else []
-            expanded.additions.update(completions)
-            if not completions:
-                self._add_text(part, expanded, dfs)
+            if completed := completions.get(part):
+                expanded.additions.update(completed)
+            else:
+                self._add_text(part, expanded, speller)
         return expanded
 
-    def _add_text(self, part: QueryPart, expanded: ExpandedQuery, dfs: Dfs) -> None:
+    def _speller(self, dfs: Dfs) -> Speller | None:
+        """Return what finds near spellings, if they are asked for."""
+        if self.expansion.fuzzy is None or self.lookup is None:
+            return None
+        return Speller(self.expansion.fuzzy, self.analyzer, self.lookup, dfs)
+
+    def _add_text(self, part: QueryPart, expanded: ExpandedQuery, speller: Speller | None) -> None:
         """Add the terms of a text, and what is to be added for them."""
         tokens = query_tokens(self.analyzer, part.text)
         words = words_in(tokens)
@@ -197,20 +208,8 @@ class Expander:
             counts -= Counter(match.source if match.replaced else ())
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
-        expanded.additions.update(self._respellings(part, words_in(counts), dfs))
-
-    def _respellings(self, part: QueryPart, words: Sequence[str], dfs: Dfs) -> Iterator[Addition]:
-        """Yield near spellings; those of one word weigh no more than the most frequent one, or the word itself."""
-        if self.expansion.fuzzy is None or self.lookup is None:
-            return
-        speller = Speller(self.expansion.fuzzy, self.analyzer, self.lookup, dfs)
-        for found in speller.respellings(part.text, words):
-            terms = [term for term, _ in found.terms]
-            like = most_frequent([*terms, *(word for word in found.words if word == found.written)], dfs, 1)
-            for term, similarity in found.terms:
-                factors = (("similarity of the spelling, 1 - edits / length", similarity), *_boosted(part.boost))
-                reason = f"near spelling of {found.written!r}"
-                yield Addition((term,), frozenset(found.words) & set(words), reason, tuple(like), factors)
+        if speller is not None:
+            expanded.additions.update(_respellings(speller, part, words_in(counts)))
 
     def _completions(self, part: QueryPart, dfs: Dfs) -> list[Addition]:
         """Return the completions of a prefix, as it is written or, where that has none, as it is analysed."""
@@ -233,6 +232,17 @@ def _synonyms(match: SynonymMatch, words: Sequence[str], boost: float) -> Iterat
     for substitute in match.substitutes:
         factors = (("weight of the synonym", substitute.weight), *_boosted(boost))
         yield Addition(substitute.tokens, frozenset(stands_for), reason, match.source, factors)
+
+
+def _respellings(speller: Speller, part: QueryPart, words: Sequence[str]) -> Iterator[Addition]:
+    """Yield near spellings; those of one word weigh no more than the most frequent one, or the word itself."""
+    for found in speller.respellings(part.text, words):
+        terms = [term for term, _ in found.terms]
+        like = most_frequent([*terms, *(word for word in found.words if word == found.written)], speller.dfs, 1)
+        for term, similarity in found.terms:
+            factors = (("similarity of the spelling, 1 - edits / length", similarity), *_boosted(part.boost))
+            reason = f"near spelling of {found.written!r}"
+            yield Addition((term,), frozenset(found.words) & set(words), reason, tuple(like), factors)
 
 
 def _boosted(boost: float) -> tuple[tuple[str, float], ...]:

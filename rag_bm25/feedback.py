@@ -34,8 +34,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from rag_bm25.errors import ParameterError
-from rag_bm25.query_encoder import ChunkShare, FeedbackFactor, Origin, QueryTerm
-from rag_bm25.similarity import relevance_weight
+from rag_bm25.query_encoder import ChunkShare, FeedbackFactor, Origin, QueryTerm, RelevanceCounts
 from rag_bm25.terms import is_bigram
 
 if TYPE_CHECKING:
@@ -135,6 +134,9 @@ class RM3:
     Anserini's BM25+RM3; marked chunks have equal shares. The model is cut to the terms of the query and the
     `fb_terms` best others, and brought back to a sum of 1. :math:`|q|` is the sum of the :math:`qtf_t`, so that
     scores keep their scale. Irrelevant chunks have no place in the model.
+
+    The model is one of words, and both sums are over words. Bigrams are terms that it gives no probability: of those in
+    the query :math:`\lambda \, qtf_t` is left, so the more is learnt, the less neighbours count against words.
 
     Parameters
     ----------
@@ -238,7 +240,8 @@ class Rocchio:
            - \frac{\gamma |q|}{|S|} \sum_{d \in S} \frac{d}{|d|}
 
     in the space of tf-idf vectors, the stored weights times the IDF of now, with their Euclidean lengths; negative
-    weights become 0. Of the terms that are not in the query, the `fb_terms` of greatest weight are added.
+    weights become 0. Of the terms that are not in the query, the `fb_terms` of greatest weight are added. The chunks
+    give nothing to bigrams, of which :math:`\alpha \, q` is left, and no length counts them.
 
     Parameters
     ----------
@@ -394,7 +397,8 @@ class BIM:
         r = np.bincount(table.column, minlength=len(table.ids))
         new = ~table.queried & table.may_be_added(self.min_df, self.max_df)
         offer = np.zeros(len(table.ids))
-        offer[new] = r[new] * relevance_weight(table.df[new], evidence.statistics.num_chunks, r[new], num_relevant)
+        counts = RelevanceCounts.within(r[new], num_relevant, table.df[new], table.num_chunks)
+        offer[new] = counts.r * counts.weights(table.df[new], table.num_chunks)
         added = [
             QueryTerm(table.terms[at], 1, Origin(f"in {r[at]:,} of {num_relevant:,} relevant chunks"))
             for at in table.kept(offer, self.fb_terms).tolist()

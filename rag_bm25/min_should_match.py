@@ -28,11 +28,13 @@ def check_min_should_match(value: object) -> None:
     Raises
     ------
     ParameterError
-        It is neither an int nor a str such as ``"3"``, ``"-1"``, ``"75%"``, ``"-25%"`` or ``"2<-25% 9<-3"``.
+        It is neither an int nor a str such as ``"3"``, ``"-1"``, ``"75%"``, ``"-25%"`` or ``"2<-25% 9<-3"``, or a
+        number in it has more than nine digits.
     """
     written = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(written, str) or not (_SIMPLE.fullmatch(written) or _conditions(written)):
-        msg = f"min_should_match must be an int or a str such as '75%', '-1' or '3<90%', got {value!r}"
+        rule = "an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number"
+        msg = f"min_should_match must be {rule}, got {value!r}"
         raise ParameterError(msg)
 
 

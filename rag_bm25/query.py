@@ -70,6 +70,11 @@ class Query:
     parts : tuple of QueryPart
         In the order of the query.
 
+    Raises
+    ------
+    InputError
+        The parts are something else.
+
     Examples
     --------
     >>> Query.parse('合同^2 解除 "劳动 争议"^0.5 lab*').parts
@@ -82,6 +87,16 @@ class Query:
     """
 
     parts: tuple[QueryPart, ...]
+
+    def __post_init__(self) -> None:
+        """Check the types."""
+        if not isinstance(self.parts, tuple):
+            msg = f"parts must be a tuple of QueryPart, got {type(self.parts).__name__}"
+            raise InputError(msg)
+        for at, part in enumerate(self.parts):
+            if not isinstance(part, QueryPart):
+                msg = f"parts[{at}] must be a QueryPart, got {type(part).__name__}"
+                raise InputError(msg)
 
     @classmethod
     def of(cls, query: QueryLike, *, syntax: bool = False) -> Query:

@@ -179,6 +179,30 @@ class RelevanceCounts:
     r: NDArray[np.int64]
     num_relevant: int
 
+    @classmethod
+    def within(cls, r: NDArray[np.int64], num_relevant: int, df: NDArray[np.int64], num_chunks: int) -> RelevanceCounts:
+        """Return counts, cut to what the statistics allow, which may be damaged or older than the chunks.
+
+        Parameters
+        ----------
+        r : ndarray of int64, shape (n_terms,)
+            For each term, how many relevant chunks have it.
+        num_relevant : int
+            How many relevant chunks there are.
+        df : ndarray of int64, shape (n_terms,)
+            Chunks with the term.
+        num_chunks : int
+            N.
+
+        Returns
+        -------
+        RelevanceCounts
+            R <= N, and max(0, R - (N - df)) <= r <= min(df, R).
+        """
+        num_relevant = min(num_relevant, num_chunks)
+        least, most = np.maximum(0, num_relevant - (num_chunks - df)), np.minimum(df, num_relevant)
+        return cls(np.clip(r, least, most), num_relevant)
+
     def weights(self, df: NDArray[np.int64], num_chunks: int) -> NDArray[np.float64]:
         """Return the :func:`~rag_bm25.similarity.relevance_weight` of each term.
 
@@ -482,14 +506,11 @@ class QueryEncoder:
 def _counts(
     ids: NDArray[np.uint32], df: NDArray[np.int64], num_chunks: int, relevant: Sequence[SparseVector]
 ) -> RelevanceCounts:
-    """Count the relevant chunks that have each term, within what the statistics allow, which may be damaged."""
+    """Count the relevant chunks that have each term."""
     held, counts = np.unique(np.concatenate([vector.ids for vector in relevant]), return_counts=True)
     at = np.searchsorted(held, ids).clip(max=len(held) - 1)
     r = np.where(held[at] == ids, counts[at], 0)
-    num_relevant = min(len(relevant), num_chunks)
-    return RelevanceCounts(
-        np.clip(r, np.maximum(0, num_relevant - (num_chunks - df)), np.minimum(df, num_relevant)), num_relevant
-    )
+    return RelevanceCounts.within(r, len(relevant), df, num_chunks)
 
 
 def _own_origin(boosts: list[float]) -> Origin:

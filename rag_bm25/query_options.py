@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
+from rag_bm25.chunks import check_ids
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.expansion import QueryExpansion
 from rag_bm25.feedback import BIM, RM3, Rocchio
@@ -130,7 +131,8 @@ def feedback_of(options: QueryOptions) -> Feedback | None:
     Raises
     ------
     InputError
-        `feedback` is something else, chunks are marked as irrelevant for a method that cannot use them, or as both.
+        `feedback` is something else, an id breaks a rule, or chunks are marked as irrelevant for a method that cannot
+        use them, or as both.
 
     Examples
     --------
@@ -152,13 +154,13 @@ def feedback_of(options: QueryOptions) -> Feedback | None:
     return method
 
 
-def _marked(options: QueryOptions, name: Literal["relevant", "irrelevant"]) -> Sequence[str] | None:
-    """Return ids of marked chunks, which are looked at one by one where the chunks are read."""
+def _marked(options: QueryOptions, name: Literal["relevant", "irrelevant"]) -> list[str] | None:
+    """Return the ids of marked chunks."""
     ids = options.get(name)
     if ids is not None and (isinstance(ids, str) or not isinstance(ids, Sequence)):
         msg = f"{name} must be a sequence of str, got {ids!r}"
         raise InputError(msg)
-    return ids
+    return None if ids is None else check_ids(ids, name)
 
 
 def weighting_of(weighting: QueryWeighting, options: QueryOptions) -> QueryWeighting:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from rag_bm25.chunks import check_ids, pk_digest
+from rag_bm25.chunks import pk_digest
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.feedback import Evidence, FeedbackChunk, learn
@@ -301,7 +301,7 @@ class Searcher:
         self, name: Literal["relevant", "irrelevant"], namespaces: list[str] | None, options: QueryOptions
     ) -> list[FeedbackChunk]:
         """Read the chunks that are marked; an id stands for the chunks that have it in any of the namespaces."""
-        ids = list(dict.fromkeys(check_ids(options.get(name) or [])))
+        ids = list(dict.fromkeys(options.get(name) or []))
         if not ids:
             return []
         spaces = self._log.statistics.namespaces if namespaces is None else dict.fromkeys(namespaces)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,13 +20,17 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.lookup import TermLookup
 
-__all__ = ["MAX_TERMS", "Dfs", "Fuzzy", "Respelling", "Speller", "check_int", "most_frequent"]
+__all__ = ["MAX_LOOKUPS", "MAX_TERMS", "Dfs", "Fuzzy", "Respelling", "Speller", "check_int", "most_frequent"]
+
+_T = TypeVar("_T")
 
 Dfs: TypeAlias = "Callable[[Sequence[str]], NDArray[np.int64]]"
 """df of each of some terms."""
 
 MAX_EDITS = 2  # more finds other words, not spellings
 MAX_TERMS = 1024
+MAX_LOOKUPS = 64
+"""How much of one query is looked for in the vocabulary, which takes time; a query of more is a document."""
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HAN_RUN = re.compile(f"[{_HAN}]+")
@@ -35,7 +38,6 @@ _LETTERS = re.compile(rf"[^\W\d_{_HAN}]+")
 _NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
 _SHORTEST, _LONGEST = 3, 8  # characters of a Chinese word; of two, one right one says too little
 _FEWEST_SINGLES = 2
-_MOST_PIECES = 64  # of one query; a query of more is a document
 
 
 def check_int(name: str, value: object, lowest: int, highest: int) -> None:
@@ -85,6 +87,8 @@ class Fuzzy:
     same length, of 3 to 8 characters, that differs in one of at least two characters which stand alone in the query.
     A Chinese word of the dictionary that no chunk has is no error, and its neighbours are other things: 二手房 and
     二手车.
+
+    Of one query, 64 words and pieces of Chinese at most are looked for: what has more is a document.
 
     Parameters
     ----------
@@ -164,7 +168,7 @@ class Respelling:
 
 @dataclass(frozen=True)
 class Speller:
-    """Find near spellings in a vocabulary.
+    """Find near spellings of the words of one query in a vocabulary, which is passed over a limited number of times.
 
     Parameters
     ----------
@@ -182,6 +186,9 @@ class Speller:
     analyzer: TextAnalyzer
     lookup: TermLookup
     dfs: Dfs
+    _lookups: Iterator[int] = field(
+        default_factory=lambda: iter(range(MAX_LOOKUPS)), init=False, repr=False, compare=False
+    )
 
     def respellings(self, text: str, words: Sequence[str]) -> list[Respelling]:
         """Return the near spellings of what is misspelt in a query.
@@ -189,7 +196,7 @@ class Speller:
         Parameters
         ----------
         text : str
-            The query.
+            The query, or a part of it.
         words : sequence of str
             Its distinct words, as the analyzer made them.
 
@@ -199,8 +206,8 @@ class Speller:
             Without those for which there are no terms.
         """
         runs: Iterable[list[str]] = getattr(self.analyzer, "chinese_words", lambda _: ())(text)
-        pieces = islice((piece for run in runs for piece in _pieces(run)), _MOST_PIECES)
-        found = [self._word(word) for word in self._asked(words)] + [self._piece(piece) for piece in pieces]
+        found = [self._word(word) for word in self._counted(self._asked(words))]
+        found += [self._piece(piece) for piece in self._counted(piece for run in runs for piece in _pieces(run))]
         return [respelling for respelling in found if respelling.terms]
 
     def corrected(self, text: str) -> str | None:
@@ -226,6 +233,10 @@ class Speller:
             if self.fuzzy.edits(word) and (df == 0 or self.fuzzy.terms == "all"):
                 yield word
 
+    def _counted(self, asked: Iterable[_T]) -> Iterator[_T]:
+        """Yield what may still be looked for."""
+        return (one for one, _ in zip(asked, self._lookups, strict=False))
+
     def _word(self, word: str) -> Respelling:
         """Find near spellings of a word of letters, the nearest first."""
         edits = self.lookup.within(word, self.fuzzy.edits(word), self.fuzzy.prefix_length)
@@ -245,7 +256,7 @@ class Speller:
     def _corrected_run(self, run: str) -> str:
         """Correct a run of Chinese: the longest pieces first, and none twice."""
         analyze: Callable[[str], list[list[str]]] = getattr(self.analyzer, "chinese_words", lambda _: [])
-        found = [self._piece(piece) for words in analyze(run) for piece in islice(_pieces(words), _MOST_PIECES)]
+        found = [self._piece(piece) for words in analyze(run) for piece in self._counted(_pieces(words))]
         for respelling in sorted(found, key=lambda found: -len(found.written)):
             if respelling.terms:
                 run = run.replace(respelling.written, respelling.terms[0][0])
@@ -256,7 +267,7 @@ class Speller:
         tokens = words_in(query_tokens(self.analyzer, word))
         if len(tokens) != 1 or not self.fuzzy.edits(tokens[0]) or self.dfs(tokens)[0]:
             return word
-        terms = self._word(tokens[0]).terms
+        terms = next((self._word(token).terms for token in self._counted(tokens)), ())
         return _in_case_of(word, self._unstemmed(word, tokens[0], terms[0][0])) if terms else word
 
     def _unstemmed(self, word: str, token: str, term: str) -> str:

@@ -32,7 +32,7 @@ ALLOWED = {
     "query_encoder": "analysis expansion query similarity sparse statistics terms",
     "explanation": "document_encoder fields min_should_match query_encoder similarity sparse terms weightings",
     "feedback": "errors query query_encoder similarity sparse statistics terms",
-    "query_options": "errors expansion feedback min_should_match similarity",
+    "query_options": "chunks errors expansion feedback min_should_match similarity",
     "calibration": "errors similarity",
     "config": "analysis document_encoder errors fields similarity store weightings",
     "store": "errors filters sparse",

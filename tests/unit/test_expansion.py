@@ -156,6 +156,39 @@ def test_completions_weigh_as_the_most_frequent_one() -> None:
     assert weigh(Query.parse("lab*"), prefix=Prefix(max_terms=1)).terms == ["labor"]
 
 
+@pytest.mark.parametrize(("text", "asked"), [("lab* " * 100, 1), (" ".join(f"x{at}*" for at in range(100)), 64)])
+def test_prefixes_of_a_query_are_completed_once_each_and_so_many_at_most(
+    text: str, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    beginning_with = TermLookup.beginning_with
+
+    def noted(lookup: TermLookup, prefix: str) -> list[str]:
+        found.append(prefix)
+        return beginning_with(lookup, prefix)
+
+    monkeypatch.setattr(TermLookup, "beginning_with", noted)
+    terms = weigh(Query.parse(text))
+    assert len(dict.fromkeys(found)) == asked
+    assert len(found) <= 2 * asked  # as written, and as analysed
+    assert terms.terms == (["labor", "lab", "label"] if asked == 1 else [f"x{at}" for at in range(100)])
+    assert terms.qtf.tolist() == ([100] * 3 if asked == 1 else [1] * 100)
+
+
+def test_near_spellings_are_looked_for_in_all_parts_of_a_query_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rapidfuzz")
+    asked: list[str] = []
+
+    def noted(_lookup: TermLookup, word: str, *_options: int) -> dict[str, int]:
+        asked.append(word)
+        return {}
+
+    monkeypatch.setattr(TermLookup, "within", noted)
+    words = [f"qx{one}{other}" for one in "abcdefghij" for other in "abcdefghij"]
+    weigh(dict.fromkeys(words, 2.0), fuzzy=Fuzzy())
+    assert asked == words[:64]
+
+
 def test_prefix_without_completions_is_a_word() -> None:
     assert weights(weigh(Query.parse("xyz*"))) == {"xyz": 0}
 

@@ -222,6 +222,18 @@ def test_bim_with_more_marks_than_the_statistics_allow_stays_finite() -> None:
     assert (terms.weights > 0).all()
 
 
+def test_bim_adds_terms_where_the_statistics_are_older_than_the_chunks(recwarn: pytest.WarningsRecorder) -> None:
+    world = World({"1": "apple new", **{str(at): "fig" for at in range(2, 7)}})
+    now = DocumentEncoder(reference.split, DocumentWeighting(4.0), "terms").encode(["apple new"] * 2).vectors
+    relevant = [FeedbackChunk(str(at), vector) for at, vector in enumerate(now)]
+    evidence = Evidence(relevant, [], world.encoder, world.statistics, world.names.get)
+    terms = learn(BIM(**EVERY_TERM), "apple", evidence)
+    assert terms.terms == ["apple", "new"]
+    counted = reference.relevance_weight(1, 6, 1, 2)  # r = 2 cannot be where df = 1
+    assert terms.weights.tolist() == pytest.approx([math.log1p(math.exp(counted))] * 2)
+    assert not recwarn.list
+
+
 # All of them
 
 
@@ -267,6 +279,19 @@ def test_bigrams_of_the_query_keep_their_part_and_learn_nothing() -> None:
     learnt = weights(world.learn(RM3(original_query_weight=0.5, **EVERY_TERM), f"apple {bigram}", {"1": 1.0}))
     assert learnt[bigram] == pytest.approx(0.5 * plain[bigram])
     assert learnt["apple"] == pytest.approx(plain["apple"])
+    rocchio = Rocchio(alpha=0.7, beta=9, **EVERY_TERM)
+    assert weights(world.learn(rocchio, f"apple {bigram}", {"1": 1.0}))[bigram] == pytest.approx(0.7 * plain[bigram])
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+def test_rm3_keeps_the_scale_of_words_whatever_bigrams_there_are(weight: float) -> None:
+    bigram = f"{BIGRAM_MARK}xy"
+    world = World(FRUIT | {"6": f"apple {bigram}", "7": f"fig {bigram}"})
+    method = RM3(original_query_weight=weight, **EVERY_TERM)
+    terms = world.learn(method, f"apple fig fig {bigram}", {"1": 1.0, "6": 2.0})
+    own = dict(zip(terms.terms, (terms.boost * terms.qtf).tolist(), strict=True))
+    assert own.pop(bigram) == pytest.approx(weight * QueryWeighting().bigram_weight)
+    assert sum(own.values()) == pytest.approx(3)
 
 
 def test_boosts_and_reasons_of_the_query_are_kept() -> None:
@@ -463,7 +488,9 @@ def test_deleted_feedback_chunk_is_left_out(filled: BM25Index, store: MemoryStor
         ({"relevant": ["1", "2"], "irrelevant": ["2"]}, "the chunk '2' is given as relevant and as irrelevant"),
         ({"relevant": "1"}, "relevant must be a sequence of str, got '1'"),
         ({"irrelevant": 1}, "irrelevant must be a sequence of str, got 1"),
-        ({"relevant": [1]}, "ids[0] must be a str"),
+        ({"relevant": [1]}, "relevant[0] must be a str, got int"),
+        ({"relevant": ["1", ""]}, "relevant[1] must not be empty"),
+        ({"irrelevant": [["x"]]}, "irrelevant[0] must be a str, got list"),
     ],
 )
 def test_feedback_that_cannot_be_is_refused(filled: BM25Index, options: dict[str, Any], message: str) -> None:

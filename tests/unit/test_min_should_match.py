@@ -39,13 +39,15 @@ def test_values_of_the_reference(value: int | str, num_words: int, expected: int
 
 
 @pytest.mark.parametrize(
-    "value", ["", " ", "most", "75 %", "3<", "<3", "3<90%,", "1.5", 0.75, True, None, "--1", "2<a 3<4"]
+    "value",
+    ["", " ", "most", "75 %", "3<", "<3", "3<90%,", "1.5", 0.75, True, None, "--1", "2<a 3<4", 10**9, "1000000000%"],
 )
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(ParameterError) as caught:
         check_min_should_match(value)
     assert str(caught.value) == (
-        f"min_should_match must be an int or a str such as '75%', '-1' or '3<90%', got {value!r}"
+        "min_should_match must be an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number, "
+        f"got {value!r}"
     )
 
 

@@ -104,3 +104,18 @@ def test_parsing_loses_no_letter_and_raises_nothing_but_our_errors(text: str) ->
 def test_a_quoted_text_gets_its_boost_whatever_is_in_it(text: str, boost: float) -> None:
     text = text.replace('"', "") or "x"
     assert parts(f'"{text}"^{boost}') == [(text, boost, False)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (("a",), "parts[0] must be a QueryPart, got str"),
+        ((QueryPart("a"), None), "parts[1] must be a QueryPart, got NoneType"),
+        ([QueryPart("a")], "parts must be a tuple of QueryPart, got list"),
+        ("a", "parts must be a tuple of QueryPart, got str"),
+    ],
+)
+def test_parts_of_other_types_are_refused(parts: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Query(parts)
+    assert str(caught.value) == message

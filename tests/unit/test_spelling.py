@@ -121,6 +121,49 @@ def test_other_analyzers_have_suggestions_for_words_of_letters() -> None:
     assert made.respellings("劳和合同", ["劳和合同"]) == []
 
 
+PAIRS = [one + other for one in "abcdefghijkl" for other in "abcdefghijkl"]
+
+
+def count_lookups(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have what is looked for in the vocabulary noted."""
+    asked: list[str] = []
+    within, one_off = TermLookup.within, TermLookup.one_off
+
+    def noted_within(lookup: TermLookup, word: str, max_edits: int, prefix_length: int) -> dict[str, int]:
+        asked.append(word)
+        return within(lookup, word, max_edits, prefix_length)
+
+    def noted_one_off(lookup: TermLookup, word: str) -> list[str]:
+        asked.append(word)
+        return one_off(lookup, word)
+
+    monkeypatch.setattr(TermLookup, "within", noted_within)
+    monkeypatch.setattr(TermLookup, "one_off", noted_one_off)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("document", "found", "begins"),
+    [
+        (" ".join(f"qx{letters}" for letters in PAIRS), ["contarct"], "contract qxaa qxab"),
+        ("劳和合同，" * 100, ["contarct", "milvsu", "劳和合同"], "contarct 劳动合同，劳动合同"),  # Chinese is first
+    ],
+    ids=["letters", "Chinese"],
+)
+def test_query_that_is_a_document_is_looked_for_in_part(
+    document: str, found: list[str], begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = count_lookups(monkeypatch)
+    assert list(near(f"contarct {document} milvsu")) == found
+    assert len(asked) == 64
+    asked.clear()
+    corrected = speller().corrected(f"contarct {document} milvsu")
+    assert len(asked) == 64
+    assert corrected is not None
+    assert corrected.startswith(begins)
+    assert corrected.endswith("milvsu")
+
+
 def test_most_frequent_terms_by_df_then_by_name() -> None:
     df = {"a": 1, "b": 3, "c": 0, "d": 3}
     assert most_frequent(list(df), lambda terms: np.array([df[term] for term in terms]), 3) == ["b", "d", "a"]
