@@ -101,7 +101,8 @@ def test_log_logistic_expectation_is_an_integral() -> None:
     # E ln(1 + X) of the distribution x / (x + k1) is the integral of k1 / (x + k1) / (1 + x), here by trapezoids
     x = np.geomspace(1e-9, 1e9, 200_000)
     for k1 in (0.3, 1.0, 2.5):
-        assert mean_log(k1) == pytest.approx(float(np.trapezoid(k1 / (x + k1) / (1 + x), x)), rel=1e-3)
+        y = k1 / (x + k1) / (1 + x)
+        assert mean_log(k1) == pytest.approx(float(((y[1:] + y[:-1]) / 2 * np.diff(x)).sum()), rel=1e-3)
 
 
 # Both
