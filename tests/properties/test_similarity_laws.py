@@ -130,7 +130,8 @@ def test_laws_hold_for_every_k1_that_a_term_can_have(
     few, many, thin = (
         float(weighting.weights(*numbers, k1)) for numbers in [(tf, length), (tf + more, length), (tf, length + longer)]
     )
-    assert 0 < np.float32(thin) <= few * (1 + ULPS) <= many * (1 + ULPS) ** 2
+    assert np.float32(thin) > 0
+    assert thin <= few * (1 + ULPS) <= many * (1 + ULPS) ** 2
     assert many <= weighting.bounds[1] * (1 + ULPS)
 
 
