@@ -36,7 +36,7 @@ def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) 
 
     if engine == "embedded":
         return MilvusStore(tmp_path / "test.db", name, **options)
-    uri = server_uri() if engine == "server" else docker_uri()
+    uri = {"server": server_uri, "docker": docker_uri, "shared": shared_file}[engine]()
     own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
     return MilvusStore(uri, f"{name}_{own}", **options)
 
@@ -59,6 +59,18 @@ def dialect_of(engine: str) -> str:
 @functools.cache
 def _memory(tmp_path: Path, name: str) -> Collections:
     return Collections()
+
+
+@functools.cache
+def shared_file() -> str:
+    """Start one embedded engine for all tests that do not need one of their own: it takes half a second."""
+    from rag_bm25.milvus_store import MilvusStore
+
+    folder = tempfile.TemporaryDirectory(prefix="lite-")
+    keeper = MilvusStore(Path(folder.name) / "test.db", "keeper")
+    atexit.register(folder.cleanup)
+    atexit.register(keeper.close)
+    return f"{folder.name}/test.db"
 
 
 @functools.cache

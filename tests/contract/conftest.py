@@ -32,9 +32,11 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def opened(engine: str, tmp_path: Path) -> Iterator[Callable[..., Store]]:
+def opened(engine: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Store]]:
     """Opens stores, and closes them after the test."""
     stores: list[Store] = []
+    if engine == "embedded" and not request.node.get_closest_marker("own_engine"):
+        engine = "shared"
 
     def open_(name: str = "docs", **options: bool) -> Store:
         stores.append(engines.open_store(engine, tmp_path, name, **options))

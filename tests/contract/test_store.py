@@ -931,6 +931,7 @@ store.close()
 """
 
 
+@pytest.mark.own_engine
 def test_another_process_sees_everything(
     opened: Callable[..., Store], store: Store, engine: str, tmp_path: Path
 ) -> None:
