@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.parameters import check_parameter, comparable
 from rag_bm25.query_encoder import ChunkShare, FeedbackFactor, Origin, QueryTerm, RelevanceCounts
 from rag_bm25.terms import is_bigram
 
@@ -53,29 +53,16 @@ MAX_FB_DOCS = 1_000
 MAX_FACTOR = 1_000
 
 
-def _check(name: str, value: object, rule: str, holds: bool) -> None:
-    """Raise a ``ParameterError`` unless the rule holds."""
-    if not holds:
-        msg = f"{name} must be {rule}, got {value!r}"
-        raise ParameterError(msg)
-
-
-def _is_number(value: object, low: float, high: float = math.inf) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and low <= value <= high
-    )
-
-
 def _is_count(value: object, low: int, high: float = math.inf) -> bool:
-    return isinstance(value, int) and _is_number(value, low, high)
+    return isinstance(value, int) and low <= value <= high
 
 
 def _check_selection(fb_docs: int, fb_terms: int, min_df: int, max_df: float) -> None:
     """Check the parameters that all methods have."""
-    _check("fb_docs", fb_docs, f"an int in 1..{MAX_FB_DOCS:,}", _is_count(fb_docs, 1, MAX_FB_DOCS))
-    _check("fb_terms", fb_terms, "an int >= 0", _is_count(fb_terms, 0))
-    _check("min_df", min_df, "an int >= 1", _is_count(min_df, 1))
-    _check("max_df", max_df, "in (0, 1]", _is_number(max_df, 0, 1) and max_df > 0)
+    check_parameter("fb_docs", fb_docs, f"an int in 1..{MAX_FB_DOCS:,}", _is_count(fb_docs, 1, MAX_FB_DOCS))
+    check_parameter("fb_terms", fb_terms, "an int >= 0", _is_count(fb_terms, 0))
+    check_parameter("min_df", min_df, "an int >= 1", _is_count(min_df, 1))
+    check_parameter("max_df", max_df, "in (0, 1]", 0 < comparable(max_df) <= 1)
 
 
 @dataclass(frozen=True)
@@ -178,7 +165,7 @@ class RM3:
         """Check the ranges."""
         _check_selection(self.fb_docs, self.fb_terms, self.min_df, self.max_df)
         weight = self.original_query_weight
-        _check("original_query_weight", weight, "in [0, 1]", _is_number(weight, 0, 1))
+        check_parameter("original_query_weight", weight, "in [0, 1]", 0 <= comparable(weight) <= 1)
 
     def expand(self, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
         """Return the terms of the query with what feedback makes of them, and then those that it adds.
@@ -284,7 +271,7 @@ class Rocchio:
         _check_selection(self.fb_docs, self.fb_terms, self.min_df, self.max_df)
         for name in ("alpha", "beta", "gamma"):
             value = getattr(self, name)
-            _check(name, value, f"in [0, {MAX_FACTOR:,}]", _is_number(value, 0, MAX_FACTOR))
+            check_parameter(name, value, f"in [0, {MAX_FACTOR:,}]", 0 <= comparable(value) <= MAX_FACTOR)
 
     def expand(self, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
         """Return the terms of the query with what feedback makes of them, and then those that it adds.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from rag_bm25.errors import ParameterError
+from rag_bm25.parameters import check_parameter, comparable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,19 +20,6 @@ MAX_RRF_K = 16_384
 
 Normalization = Literal["min-max", "bound"]
 NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
-
-
-def _require(name: str, value: object, rule: str, holds: bool) -> None:
-    if not holds:
-        msg = f"{name} must be {rule}, got {value!r}"
-        raise ParameterError(msg)
-
-
-def _finite(value: object) -> float:
-    """Return a finite number as it is, and NaN, which fails every comparison, for anything else."""
-    return (
-        value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else math.nan
-    )
 
 
 @dataclass(frozen=True)
@@ -66,7 +53,7 @@ class RRF:
 
     def __post_init__(self) -> None:
         """Check the range."""
-        _require("k of RRF", self.k, f"a number in (0, {MAX_RRF_K})", 0 < _finite(self.k) < MAX_RRF_K)
+        check_parameter("k of RRF", self.k, f"a number in (0, {MAX_RRF_K})", 0 < comparable(self.k) < MAX_RRF_K)
 
     @property
     def greatest(self) -> float:
@@ -134,15 +121,13 @@ class Weighted:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        for name in ("sparse", "dense"):
-            _require(f"weight {name!r}", getattr(self, name), "a finite number >= 0", _finite(getattr(self, name)) >= 0)
-        _require("the sum of both weights", self.sparse + self.dense, "> 0", self.sparse + self.dense > 0)
-        _require(
-            "normalization",
-            self.normalization,
-            f"one of {', '.join(NORMALIZATIONS)}",
-            self.normalization in NORMALIZATIONS,
-        )
+        for name, weight in (("sparse", self.sparse), ("dense", self.dense)):
+            check_parameter(f"weight {name!r}", weight, "a finite number >= 0", comparable(weight) >= 0)
+        total = self.sparse + self.dense
+        check_parameter("the sum of both weights", total, "> 0", total > 0)
+        if self.normalization not in NORMALIZATIONS:
+            msg = f"normalization must be one of {', '.join(NORMALIZATIONS)}, got {self.normalization!r}"
+            raise ParameterError(msg)
 
     @property
     def greatest(self) -> float:

@@ -300,11 +300,6 @@ class BesideStore(MilvusStore):
         As for :class:`~rag_bm25.milvus_store.MilvusStore`; the log of ``X`` is ``X_bm25``.
     """
 
-    @property
-    def log_name(self) -> str:
-        """Name of the log's collection."""
-        return self._log
-
     def exists(self) -> bool:
         """Return whether the log is there and complete.
 
