@@ -172,9 +172,9 @@ def tls_for(uri: str | Path) -> TLS | None:
 
 
 def open_index(uri: str, collection: str, token: str | None, *, read_only: bool = False) -> BM25Index:
-    """Open an index that must exist."""
+    """Open an index that must exist; a search finds what the command before it has written."""
     try:
-        return BM25Index.open(uri, collection, token=token, tls=tls_for(uri), read_only=read_only)
+        return BM25Index.open(uri, collection, token=token, tls=tls_for(uri), read_only=read_only, consistency="Strong")
     except IndexNotFoundError as error:
         msg = f"{str(error).partition(';')[0]}; `rag-bm25 ingest` creates one"
         raise IndexNotFoundError(msg) from None
