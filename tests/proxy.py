@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 
 class Proxy:
-    """Passes TCP on to a server, until it is cut."""
+    """Passes TCP on to a server, each piece after `delay` seconds, until it is cut."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, *, delay: float = 0) -> None:
         server = urlsplit(uri)
+        self._delay = delay
         self._server = (str(server.hostname), server.port or 0)
         self._sockets: list[socket.socket] = []
         self._cut = False
@@ -63,5 +65,6 @@ class Proxy:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
+                time.sleep(self._delay)
                 target.sendall(data)
             target.shutdown(socket.SHUT_RDWR)

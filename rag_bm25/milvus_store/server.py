@@ -35,14 +35,15 @@ class Server(Engine):
     def __init__(self, uri: str, *, token: str | None, timeout: float | None, tls: TLS | None = None) -> None:
         super().__init__(without_secrets(uri))
         seconds = CONNECT_TIMEOUT if timeout is None else timeout
+        token = token or unquote(_given_secret(uri))
         self._secrets = _secrets(uri, token)
         self.options: dict[str, Any] = {"timeout": CALL_TIMEOUT if timeout is None else timeout}
         try:
             self.client = connect_client(
-                uri,
+                without_secrets(uri),
                 f"cannot reach Milvus at {self.place} within {seconds:g} s; check that it runs, its address and port, "
                 "http or https, certificates, and whether a proxy is set",
-                token=token or "",
+                token=token,
                 timeout=seconds,
                 grpc_options=self.channel,
                 **_certificates(uri, tls),
@@ -50,7 +51,7 @@ class Server(Engine):
         except StoreError as error:
             if not _is_refused(error):
                 raise
-            msg = f"Milvus at {self.place} refused {'the token' if self._secrets else 'a connection without a token'}"
+            msg = f"Milvus at {self.place} refused {'the token' if token else 'a connection without a token'}"
             raise StoreError(msg) from error
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -108,13 +109,17 @@ def _is_refused(error: StoreError) -> bool:
     return isinstance(cause, grpc.Call) and cause.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-def _secrets(uri: str, token: str | None) -> list[str]:
+def _given_secret(uri: str) -> str:
+    """Return user and password of an address, or the key in their place, quoted as they are there."""
+    return urlsplit(uri).netloc.rpartition("@")[0]
+
+
+def _secrets(uri: str, token: str) -> list[str]:
     """Return everything that must not be shown, longest first: the password is a part of some tokens."""
-    given = urlsplit(uri).netloc.rpartition("@")[0]
-    users = {token or "", given, unquote(given)}
-    passwords = {password for user, _, password in (text.partition(":") for text in users) if user}
-    sent = {base64.b64encode(text.encode()).decode() for text in users}  # as the client writes it into a header
-    return sorted((users | passwords | sent) - {""}, key=len, reverse=True)
+    given = {token, _given_secret(uri), unquote(_given_secret(uri))}
+    passwords = {password for user, _, password in (text.partition(":") for text in given) if user}
+    sent = {base64.b64encode(text.encode()).decode() for text in given}  # as the client writes it into a header
+    return sorted((given | passwords | sent) - {""}, key=len, reverse=True)
 
 
 def _certificates(uri: str, tls: TLS | None) -> dict[str, str]:

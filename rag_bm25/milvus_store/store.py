@@ -48,6 +48,7 @@ PAGE = 1000
 KEYS_PAGE = 10_000
 MAX_LIMIT = 16_384
 QUERIES_PER_CALL = 100
+STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 SPARSE_METRIC = "IP"
 SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
 
@@ -508,7 +509,7 @@ class MilvusStore:
                 name, **{**field, "datatype": _data_type(field["datatype"])}, is_partition_key=partition_key
             )
         if not engine.read("has_collection", collection):
-            engine.write("create_collection", collection, schema=schema, num_shards=1)
+            engine.write("create_collection", collection, schema=schema, num_shards=1, consistency_level=STRONG)
         indexed = engine.read("list_indexes", collection)  # milvus-lite 3 refuses to make one twice
         for name in (name for name in vector_fields(fields) if name not in indexed):
             index = client.prepare_index_params()
@@ -535,7 +536,7 @@ class MilvusStore:
         """Read what is stored now, whoever wrote it."""
         engine = self._prepare(collection)
         found: list[dict[str, Any]] = engine.read(
-            "query", collection, filter=clause, output_fields=list(output), consistency_level="Strong", **kwargs
+            "query", collection, filter=clause, output_fields=list(output), consistency_level=STRONG, **kwargs
         )
         return found
 
@@ -645,6 +646,7 @@ class MilvusStore:
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 
+# The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
 
 
