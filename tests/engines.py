@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 MILVUS = {"2.5": "v2.5.27", "2.6": "v2.6.25", "3.0": "v3.0.2"}
 VERSIONS = os.environ.get("RAG_BM25_MILVUS_VERSIONS", "2.6").split(",")
-DOCKER = [pytest.param(f"docker-{version}", marks=pytest.mark.docker) for version in VERSIONS]
+SLOW = [pytest.mark.docker, pytest.mark.timeout(1800)]  # the first one fetches the image
+DOCKER = [pytest.param(f"docker-{version}", marks=SLOW) for version in VERSIONS]
 ENGINES = ["memory", "embedded", "server", *DOCKER]
 lite3_python = os.environ.get("RAG_BM25_LITE3_PYTHON", "")
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from urllib.error import URLError
 from urllib.request import urlopen
 
+import engines
 import pytest
 from engines import MILVUS, free_port, wait_for_port
 
@@ -105,7 +106,7 @@ class ContainerServer:
         folder.chmod(0o755)
         port, self._health_port = free_port(), free_port()  # chosen here, since Docker would choose anew at a restart
         container = DockerContainer(f"milvusdb/milvus:{MILVUS[version]}").with_command("milvus run standalone")
-        container.with_kwargs(security_opt=["seccomp:unconfined"]).with_volume_mapping(
+        container.with_kwargs(security_opt=["seccomp=unconfined"]).with_volume_mapping(
             str(folder), "/milvus/test", "ro"
         )
         container.with_bind_ports(19530, port).with_bind_ports(9091, self._health_port)
@@ -149,6 +150,14 @@ class ContainerServer:
                 return bool(answer.status == http.client.OK)
         except (URLError, OSError, http.client.HTTPException):
             return False
+
+
+def start(engine: str) -> MilvusServer:
+    """Start a server of an engine for one test, or skip it."""
+    if engine != "server":
+        return container(engine.removeprefix("docker-"))
+    engines.server_uri()  # skips where there is none
+    return LiteServer(engines.lite3_python)
 
 
 def container(version: str, **options: Any) -> ContainerServer:
