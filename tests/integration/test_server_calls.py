@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
+import pickle
+import subprocess
+import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +19,7 @@ from grpc_proxy import GrpcProxy
 from proxy import Proxy
 from reference import split
 
+import rag_bm25
 from rag_bm25 import BM25Index, IndexConfig, StoreError
 
 if TYPE_CHECKING:
@@ -188,6 +194,51 @@ def test_the_right_token_is_let_in_and_never_shown(
     shown += [caplog.text, *(vars(record) for record in caplog.records), *traceback.format_exception(caught.value)]
     assert caplog.records
     assert "sesame" not in f"{shown}{shown!r}"
+
+
+def test_what_an_index_starts_and_stores_has_no_token(proxied: Proxied, opened: Callable[..., BM25Index]) -> None:
+    index = opened(proxied(token=TOKEN).uri, token=TOKEN)
+    index.add(["apple", "fig"], ids=["1", "2"], embeddings=np.ones((2, 2), np.float32), workers=2)
+    children = multiprocessing.active_children()
+    assert children
+    if sys.platform == "linux":
+        shown = [
+            Path(f"/proc/{child.pid}/{what}").read_bytes() for child in children for what in ("cmdline", "environ")
+        ]
+        assert b"spawn" in b"".join(shown)
+        assert b"sesame" not in b"".join(shown)
+    for thing in (index, index._store, index._store._engine):
+        with pytest.raises((TypeError, AttributeError, pickle.PicklingError)) as caught:
+            pickle.dumps(thing)
+        assert "sesame" not in str(caught.value)
+    rows = [row for page in index._store.scan_chunks(contents=True) for row in page]
+    assert "sesame" not in f"{rows}{index._store.get_log(index._store.log_keys())}"
+
+
+def test_command_line_shows_no_token(proxied: Proxied, opened: Callable[..., BM25Index], tmp_path: Path) -> None:
+    proxy = proxied(token=TOKEN)
+    name = opened(proxy.uri, token=TOKEN)._store._chunks
+    opened(proxy.uri, token=TOKEN)._store.drop()
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "a.txt").write_text("apple fig")
+    (tmp_path / "right").write_text(f"{TOKEN}\n")
+    (tmp_path / "wrong").write_text("kim:wrong sesame")
+
+    def run(*arguments: str, token: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "rag_bm25", *arguments, "--uri", proxy.uri, "--collection", name]
+        variables = {**os.environ, "PYTHONPATH": str(Path(rag_bm25.__file__).parents[1]), "MILVUS_TOKEN": token}
+        done = subprocess.run(command, env=variables, capture_output=True, text=True)
+        assert "sesame" not in done.stdout + done.stderr
+        return done
+
+    right, wrong = f"@{tmp_path}/right", f"@{tmp_path}/wrong"
+    for arguments in (["ingest", str(texts), "--chunk-size", "500"], ["search", "apple"], ["stats", "--json"]):
+        assert run(*arguments, token=right).returncode == 0
+    assert run("search", "apple", token=TOKEN).returncode == 0
+    for command in (["search", "apple"], ["ingest", str(texts)]):
+        refused = run(*command, token=wrong)
+        assert (refused.returncode, refused.stderr) == (1, f"error: Milvus at {proxy.uri} refused the token\n")
 
 
 # What is asked for
