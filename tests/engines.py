@@ -13,7 +13,7 @@ import hashlib
 import os
 import socket
 import tempfile
-import time
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ import pytest
 from memory_store import Collections, MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag_bm25.store import Store
 
 MILVUS = {"2.5": "v2.5.27", "2.6": "v2.6.25", "3.0": "v3.0.2"}
@@ -104,19 +106,9 @@ def docker_uri(version: str) -> str:
     return server.uri
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def wait_for_port(port: int, seconds: float = 60) -> None:
-    """Return once somebody listens."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail(f"nobody listens on port {port} after {seconds} s")
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else gets meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])

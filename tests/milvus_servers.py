@@ -12,14 +12,23 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import engines
 import pytest
-from engines import MILVUS, free_port, wait_for_port
+from engines import MILVUS
+from proxy import Proxy
 
+PORT, HEALTH_PORT = 19530, 9091
 SECONDS = 300  # that a container may take to start, on a machine with much else to do
+# The port is chosen by whoever listens on it, so that nobody else can have it; and the server ends with its parent.
+SERVE = """
+import sys
+from milvus_lite.adapter.grpc.server import start_server_in_thread
+started = start_server_in_thread(sys.argv[1])
+print(started[2], flush=True)
+sys.stdin.read()
+"""
 # As Milvus's own script for one container has it: etcd within, and files in place of MinIO.
 STANDALONE = {
     "ETCD_USE_EMBED": "true",
@@ -40,7 +49,7 @@ ROOT_TOKEN = "root:Milvus"
 
 
 class MilvusServer(Protocol):
-    """A server with an address that outlives a restart."""
+    """A server that can be ended and started again; its address may change with that."""
 
     uri: str
 
@@ -54,25 +63,54 @@ class MilvusServer(Protocol):
         """End it, and forget what it has stored."""
 
 
+class Restartable:
+    """A server behind an address that stays the same."""
+
+    def __init__(self, server: MilvusServer) -> None:
+        self._server = server
+        self._proxy = Proxy(server.uri)
+        self.uri = self._proxy.uri
+
+    def kill(self) -> None:
+        """End it at once, whatever it is doing."""
+        self._proxy.cut()
+        self._server.kill()
+
+    def start(self) -> None:
+        """Start it, with what it has stored, and wait until it answers."""
+        self._server.start()
+        self._proxy.mend(self._server.uri)
+
+    def close(self) -> None:
+        """End it, and forget what it has stored."""
+        self._proxy.close()
+        self._server.close()
+
+
 class LiteServer:
     """milvus-lite 3, run by another Python."""
 
     def __init__(self, python: str) -> None:
+        self._python = python
         self._folder = tempfile.TemporaryDirectory(prefix="lite3-")
-        self._port = free_port()
-        place = ["--host", "127.0.0.1", "--port", str(self._port), "--data-dir", self._folder.name]
-        self._command = [python, "-m", "milvus_lite", "server", *place]
-        self.uri = f"http://127.0.0.1:{self._port}"
         self.start()
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
+        self._process.communicate()
 
     def start(self) -> None:
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(self._command, **quiet)
-        wait_for_port(self._port)
+        self._process = subprocess.Popen(
+            [self._python, "-c", SERVE, self._folder.name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        port = self._process.stdout.readline().strip()
+        assert port, f"milvus-lite 3 of {self._python} does not start"
+        self.uri = f"http://127.0.0.1:{port}"
 
     def close(self) -> None:
         self.kill()
@@ -104,18 +142,15 @@ class ContainerServer:
             (folder / name).write_text(text)
             (folder / name).chmod(0o644)  # Milvus 3 is not root in there
         folder.chmod(0o755)
-        port, self._health_port = free_port(), free_port()  # chosen here, since Docker would choose anew at a restart
         container = DockerContainer(f"milvusdb/milvus:{MILVUS[version]}").with_command("milvus run standalone")
         container.with_kwargs(security_opt=["seccomp=unconfined"]).with_volume_mapping(
             str(folder), "/milvus/test", "ro"
         )
-        container.with_bind_ports(19530, port).with_bind_ports(9091, self._health_port)
+        container.with_exposed_ports(PORT, HEALTH_PORT)
         for name, value in {**STANDALONE, **(settings or {})}.items():
             container.with_env(name, value)
         self._container = container.start()
-        self._host = self._container.get_container_host_ip()
-        scheme = "https" if "COMMON_SECURITY_TLSMODE" in (settings or {}) else "http"
-        self.uri = f"{scheme}://{self._host}:{port}"
+        self._scheme = "https" if "COMMON_SECURITY_TLSMODE" in (settings or {}) else "http"
         self._wait()
 
     def kill(self) -> None:
@@ -133,12 +168,13 @@ class ContainerServer:
         """Return once Milvus says that it is well; start it again where it has given up over its own etcd."""
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
-            if self._is_well():
-                return
             container = self._container.get_wrapped_container()
             container.reload()
             if container.status == "exited":
                 container.start()
+            elif self._is_well():
+                self.uri = f"{self._scheme}://{self._place(PORT)}"
+                return
             time.sleep(1)
         pytest.fail(
             f"{self.uri} is not well after {SECONDS} s:\n{self._container.get_wrapped_container().logs(tail=50)}"
@@ -146,18 +182,22 @@ class ContainerServer:
 
     def _is_well(self) -> bool:
         try:
-            with urlopen(f"http://{self._host}:{self._health_port}/healthz", timeout=5) as answer:
+            with urlopen(f"http://{self._place(HEALTH_PORT)}/healthz", timeout=5) as answer:
                 return bool(answer.status == http.client.OK)
-        except (URLError, OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException):  # that of Docker's client among them
             return False
 
+    def _place(self, port: int) -> str:
+        """Return host and port: Docker chooses another one whenever it starts the container."""
+        return f"{self._container.get_container_host_ip()}:{self._container.get_exposed_port(port)}"
 
-def start(engine: str) -> MilvusServer:
+
+def restartable(engine: str) -> Restartable:
     """Start a server of an engine for one test, or skip it."""
     if engine != "server":
-        return container(engine.removeprefix("docker-"))
+        return Restartable(container(engine.removeprefix("docker-")))
     engines.server_uri()  # skips where there is none
-    return LiteServer(engines.lite3_python)
+    return Restartable(LiteServer(engines.lite3_python))
 
 
 def container(version: str, **options: Any) -> ContainerServer:

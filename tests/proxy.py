@@ -13,9 +13,8 @@ class Proxy:
     """Passes TCP on to a server, each piece after `delay` seconds, until it is cut."""
 
     def __init__(self, uri: str, *, delay: float = 0) -> None:
-        server = urlsplit(uri)
         self._delay = delay
-        self._server = (str(server.hostname), server.port or 0)
+        self._server = _place(uri)
         self._sockets: list[socket.socket] = []
         self._cut = False
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -30,8 +29,9 @@ class Proxy:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def mend(self) -> None:
-        """Accept connections again."""
+    def mend(self, uri: str = "") -> None:
+        """Accept connections again, to a server that may have moved."""
+        self._server = _place(uri) if uri else self._server
         self._cut = False
 
     def close(self) -> None:
@@ -68,3 +68,8 @@ class Proxy:
                 time.sleep(self._delay)
                 target.sendall(data)
             target.shutdown(socket.SHUT_RDWR)
+
+
+def _place(uri: str) -> tuple[str, int]:
+    server = urlsplit(uri)
+    return str(server.hostname), server.port or 0

@@ -227,9 +227,9 @@ def test_users(guarded: str, name: str) -> None:
 
 
 @pytest.fixture(params=["server", *engines.DOCKER])
-def restartable(request: pytest.FixtureRequest) -> Iterator[milvus_servers.MilvusServer]:
+def restartable(request: pytest.FixtureRequest) -> Iterator[milvus_servers.Restartable]:
     """A server that only this test uses."""
-    server = milvus_servers.start(request.param)
+    server = milvus_servers.restartable(request.param)
     yield server
     server.close()
 
@@ -239,7 +239,7 @@ WRITES = ("insert_log", "insert_chunks", "delete_chunks", "delete_log")
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_restart_in_the_middle_of_a_write(
-    moment: str, restartable: milvus_servers.MilvusServer, name: str, monkeypatch: pytest.MonkeyPatch
+    moment: str, restartable: milvus_servers.Restartable, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {"a": "apple", "b": "banana split", "c": "cherry"}
     update = {"a": "apple pie", "b": "banana split", "x": "fig"}
@@ -260,7 +260,7 @@ def test_restart_in_the_middle_of_a_write(
             assert index.verify().differences == []
 
 
-def dying(server: milvus_servers.MilvusServer, write: Callable[..., None], moment: str) -> Callable[..., None]:
+def dying(server: milvus_servers.Restartable, write: Callable[..., None], moment: str) -> Callable[..., None]:
     """A write that the server is killed before or after."""
 
     def call(rows: Any) -> None:
