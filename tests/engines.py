@@ -47,6 +47,8 @@ def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) 
     if engine == "embedded":
         return MilvusStore(tmp_path / "test.db", name, **options)
     uri = {"server": server_uri, "docker": docker_uri, "shared": shared_file}[engine]()
+    if engine != "shared":
+        options = {"timeout": 60, **options}  # the machine may be busy
     own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
     return MilvusStore(uri, f"{name}_{own}", **options)
 
