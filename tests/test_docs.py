@@ -10,6 +10,7 @@ import engines
 import pytest
 from mutants import MUTANTS
 
+import rag_bm25
 from rag_bm25 import events
 from rag_bm25.similarity import IDF_NAMES
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
@@ -17,6 +18,7 @@ from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+PACKAGE = Path(rag_bm25.__file__).parent
 
 
 def rows(heading: str) -> dict[str, str]:
@@ -91,7 +93,7 @@ def test_links_lead_somewhere() -> None:
 
 def test_every_mutant_is_of_code_that_is_there() -> None:
     for mutant in MUTANTS:
-        code = (DOCS.parent / "rag_bm25" / f"{mutant.module}.py").read_text(encoding="utf-8")
+        code = (PACKAGE / f"{mutant.module}.py").read_text(encoding="utf-8")
         assert code.count(mutant.old) == 1, mutant
 
 
