@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import re
 from collections import Counter
 from pathlib import Path
@@ -173,6 +174,13 @@ def members(name: str) -> list[Any]:
         parent, _, member = name.rpartition(".")
         return [getattr(importlib.import_module(parent), member)]
     return [getattr(module, exported) for exported in module.__all__]
+
+
+def test_every_module_is_in_a_layer_of_the_architecture() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n| layer |")[1].split("\n\n")[0]
+    named = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[2])]
+    modules = {info.name for info in pkgutil.iter_modules(rag_bm25.__path__) if not info.name.startswith("_")}
+    assert sorted(named) == sorted(modules)
 
 
 def test_every_mutant_is_of_code_that_is_there() -> None:
