@@ -126,11 +126,12 @@ def blocks(text: str, kind: str) -> list[str]:
 
 
 def follow_readme(readme: str, commands: Path, source: Path, place: Path) -> None:
-    """Run the quick start, which must print what the README says, and the commands of the daily ingestion."""
+    """Run the quick start, which must print what the README says, and the commands that ingest, search and explain."""
     code, printed = blocks(readme, "python")[0], blocks(readme, "text")[0]
     require("quick start", {run(commands / "python", "-c", code, cwd=place)}, {printed})
     print("the quick start of the README prints what it says")
-    for line in blocks(readme.split("\n## Ingest every day\n")[1], "sh")[0].splitlines():
+    sections = [readme.split(f"\n## {heading}\n")[1] for heading in ("Ingest every day", "Why this chunk?")]
+    for line in [line for section in sections for line in blocks(section, "sh")[0].splitlines()]:
         name, *arguments = shlex.split(line)
         run(commands / name, *arguments, "--uri", str(place / "daily.db"), cwd=source)
         print(f"$ {line}")
