@@ -151,7 +151,7 @@ def test_the_chinese_readme_says_the_same() -> None:
 
 def test_the_nav_of_the_site_names_every_page() -> None:
     named = set(re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    made = set(re.findall(r'"([\w.-]+\.md)",?$', (ROOT / "scripts/site/pages.py").read_text("utf-8"), re.MULTILINE))
+    made = set(re.findall(r'"([\w.-]+\.md)",?$', (ROOT / "scripts/website/pages.py").read_text("utf-8"), re.MULTILINE))
     assert named - made == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
     assert made <= named
 
