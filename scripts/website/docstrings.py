@@ -19,6 +19,7 @@ MATH = re.compile(r"^( *)\.\. math::(.*(?:\n+\1 +\S.*)*)", re.MULTILINE)
 REFERENCE = re.compile(r"^( *)\.\. \[(\d+)\] ((?:.*)(?:\n\1 +\S.*)*)", re.MULTILINE)
 LITERAL = re.compile(r"::$(?=\n\n +\S)", re.MULTILINE)
 TABLE = re.compile(r"^ *=+(?: +=+)+\n(?:.+\n)*? *=+(?: +=+)+$(?!\n.)", re.MULTILINE)
+TOGETHER = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)+)( :.*)?\n((?: +.*\n?)+)", re.MULTILINE)
 
 SPECIAL = re.compile("__(?!init__|call__).*__")
 LONG = 400  # characters
@@ -47,6 +48,7 @@ class Markdown(Extension):
 
 def markdown(text: str, obj: Object) -> str:
     """Write a docstring in Markdown; `obj` is where names are looked up."""
+    text = TOGETHER.sub(each, text)
     text = MATH.sub(lambda found: f"{found[1]}{mathml(found[2], 'block')}", text)
     text = MATH_ROLE.sub(lambda found: mathml(found[1], "inline"), text)
     text = ROLE.sub(lambda found: reference(found[1], obj), text)
@@ -55,6 +57,12 @@ def markdown(text: str, obj: Object) -> str:
     text = LITERAL.sub(":", text)
     text = re.sub(r"^ *:\n\n", "", text, flags=re.MULTILINE)
     return TABLE.sub(table, text)
+
+
+def each(found: re.Match[str]) -> str:
+    """Describe each of the parameters that are described together, which griffe would give the type of the first."""
+    description = found[3].rstrip("\n")
+    return "".join(f"{name}{found[2] or ''}\n{description}\n" for name in found[1].split(", "))
 
 
 def mathml(latex: str, display: str) -> str:
