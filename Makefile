@@ -6,7 +6,7 @@ LITE3 := .venv-lite3/bin
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo test test-lite3 test-langchain test-lowest milvus-up milvus-down milvus-drop clean
+.PHONY: help demo test test-lite3 test-langchain test-lowest docs release-check milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -14,6 +14,8 @@ help:
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
 	@echo "make test-langchain  LangChain's own test suites"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
+	@echo "make docs            the site, from docs/ and the docstrings, in site/"
+	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
 	@echo "make milvus-up        a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
 	@echo "make clean           remove the environments and caches"
 
@@ -32,6 +34,13 @@ test-langchain: .venv-langchain/dev.stamp
 
 test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pytest tests
+
+docs: .venv-docs/docs.stamp
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+PYTHONS ?= $(PYTHON)
+release-check: .venv-release/release.stamp
+	.venv-release/bin/python scripts/release_check.py $(PYTHONS)
 
 .venv/all.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -59,6 +68,16 @@ test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/lowest.txt --editable '.[all,test]'
 	touch $@
 
+.venv-docs/docs.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+.venv-release/release.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check build check-wheel-contents twine
+	touch $@
+
 milvus-up:
 	$(COMPOSE) up --detach --wait
 
@@ -69,5 +88,5 @@ milvus-drop:
 	$(COMPOSE) down --volumes
 
 clean:
-	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .venv-docs .venv-release site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
