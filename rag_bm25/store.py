@@ -35,6 +35,7 @@ __all__ = [
 
 ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]
+"""How dense vectors are compared."""
 
 MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
 

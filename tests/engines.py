@@ -43,6 +43,8 @@ def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) 
     if engine == "embedded":
         return MilvusStore(tmp_path / "test.db", name, **options)
     uri = shared_file() if engine == "shared" else uri_of(engine)
+    if engine != "shared":
+        options = {"timeout": 60, **options}  # the machine may be busy
     own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
     return MilvusStore(uri, f"{name}_{own}", **options)
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +63,17 @@ def engine_pid(path: Path) -> int:
     raise AssertionError(f"no engine has {path} open")
 
 
+def engines_of(path: Path) -> list[int]:
+    """Process ids of all engines that have the file open, whose children ever they are."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            program, *arguments = (process / "cmdline").read_bytes().split(b"\0")
+            if program.endswith(b"/milvus") and str(path).encode() in arguments:
+                found.append(int(process.name))
+    return found
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "test.db"
@@ -112,6 +124,33 @@ class TestOneProcess:
         assert killed.returncode == -signal.SIGKILL
         assert run(OPEN + "assert store.exists(); store.close()", path).stderr == ""
         assert sorted(file.name for file in path.parent.iterdir()) == ["test.db", "test.db.lock"]
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="finds the engines in /proc")
+    def test_an_engine_whose_process_was_killed_is_awaited(
+        self, opened: Callable[..., MilvusStore], path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        waited: list[list[int]] = []
+
+        def sleep(_: float) -> None:
+            waited.append(engines_of(path))
+            with suppress(ProcessLookupError):
+                os.kill(left, signal.SIGCONT)
+
+        killed = run(
+            OPEN
+            + "store.create(); import os, signal; sys.path.append(sys.argv[2]); import test_lite2_hazards, pathlib\n"
+            "os.kill(test_lite2_hazards.engine_pid(pathlib.Path(sys.argv[1])), signal.SIGSTOP)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            path,
+            str(Path(__file__).parent),
+            env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        (left,) = engines_of(path)
+        monkeypatch.setattr("rag_bm25.milvus_store.lite2.time.sleep", sleep)
+        assert opened().exists()
+        assert waited[0] == [left]
+        assert left not in engines_of(path)
 
     def test_a_link_is_the_same_database(self, store: MilvusStore, path: Path, tmp_path: Path) -> None:
         from rag_bm25.milvus_store import MilvusStore
