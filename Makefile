@@ -6,17 +6,18 @@ LITE3 := .venv-lite3/bin
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo test test-lite3 test-langchain test-lowest docs release-check milvus-up milvus-down milvus-drop clean
+.PHONY: help demo test test-lite3 test-milvus test-langchain test-lowest docs release-check milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
 	@echo "make test            style, types, docstrings and all tests, on milvus-lite 2.5"
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
+	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
 	@echo "make test-langchain  LangChain's own test suites"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
 	@echo "make docs            the site, from docs/ and the docstrings, in site/"
 	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
-	@echo "make milvus-up        a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
+	@echo "make milvus-up       a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
 	@echo "make clean           remove the environments and caches"
 
 demo: .venv/all.stamp
@@ -28,6 +29,9 @@ test: .venv/dev.stamp
 test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
 	$(LITE3)/python -m pytest tests/contract tests/integration tests/langchain
 	RAG_BM25_LITE3_PYTHON=$(CURDIR)/$(LITE3)/python $(BIN)/python -m pytest tests/contract tests/integration -k server
+
+test-milvus: .venv/dev.stamp
+	$(BIN)/python -m pytest tests/contract tests/integration -m docker
 
 test-langchain: .venv-langchain/dev.stamp
 	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from rag_bm25.query import QueryLike
     from rag_bm25.query_options import StatisticsScope
     from rag_bm25.sparse import SparseVector
-    from rag_bm25.store import ChunkRow, DenseField, Match, Store
+    from rag_bm25.store import ChunkRow, ConsistencyLevel, DenseField, Match, Store
     from rag_bm25.tls import TLS
 
 __all__ = ["BM25Index"]
@@ -146,6 +146,7 @@ class BM25Index:
         read_only: bool = False,
         repair: bool = False,
         refresh_interval: float = 1.0,
+        consistency: ConsistencyLevel = "Session",
         on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open an index, or create it where a config is given and there is none yet.
@@ -172,6 +173,10 @@ class BM25Index:
             `repaired`. Where the stored config is lost too, `config` takes its place.
         refresh_interval : float
             On a server: seconds for which a search may use statistics without asking for newer ones.
+        consistency : {"Strong", "Bounded", "Session", "Eventually"}
+            On a server: which writes a search of the chunks waits for. "Session" waits for those of this process,
+            "Bounded" also for those of others that are older than some seconds, "Strong" for all. What a write, a
+            recount or a refresh reads is always Strong.
         on_event : callable of Event to None, optional
             Told of every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
 
@@ -195,7 +200,9 @@ class BM25Index:
 
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
-        store = MilvusStore(uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only)
+        store = MilvusStore(
+            uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only, consistency=consistency
+        )
         return cls.from_store(
             store,
             config=config,

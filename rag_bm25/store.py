@@ -21,8 +21,19 @@ if TYPE_CHECKING:
 
     from rag_bm25.filters import Filter
 
-__all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "LogStore", "Match", "SearchArm", "Store"]
+__all__ = [
+    "ChunkRow",
+    "ConsistencyLevel",
+    "DenseField",
+    "DenseMetric",
+    "LogRow",
+    "LogStore",
+    "Match",
+    "SearchArm",
+    "Store",
+]
 
+ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]
 """How dense vectors are compared."""
 

@@ -66,7 +66,7 @@ CORE = set(ALLOWED)
 EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
 EDGES |= {"cli": "adapters evaluation ingestion", "__main__": "cli"}
 HOMES = {
-    "milvus_store": "pymilvus milvus_lite grpc filelock",
+    "milvus_store": "pymilvus milvus_lite grpc filelock tenacity",
     "analysis": "jieba rjieba Stemmer",
     "lookup": "rapidfuzz",
     "cli": "typer rich",

@@ -79,6 +79,11 @@ class TestNames:
 
 
 class TestServer:
+    @pytest.mark.parametrize("level", ["strong", "", "Customized", None])
+    def test_a_level_of_consistency_that_there_is_not_is_refused(self, level: Any, tmp_path: Path) -> None:
+        with pytest.raises(ParameterError, match=f"consistency must be one of Strong, .*, Eventually, got {level!r}"):
+            MilvusStore(tmp_path / "rag.db", "docs", consistency=level)
+
     def test_an_address_nobody_listens_on_is_named_without_secrets(self) -> None:
         with engines.refusing_port() as port, pytest.raises(StoreError) as caught:
             MilvusStore(f"http://user:hush@127.0.0.1:{port}/base", "docs", token="psst", timeout=0.5)
