@@ -42,7 +42,7 @@ ALLOWED = {
     "ranking": "store",
     "hybrid": "chunks fusion ranking sparse store",
     "portable": "errors statistics terms",
-    "log_rows": "sparse statistics store terms",
+    "log_rows": "errors sparse statistics store terms",
     "statistics_log": "errors events log_rows sparse statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "workers": "chunks config document_encoder errors",
