@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -325,10 +325,10 @@ def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[di
 def _check_entry(name: str, key: object, value: object) -> bool:
     """Check one entry of a JSON object; True, so that it can stand in a comprehension."""
     if not isinstance(key, str):
-        msg = f"{name} has the key {key!r}: keys must be str"
+        msg = f"{name} has the key {shown(key)}: keys must be str"
         raise InputError(msg)
-    _check_characters(f"{name} key {key!r}", key)
-    _check_json(f"{name}[{key!r}]", value)
+    _check_characters(f"{name} key {shown(key)}", key)
+    _check_json(f"{name}[{shown(key)}]", value)
     return True
 
 
@@ -354,7 +354,7 @@ def _check_number(name: str, value: float) -> None:
         msg = f"{name} is {value!r}, which JSON does not have"
         raise InputError(msg)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        msg = f"{name} is {value}, which does not fit into 64 bits"
+        msg = f"{name} is {shown(value)}, which does not fit into 64 bits"
         raise InputError(msg)
 
 

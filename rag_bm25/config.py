@@ -300,7 +300,10 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     ------
     ConfigMismatchError
         Something differs; the message lists every difference, stored against given.
+    FormatError
+        What is stored is no config.
     """
+    _check_stored(stored)
     document, wanted = _stored_document_side(stored), _document_side(given)
     found = [
         f"{name}: stored {document[name]!r}, given {value!r}"

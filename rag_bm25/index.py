@@ -25,6 +25,7 @@ from rag_bm25.errors import (
     ParameterError,
     ReadOnlyError,
     WorkerError,
+    shown,
 )
 from rag_bm25.events import Events
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
@@ -1118,7 +1119,7 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
 
 def _check_k(k: int, name: str = "k") -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"{name} must be an int in 1..{MAX_K}, got {k!r}"
+        msg = f"{name} must be an int in 1..{MAX_K}, got {shown(k)}"
         raise InputError(msg)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from rag_bm25.errors import StoreError
-from rag_bm25.milvus_store.address import refuse_tls, without_secrets
+from rag_bm25.milvus_store.address import password_in, refuse_tls, without_secrets
 from rag_bm25.milvus_store.engines import NO_PINGS, UNREACHABLE, Engine, connect_client
 from rag_bm25.milvus_store.lite3 import FlushingEngine
 
@@ -95,7 +95,7 @@ def connect(uri: str, *, token: str | None, timeout: float | None, tls: TLS | No
 
 def _secrets(uri: str, token: str | None) -> list[str]:
     """Return everything that must not be shown, longest first: the password is a part of some tokens."""
-    password = urlsplit(uri).password or ""
+    password = password_in(uri)
     user, separator, rest = (token or "").partition(":")
     return sorted({token or "", rest if separator and user else "", password, unquote(password)} - {""}, key=len)[::-1]
 

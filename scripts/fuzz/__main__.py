@@ -16,6 +16,7 @@ import importlib
 import random
 import sys
 import time
+import warnings
 from contextlib import nullcontext
 from hashlib import blake2b
 from pathlib import Path
@@ -29,8 +30,8 @@ from fuzz.drawing import Draw  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TARGETS = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in {"drawing", "__init__"})
-TARGETS.remove("__main__")
+HELPERS = {"__init__", "__main__", "drawing"}
+TARGETS = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in HELPERS)
 MAX_LENGTH = 2_000  # bytes of an input
 SECONDS_PER_INPUT = 60
 MEGABYTES = 3_000
@@ -39,6 +40,7 @@ MEGABYTES = 3_000
 def main() -> None:
     """Run one target, for a time or with one input."""
     options = _options()
+    warnings.simplefilter("error", RuntimeWarning)  # numpy's, of numbers that are none
     atheris = _atheris()
     with atheris.instrument_imports(include=["rag_bm25"]) if atheris else nullcontext():
         check = importlib.import_module(f"fuzz.{options.target}").check
