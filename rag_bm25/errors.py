@@ -1,4 +1,4 @@
-"""Every exception that the package raises on purpose.
+"""Every exception that the package raises on purpose, and how their messages show a value.
 
 ::
 

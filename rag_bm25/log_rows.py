@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rag_bm25.errors import FormatError, ParameterError
-from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.sparse import SparseVector
 from rag_bm25.statistics import Contribution
 from rag_bm25.store import LogRow
 from rag_bm25.terms import term_id

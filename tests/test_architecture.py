@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
-    **dict.fromkeys(("errors", "terms", "events", "_version"), ""),
-    **dict.fromkeys(("sparse", "parameters", "filters", "jsonl"), "errors"),
+    **dict.fromkeys(("errors", "events", "_version"), ""),
+    **dict.fromkeys(("sparse", "terms", "parameters", "filters", "jsonl"), "errors"),
     **dict.fromkeys(("fields", "weightings"), "errors parameters"),
     "analysis": "errors terms",
     "tls": "errors",

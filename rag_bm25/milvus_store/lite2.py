@@ -272,7 +272,7 @@ def _fresh_home(path: Path) -> Path:
     """Make an empty folder beside the database; what a killed process left there is removed."""
     home = path.with_name(f".{path.name}.engine")
     shutil.rmtree(home, ignore_errors=True)
-    home.mkdir()
+    home.mkdir(mode=0o700)
     return home
 
 
@@ -281,7 +281,9 @@ def _answers(server: Any) -> bool:
     end = time.monotonic() + START_TIMEOUT
     while server.is_running and time.monotonic() < end:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(server.uds_path.removeprefix("unix:"))
+            path = Path(server.uds_path.removeprefix("unix:"))
+            probe.connect(str(path))
+            path.chmod(0o700)  # whoever may write to it may read everything
             return True
         time.sleep(0.01)
     return False

@@ -4,9 +4,9 @@
     python scripts/fuzz log_rows --minutes 20 --seed 7 --corpus /tmp/corpus
     python scripts/fuzz filters --input crash-0a1b2c
 
-With atheris (``pip install atheris``), inputs are changed so that they reach other lines; without, they are random ones.
+With atheris (``pip install atheris``), inputs are changed so that they reach other lines; without, they are random.
 What broke a rule is kept in a file ``crash-...`` (``timeout-...``, ``oom-...``) in the folder, by default the current
-one, and tried again by ``--input``. Ends with 1 where something was found.
+one, and tried again by ``--input``. Ends with another code than 0 where something was found.
 """
 
 from __future__ import annotations

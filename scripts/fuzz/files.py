@@ -1,7 +1,8 @@
 """Files and JSON from elsewhere: what is sound is read, everything else is an error of ours.
 
 Texts and rows to ingest, exported statistics, synonyms, statistics of other programs, judged sets, stored parameters,
-settings and filters of the command line, chunks, and addresses. A file is a sound one with some of it changed, or bytes.
+settings and filters of the command line, chunks, and addresses. A file is a sound one with some of it changed, or any
+bytes.
 """
 
 from __future__ import annotations
@@ -39,19 +40,119 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 WORDS = [
-    *("_id", "id", "text", "title", "metadata", "source", "", "a", "法律", "\ud800", "\0", "\n", "\u2028", "a b", "q1", "d1"),
-    *("kind", "format", "config", "namespaces", "chunks", "length", "rag_bm25 statistics", "document", "query", "analyzer"),
-    *("settings", "probes", "k1", "b", "epsilon", "fields", "weight", "chunk_size", "dense_dim", "delta", "COSINE", "v1"),
-    *("corpus_size", "avgdl", "idf_word", "idf_value", "version", "term_document_frequencies", "stop_words", "user_words"),
+    *(
+        "_id",
+        "id",
+        "text",
+        "title",
+        "metadata",
+        "source",
+        "",
+        "a",
+        "法律",
+        "\ud800",
+        "\0",
+        "\n",
+        "\u2028",
+        "a b",
+        "q1",
+        "d1",
+    ),
+    *(
+        "kind",
+        "format",
+        "config",
+        "namespaces",
+        "chunks",
+        "length",
+        "rag_bm25 statistics",
+        "document",
+        "query",
+        "analyzer",
+    ),
+    *(
+        "settings",
+        "probes",
+        "k1",
+        "b",
+        "epsilon",
+        "fields",
+        "weight",
+        "chunk_size",
+        "dense_dim",
+        "delta",
+        "COSINE",
+        "v1",
+    ),
+    *(
+        "corpus_size",
+        "avgdl",
+        "idf_word",
+        "idf_value",
+        "version",
+        "term_document_frequencies",
+        "stop_words",
+        "user_words",
+    ),
     *("segmentation", "search", "name", "callable", "rag_bm25", "bm25l", "terms", "characters", "__class__", "self"),
 ]
 LINES = [
-    *("a, b", "a => b", "a, b^0.5", "^", "|", "=>", ",", "，", "\\,", "#", "\n", "\r", " ", "NBA", "合同", "0.5", "2", "nan"),
+    *(
+        "a, b",
+        "a => b",
+        "a, b^0.5",
+        "^",
+        "|",
+        "=>",
+        ",",
+        "，",
+        "\\,",
+        "#",
+        "\n",
+        "\r",
+        " ",
+        "NBA",
+        "合同",
+        "0.5",
+        "2",
+        "nan",
+    ),
     *("1e400", "-1", "\\", "\ufeff", "\x85", "\udfff"),
 ]
-URI = ["http://", "https://", "tcp://", "unix:", "user:", "p%40ss@", "[::1]", "[", "]", ":19530", ":99999", "/", "..", "."]
+URI = [
+    "http://",
+    "https://",
+    "tcp://",
+    "unix:",
+    "user:",
+    "p%40ss@",
+    "[::1]",
+    "[",
+    "]",
+    ":19530",
+    ":99999",
+    "/",
+    "..",
+    ".",
+]
 URI += ["rag.db", ".db", "\0", "?", "#", "@", "x" * 300, "é", "\udc80", "\n", "\u2100"]
-SETTINGS = ["k1", "b", "=", ",", "0.9", "none", "true", "field", "title", ":", "+", "chunk_size", "stem", "idf", "lucene"]
+SETTINGS = [
+    "k1",
+    "b",
+    "=",
+    ",",
+    "0.9",
+    "none",
+    "true",
+    "field",
+    "title",
+    ":",
+    "+",
+    "chunk_size",
+    "stem",
+    "idf",
+    "lucene",
+]
 SETTINGS += ["1e400", "nan", "9" * 400, "-", "weighting", "delta", "stop_words", "user_words", "stop-words", "_"]
 
 
@@ -147,7 +248,7 @@ def _other_statistics(draw: Draw) -> None:
 def _judged_set(draw: Draw) -> None:
     _write("set/corpus.jsonl", _rows(draw, {"text": "apple", "title": "t"}))
     _write("set/queries.jsonl", _rows(draw, {"text": "apple"}))
-    qrels = "query-id\tcorpus-id\tscore\n0\t0\t1\n1\t0\t2\n".encode()
+    qrels = b"query-id\tcorpus-id\tscore\n0\t0\t1\n1\t0\t2\n"
     _write("set/qrels/test.tsv", draw.damaged(qrels) if draw.chance(2) else qrels)
     dataset = load_beir(_folder() / "set")
     run = {query: dict.fromkeys(dataset.texts, 1.0) for query in dataset.queries}

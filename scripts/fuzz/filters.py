@@ -20,24 +20,151 @@ from rag_bm25.milvus_store.expressions import Dialect, Lite2Dialect, Lite3Dialec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.filters import Filter
-
     from fuzz.drawing import Draw
+    from rag_bm25.filters import Filter
 
 __all__ = ["WORDS", "check", "drawn_expression", "drawn_filter", "drawn_metadata"]
 
 WORDS = [
-    *("a", "b", "a.b", "source", "x", "ab", "法律", "𠮷", "%", "a%", "%b%", "_", "", " ", "1", "true", "null", "namespace"),
-    *('"', "'", "\\", "\\\\", '\\"', "]", "[", ")", "(", "{", "}", ",", "\n", "\r", "\r\n", "\t", "\0", "\x1f", "\u2028"),
+    *(
+        "a",
+        "b",
+        "a.b",
+        "source",
+        "x",
+        "ab",
+        "法律",
+        "𠮷",
+        "%",
+        "a%",
+        "%b%",
+        "_",
+        "",
+        " ",
+        "1",
+        "true",
+        "null",
+        "namespace",
+    ),
+    *(
+        '"',
+        "'",
+        "\\",
+        "\\\\",
+        '\\"',
+        "]",
+        "[",
+        ")",
+        "(",
+        "{",
+        "}",
+        ",",
+        "\n",
+        "\r",
+        "\r\n",
+        "\t",
+        "\0",
+        "\x1f",
+        "\u2028",
+    ),
     *('") or (pk != "', "' or '1'=='1", '"] or true or metadata["', "\\n", "\\u0041", "\ud800", "//", "/*", "#", ";"),
 ]
 OPERATORS = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$like", "$contains", "$above", "a"]
 PIECES = [
-    *('metadata["a"]', "metadata['b']", "namespace", "pk", "id", "length", "metadata", '["a"]', "[0]", "exists ", "like "),
-    *("==", "!=", ">", ">=", "<", "<=", " in ", " not in ", " and ", " or ", " not ", "&&", "||", "!", "+", "-", "*", "/"),
-    *("%", "1", "0", "2.5", "9" * 5000, "9" * 19, "1e3", "0x1", "true", "'x'", '"x"', "'", '"', "\\", "(", ")", "[", "]"),
-    *("[1]", "{", "}", ",", " ", "\n", "json_contains(", "array_length(", "json_contains_any(", 'metadata["a"], ', "#", ";"),
-    *('(metadata["a"] == 1)', ' or pk != ""', ") or (", '"other"', "法", "\0", "1 < ", " < 3", "**", "is null", "text_match("),
+    *(
+        'metadata["a"]',
+        "metadata['b']",
+        "namespace",
+        "pk",
+        "id",
+        "length",
+        "metadata",
+        '["a"]',
+        "[0]",
+        "exists ",
+        "like ",
+    ),
+    *(
+        "==",
+        "!=",
+        ">",
+        ">=",
+        "<",
+        "<=",
+        " in ",
+        " not in ",
+        " and ",
+        " or ",
+        " not ",
+        "&&",
+        "||",
+        "!",
+        "+",
+        "-",
+        "*",
+        "/",
+    ),
+    *(
+        "%",
+        "1",
+        "0",
+        "2.5",
+        "9" * 5000,
+        "9" * 19,
+        "1e3",
+        "0x1",
+        "true",
+        "'x'",
+        '"x"',
+        "'",
+        '"',
+        "\\",
+        "(",
+        ")",
+        "[",
+        "]",
+    ),
+    *(
+        "[1]",
+        "{",
+        "}",
+        ",",
+        " ",
+        "\n",
+        "json_contains(",
+        "array_length(",
+        "json_contains_any(",
+        'metadata["a"], ',
+        "#",
+        ";",
+    ),
+    *(
+        '(metadata["a"] == 1)',
+        ' or pk != ""',
+        ") or (",
+        '"other"',
+        "法",
+        "\0",
+        "1 < ",
+        " < 3",
+        "**",
+        "is null",
+        "text_match(",
+    ),
+]
+CONDITIONS = [
+    *('metadata["a"] == 1', "metadata['b'] != 'x'", 'metadata["a"] in [1, 2.5]', 'metadata["b"] not in ["x", "ab"]'),
+    *('metadata["b"] like "a%"', 'json_contains(metadata["b"], 1)', 'array_length(metadata["b"]) > 1', "pk != ''"),
+    *(
+        '0 <= metadata["a"] < 2',
+        'metadata["a"] % 2 == 1',
+        'metadata["a"] + 1 >= 2',
+        "namespace == 'other'",
+        "length == 1",
+    ),
+    *('metadata["b"]["a"] == 1', 'metadata["b"][0] == 1', 'namespace in ["other"]', "id like '%'", "-1 < length <= 1"),
+    *('metadata["source"] == "\\") or (pk != \\""', "true == true", "namespace like '%'", 'pk > "0"', 'text == "text"'),
+    *('json_contains_any(metadata["b"], [1, "x"])', "metadata['a'] * 2 == 2", "metadata['a'] / 2 == 0.5", "1 == 1"),
 ]
 NAMESPACES = ["mine", 'q"uo\\te', "新"]
 DIALECTS = (Dialect(), Lite2Dialect(), Lite3Dialect())
@@ -66,8 +193,17 @@ def drawn_metadata(draw: Draw) -> dict[str, Any]:
 
 
 def drawn_expression(draw: Draw) -> str:
-    """Return what a user may pass for an expression."""
-    return draw.text(PIECES, 16)
+    """Return what a user may pass for an expression: conditions, with something put in or taken out, or any pieces."""
+    if draw.chance(4):
+        return draw.text(PIECES, 16)
+    text = draw.choice(CONDITIONS)
+    for _ in range(draw.number(4)):
+        joined = f"{text}{draw.choice([' and ', ' or ', '&&', ' || '])}{draw.choice(CONDITIONS)}"
+        text = f"({joined})" if draw.chance(2) else joined
+    if draw.chance(2):
+        return text
+    at, removed = draw.number(len(text)), draw.number(4)
+    return text[:at] + draw.text(PIECES, 2) + text[at + removed :]
 
 
 def _entry(draw: Draw, depth: int) -> tuple[Any, Any]:
@@ -94,7 +230,9 @@ def _scalar(draw: Draw) -> Any:
     if kind < 2:
         return draw.text(WORDS, 3)
     if kind == 2:
-        return draw.choice([0, 1, 2, -1, 0.5, 1.0, -0.0, 1e300, 5e-324, 2**53 + 1, 2**63 - 1, -(2**63) + 1, True, False])
+        return draw.choice(
+            [0, 1, 2, -1, 0.5, 1.0, -0.0, 1e300, 5e-324, 2**53 + 1, 2**63 - 1, -(2**63) + 1, True, False]
+        )
     return HUGE if draw.chance(8) else draw.scalar(WORDS)
 
 

@@ -1,4 +1,4 @@
-"""Damaged and foreign rows of the statistics log: an error of ours or a sound answer, and a repair that mends it all."""
+"""Damaged and foreign rows of the statistics log: an error of ours or a sound answer, and a repair that mends all."""
 
 from __future__ import annotations
 
@@ -21,18 +21,39 @@ from rag_bm25.statistics import Contribution
 from rag_bm25.statistics_log import StatisticsLog
 
 if TYPE_CHECKING:
-    from rag_bm25.store import LogRow
-
     from fuzz.drawing import Draw
+    from rag_bm25.store import LogRow
 
 __all__ = ["check", "damaged_rows", "sound_rows"]
 
 KINDS = ["config", "terms", "intent", "lease", "delta", "snapshot", "copy", "k1", "foreign", ""]
 WORDS = [
     *("namespace", "chunks", "length", "time", "writer", "base", "covers", "displaced", "count", "format", "source"),
-    *("fingerprint", "chunks_added", "length_removed", "document", "query", "analyzer", "settings", "probes", "k1", "b"),
+    *(
+        "fingerprint",
+        "chunks_added",
+        "length_removed",
+        "document",
+        "query",
+        "analyzer",
+        "settings",
+        "probes",
+        "k1",
+        "b",
+    ),
     *("fields", "dense_dim", "dense_metric", "weighting", "delta", "idf", "epsilon", "", "apple", "0" * 24, "a:b:c"),
-    *("length_unit", "chunk_size", "callable", "rag_bm25", "name", "user_words", "stop_words", "segmentation", "-", "\0"),
+    *(
+        "length_unit",
+        "chunk_size",
+        "callable",
+        "rag_bm25",
+        "name",
+        "user_words",
+        "stop_words",
+        "segmentation",
+        "-",
+        "\0",
+    ),
 ]
 BOMB = base64.b64encode(zlib.compress(bytes(48 << 20), 9)).decode()  # 65,000 characters, 48 MB
 
@@ -59,7 +80,9 @@ def sound_rows(config: IndexConfig = CONFIG) -> tuple[Collections, tuple[LogRow,
     log.compact(above=2)
     log.write_term_k1(SparseVector.from_dict({7: 1.2, 9: 1.5}))
     changes = [Change("0" * 32, "a", ""), Change("1" * 32, "b", "a")]
-    intent = Intent(log.new_batch(), "somebody", 1.0, "n", changes, Contribution(1, 2, _ids(3, 5), np.ones(2, np.int64)))
+    intent = Intent(
+        log.new_batch(), "somebody", 1.0, "n", changes, Contribution(1, 2, _ids(3, 5), np.ones(2, np.int64))
+    )
     log.begin(intent, {"fig": 12345})
     store.insert_log([lease_row(intent.batch, 0, 2.0)])
     with BM25Index.from_store(store.reopen(), config=config) as index:
@@ -79,7 +102,9 @@ def check(draw: Draw) -> None:
         return
     with BM25Index.from_store(store, config=config, repair=True) as index:
         assert index.verify().ok, "the statistics are wrong after a repair"
-        assert {chunk.id for chunk in index.chunks()} >= {row.id for row in sound.chunks.values() if row.namespace == ""}
+        assert {chunk.id for chunk in index.chunks()} >= {
+            row.id for row in sound.chunks.values() if row.namespace == ""
+        }
 
 
 def damaged_rows(draw: Draw, rows: tuple[LogRow, ...]) -> dict[str, LogRow]:
@@ -170,11 +195,11 @@ def _use(collections: Collections, config: IndexConfig | None) -> None:
     with suppress(RagBM25Error), BM25Index.from_store(store, config=config) as index:
         for call in (
             lambda: [index.explain("apple", hit.id) for hit in index.search("apple banana fig", 5)],
-            lambda: index.stats(),
+            index.stats,
             lambda: index.suggest("aple"),
             lambda: index.add(["apple melon"], ids=["m"]),
             lambda: index.delete(["c"], namespace="n"),
-            lambda: index.verify(),
+            index.verify,
         ):
             with suppress(RagBM25Error):
                 call()
