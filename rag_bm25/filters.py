@@ -59,6 +59,7 @@ OPERATORS: dict[str, Operator] = {
     "$like": "like",
     "$contains": "contains",
 }
+MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively, and one of them dies of it
 
 
@@ -201,6 +202,9 @@ def _expression(text: str) -> Expression:
     """Check what can be checked without an engine."""
     if not text.strip():
         msg = "a filter expression must not be blank; for no filter pass None"
+        raise FilterError(msg)
+    if len(text) > MAX_EXPRESSION:
+        msg = f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}"
         raise FilterError(msg)
     _check_encodable(text, "the filter expression")
     return Expression(text)
