@@ -124,9 +124,10 @@ def _checked_header(path: str | Path, header: Any) -> dict[str, Any]:
     if _whole(header["format"], "format") > FILE_FORMAT:
         msg = f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}"
         raise FormatError(msg)
-    if not isinstance(header["config"], dict):
-        msg = "its config is no JSON object"
-        raise TypeError(msg)
+    for name in ("config", "namespaces"):
+        if not isinstance(header[name], dict):
+            msg = f"its {name} must be a JSON object"
+            raise TypeError(msg)
     return header
 
 

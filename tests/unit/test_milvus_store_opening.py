@@ -22,7 +22,7 @@ from rag_bm25.errors import (
     StoreLockedError,
 )
 from rag_bm25.milvus_store import MilvusStore, is_missing_file
-from rag_bm25.milvus_store.address import without_secrets
+from rag_bm25.milvus_store.address import password_in, without_secrets
 from rag_bm25.milvus_store.lock import DatabaseLock
 from rag_bm25.sparse import SparseVector
 from rag_bm25.store import ChunkRow, DenseField, LogRow
@@ -47,12 +47,32 @@ class TestAddress:
         [
             ("http://user:pass@host:19530/base", "http://host:19530/base"),
             ("https://token@host", "https://host"),
+            ("http://user:pa/ss@host:19530", "http://host:19530"),
+            ("http://user:p@ss#?@host/base", "http://host/base"),
+            ("http://user:pass@[", "http://["),
             ("tcp://host:1", "tcp://host:1"),
             ("unix:/tmp/a@b.sock", "unix:/tmp/a@b.sock"),
         ],
     )
     def test_secrets_are_taken_out(self, uri: str, shown: str) -> None:
         assert without_secrets(uri) == shown
+
+    @pytest.mark.parametrize(
+        ("uri", "password"),
+        [
+            ("http://user:pa/ss@host", "pa/ss"),
+            ("https://token@host", ""),
+            ("http://host:19530", ""),
+            ("./a@b:c.db", ""),
+        ],
+    )
+    def test_the_password_is_known_to_be_hidden(self, uri: str, password: str) -> None:
+        assert password_in(uri) == password
+
+    @pytest.mark.parametrize("path", ["a\0.db", "a\ud800.db"])
+    def test_what_no_system_takes_for_a_path_is_refused(self, path: str) -> None:
+        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db"):
+            MilvusStore(path, "docs")
 
     def test_a_missing_folder_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=r"the folder \S+/nowhere does not exist; create it first"):
