@@ -25,9 +25,11 @@ INPUTS = 36
 
 without_rjieba = pytest.mark.skipif(find_spec("rjieba") is None, reason="rjieba is not installed, to compare with")
 without_engine = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
+without_rapidfuzz = pytest.mark.skipif(find_spec("rapidfuzz") is None, reason="rapidfuzz is not installed")
 TARGETS = [
     pytest.param("analyzer", marks=without_rjieba),
     pytest.param("engine", marks=without_engine),
+    pytest.param("queries", marks=without_rapidfuzz),
     *("files", "filters", "log_rows", "vectors"),
 ]
 
