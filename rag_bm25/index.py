@@ -25,6 +25,7 @@ from rag_bm25.errors import (
     ParameterError,
     ReadOnlyError,
     WorkerError,
+    shown,
 )
 from rag_bm25.events import Events
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
@@ -1075,14 +1076,25 @@ class BM25Index:
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
 
 
+def _stored_config(log: StatisticsLog, config: IndexConfig | None, *, repair: bool) -> IndexConfig | None:
+    """Return the stored config, after checking the given one; None where there is none, or it is to be replaced."""
+    stored = log.read_config(salvage=repair)
+    try:
+        return None if stored is None else config_from_dict(stored, config)
+    except FormatError:
+        if repair and config is not None:
+            return None
+        raise
+
+
 def _open_config(
     store: Store, log: StatisticsLog, config: IndexConfig | None, *, read_only: bool, repair: bool
 ) -> IndexConfig:
     """Return the config of a stored index, after checking the given one; or create the index."""
     exists = store.exists()
-    stored = log.read_config(salvage=repair) if exists else None
+    stored = _stored_config(log, config, repair=repair) if exists else None
     if stored is not None:
-        return config_from_dict(stored, config)
+        return stored
     if exists and not (repair and config) and store.count_chunks():
         msg = f"{store.name} is damaged: its config is lost; open it with repair=True and the config that it had"
         raise FormatError(msg)
@@ -1114,7 +1126,7 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
 
 def _check_k(k: int, name: str = "k") -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"{name} must be an int in 1..{MAX_K}, got {k!r}"
+        msg = f"{name} must be an int in 1..{MAX_K}, got {shown(k)}"
         raise InputError(msg)
 
 

@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # `document_encoder` without `statistics`: that ban is the idea of the package.
 ALLOWED = {
-    **dict.fromkeys(("errors", "terms", "events", "_version"), ""),
-    **dict.fromkeys(("sparse", "parameters", "filters", "jsonl"), "errors"),
+    **dict.fromkeys(("errors", "events", "_version"), ""),
+    **dict.fromkeys(("sparse", "terms", "parameters", "filters", "jsonl"), "errors"),
     **dict.fromkeys(("fields", "weightings"), "errors parameters"),
     "analysis": "errors terms",
     "tls": "errors",
@@ -44,7 +44,7 @@ ALLOWED = {
     "ranking": "store",
     "hybrid": "chunks fusion ranking sparse store",
     "portable": "errors statistics terms",
-    "log_rows": "sparse statistics store terms",
+    "log_rows": "errors sparse statistics store terms",
     "statistics_log": "errors events log_rows sparse statistics store terms",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "workers": "chunks config document_encoder errors",

@@ -568,7 +568,7 @@ class MilvusStore:
 
         key, last = output[0], ""
         while True:
-            rest = f'{key} > "{last}"'
+            rest = f"{key} > {self._open.dialect.quote(last)}"
             try:
                 found = self._query(
                     collection, f"({clause}) and {rest}" if clause else rest, output, limit=page, **IN_KEY_ORDER
