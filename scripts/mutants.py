@@ -16,7 +16,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
-    "terms sparse fields weightings term_k1 similarity document_encoder statistics query_encoder config chunks "
+    "terms sparse fields weightings term_k1 similarity token_numbers document_encoder statistics query_encoder config chunks "
     "statistics_log chunk_writer reencoding verification expansion explanation feedback index "
     "copying reindexing events"
 )
@@ -91,7 +91,13 @@ MUTANTS = [
     Mutant("similarity", "comparable(self.k1) >= 0", "comparable(self.k1) > 0"),
     # The chunk's side
     Mutant("document_encoder", 'self.length_unit == "terms"', 'self.length_unit != "terms"'),
-    Mutant("document_encoder", "keys.sort()", "pass"),
+    Mutant("document_encoder", "if len(starts) < len(keys):", "if False:"),
+    Mutant("token_numbers", "keys.sort()", "pass"),
+    Mutant("token_numbers", "prepend=~keys[:1]", "prepend=keys[:1]"),
+    Mutant("token_numbers", "same = codes[found] == codes[left]", "same = found >= 0"),
+    Mutant("token_numbers", "table[hashed[::-1]] = left[::-1]", "table[hashed] = left"),
+    Mutant("token_numbers", "+ np.uint32(1))", ")"),
+    Mutant("token_numbers", "len(ends) != counts.sum()", "False"),
     Mutant("document_encoder", "for name in sorted(self.weighting.fields):  #", "for name in []:  #"),
     Mutant("document_encoder", "_per_entry(counts, field_lengths)", "_per_entry(counts, lengths)"),
     Mutant("document_encoder", "prepend=~keys[:1]", "prepend=keys[:1]"),

@@ -55,12 +55,11 @@ class TestCounting:
         assert found == [Counter(split(text)) for text in some]
         assert lengths.tolist() == [len(split(text)) for text in some]
 
-    @given(st.lists(texts(), min_size=1, max_size=6), st.data())
-    def test_encoding_them_gives_the_same_bits(self, some: list[str], data: st.DataObject) -> None:
-        which = sorted(data.draw(st.sets(st.integers(0, len(some) - 1))))
+    @given(st.lists(texts(), max_size=6))
+    def test_encoding_them_gives_the_same_bits(self, some: list[str]) -> None:
         staged, other = Vocabulary().stage(), Vocabulary().stage()
-        encoded = ENCODER.encode([some[at] for at in which], staged)
-        again = ENCODER.encode([some[at] for at in which], other, counted=ENCODER.count(some).rows(which))
+        encoded = ENCODER.encode(some, staged)
+        again = ENCODER.encode(some, other, counted=ENCODER.count(some))
         for name in ("indptr", "ids", "values"):
             ours, theirs = getattr(again.vectors, name), getattr(encoded.vectors, name)
             assert (ours.dtype, ours.tobytes()) == (theirs.dtype, theirs.tobytes())
@@ -186,5 +185,5 @@ if __name__ == "__main__":
 
 
 def test_counts_of_no_chunks_have_the_right_types() -> None:
-    tf, lengths = ENCODER.count(["a b"]).rows([]).parts[""]
+    tf, lengths = ENCODER.count([]).parts[""]
     assert (len(tf), tf.ids.dtype, lengths.tolist()) == (0, np.uint32, [])
