@@ -16,9 +16,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
-    "terms sparse fields weightings term_k1 similarity token_numbers document_encoder statistics query_encoder config chunks "
-    "statistics_log chunk_writer reencoding verification expansion explanation feedback index "
-    "copying reindexing events"
+    "terms sparse fields weightings term_k1 similarity token_numbers document_encoder statistics query_encoder config "
+    "chunks statistics_log chunk_writer reencoding verification expansion explanation feedback index "
+    "copying reindexing events workers"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -104,6 +104,8 @@ MUTANTS = [
     Mutant("document_encoder", "if not empty.any():", "if True:"),
     Mutant("document_encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),
     Mutant("document_encoder", "TermIds() if ids is None else ids", "TermIds()"),
+    Mutant("workers", "if len(places) < len(batch):", "if False:"),
+    Mutant("workers", "            raise self._failure\n", "            pass\n"),
     # Terms and vectors
     Mutant("terms", "% ID_SPACE or 1", "% ID_SPACE"),
     Mutant("terms", "term.encode()[:HASHED_BYTES]", "term.encode()"),

@@ -43,7 +43,9 @@ def test_frequencies_are_counts(chunks: list[list[str]]) -> None:
     assert rows == [Counter(chunk) for chunk in chunks]
 
 
-@given(st.permutations(["", "a", "aa", "aaa", "aaaa", "aaaaa", "a\0", "a\0\0", "a\0\0\0", "\0", "\0\0", "\0\0\0", "\0a"]))
+@given(
+    st.permutations(["", "a", "aa", "aaa", "aaaa", "aaaaa", "a\0", "a\0\0", "a\0\0\0", "\0", "\0\0", "\0\0\0", "\0a"])
+)
 def test_tokens_that_pad_or_begin_each_other_differ(tokens: list[str]) -> None:
     assert number_tokens([tokens, tokens[::-1]]).numbers.tolist() == [*range(len(tokens)), *range(len(tokens))[::-1]]
 
