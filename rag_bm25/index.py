@@ -777,7 +777,8 @@ class BM25Index:
         InputError
             `min_should_match` is given: no vector can hold it.
         """
-        return self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        vectors = self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
 
     def greatest_scores(
         self,

@@ -190,6 +190,8 @@ def weighting_of(weighting: QueryWeighting, options: QueryOptions) -> QueryWeigh
     QueryWeighting(idf='lucene', epsilon=0.25, k3=None, bigram_weight=0.4)
     """
     given: dict[str, Any] = {name: value for name, value in options.items() if name in WEIGHTING}
+    if not given:
+        return weighting
     return replace(
         weighting, **{name: value for name, value in given.items() if not (value is None and name in REQUIRED)}
     )

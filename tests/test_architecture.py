@@ -32,6 +32,7 @@ ALLOWED = {
     "query_encoder": "analysis expansion query similarity sparse statistics terms",
     "explanation": "document_encoder fields min_should_match query_encoder similarity sparse terms weightings",
     "feedback": "parameters query query_encoder similarity sparse statistics terms",
+    "query_memo": "",
     "query_options": "chunks errors expansion feedback min_should_match similarity",
     "calibration": "errors similarity",
     "config": "analysis document_encoder errors fields similarity store weightings",
@@ -52,7 +53,7 @@ ALLOWED = {
     "milvus_store": "errors filters sparse store tls",
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
-    "query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
+    "query_memo query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
     "index": "analysis chunk_writer chunks config document_encoder embeddings errors events explanation fields filters "
     "fusion hybrid index_stats milvus_store portable query query_options ranking reencoding searcher sparse spelling "
     "statistics_log store terms tls verification weightings workers",
