@@ -303,7 +303,7 @@ class NamespaceStatistics:
         """
         if namespaces is None or set(namespaces) >= self._by_namespace.keys():
             return self.whole
-        names = frozenset(namespaces) & self._by_namespace.keys()
+        names = frozenset(namespaces).intersection(self._by_namespace)
         if names not in self._sums:
             if len(self._sums) == KEPT_SUMS:
                 del self._sums[next(iter(self._sums))]
