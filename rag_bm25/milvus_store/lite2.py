@@ -109,6 +109,7 @@ class Engine(EmbeddedEngine):
         When a write failed, as on a full disk, the engine's memory has rows that its file does not have: they would be
         taken for stored.
         """
+        self._check_process()  # a forked child must not start an engine of its own
         starts = self._starts
         try:
             return self._watched(method, *args, **kwargs)
