@@ -208,7 +208,7 @@ class Searcher:
         namespaces : list of str or None
             Whose chunks; None for all.
         options : QueryOptions
-            `min_should_match` among them.
+            `min_should_match` and `search_params` among them.
 
         Returns
         -------
@@ -222,7 +222,11 @@ class Searcher:
                 needed, wanted = self.needed(namespaces), options.get("min_should_match")
                 answers = best(
                     lambda some, limit: self._store.search(
-                        [question.vector for question in some], limit=limit, where=where, namespaces=needed
+                        [question.vector for question in some],
+                        limit=limit,
+                        where=where,
+                        namespaces=needed,
+                        params=options.get("search_params"),
                     ),
                     [asked[position] for position in positions],
                     k,

@@ -477,7 +477,7 @@ _IDFS: dict[str, Callable[[NDArray[np.float64], CorpusFigures, float], Iterator[
 
 
 def idf_branches(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.25) -> Iterator[IdfBranch]:
-    """Yield the cases of an IDF, in the order in which they are tried.
+    """Return the cases of an IDF, in the order in which they are tried.
 
     Parameters
     ----------
@@ -490,9 +490,9 @@ def idf_branches(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: f
     epsilon : float
         Factor of the floor of ``epsilon``; > 0.
 
-    Yields
-    ------
-    IdfBranch
+    Returns
+    -------
+    iterator of IdfBranch
         The last one applies everywhere.
     """
     return _IDFS[name](np.asarray(df, np.float64), corpus, epsilon)
