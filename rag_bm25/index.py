@@ -49,6 +49,7 @@ from rag_bm25.query import Query
 from rag_bm25.query_options import QueryOptions, check_options
 from rag_bm25.ranking import MAX_K
 from rag_bm25.reencoding import ReencodeReport, survey
+from rag_bm25.search_params import check_search_params
 from rag_bm25.searcher import Searcher, newest_rows
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from rag_bm25.fusion import Fusion
     from rag_bm25.query import QueryLike
     from rag_bm25.query_options import StatisticsScope
+    from rag_bm25.search_params import SearchParams
     from rag_bm25.sparse import SparseVector
     from rag_bm25.store import ChunkRow, ConsistencyLevel, DenseField, Match, Store
     from rag_bm25.tls import TLS
@@ -715,6 +717,7 @@ class BM25Index:
         *,
         filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
+        search_params: SearchParams | None = None,
     ) -> list[Hit]:
         """Return the chunks whose dense vectors are most similar.
 
@@ -724,6 +727,8 @@ class BM25Index:
             The query's dense vector.
         k, filter, namespace
             As for :meth:`search`.
+        search_params : mapping of str to str, bool, int or float, optional
+            What Milvus is told about the search, such as ``{"ef": 200}``; which there are depends on the engine.
 
         Returns
         -------
@@ -737,7 +742,7 @@ class BM25Index:
         """
         _check_k(k)
         names = _names(namespace)
-        arm = self._dense_arm(embedding, k, parse_filter(filter), names)
+        arm = self._dense_arm(embedding, k, parse_filter(filter), names, check_search_params(search_params))
         return [_hit(match) for match in search_arm(self._store, arm, names)]
 
     def search_hybrid(
@@ -753,6 +758,7 @@ class BM25Index:
         sparse_filter: Mapping[str, Any] | str | None = None,
         dense_filter: Mapping[str, Any] | str | None = None,
         arm_scores: bool = False,
+        dense_search_params: SearchParams | None = None,
         namespace: str | Sequence[str] | None = "",
         **options: Unpack[QueryOptions],
     ) -> list[HybridHit]:
@@ -775,6 +781,8 @@ class BM25Index:
             Conditions for both searches, and for one of them in addition; as for :meth:`search`.
         arm_scores : bool
             Whether the hits are to have the scores of both searches, which costs a second call.
+        dense_search_params : mapping of str to str, bool, int or float, optional
+            As `search_params` for :meth:`search_dense`; the option of that name is for the lexical search.
         namespace, **options
             As for :meth:`search`, but for `min_should_match`: no vector can hold it.
 
@@ -794,9 +802,11 @@ class BM25Index:
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
-        sparse = SearchArm(vector, "IP", limit, where, self._searcher.needed(names)) if len(vector) else None
+        needed, params = self._searcher.needed(names), options.get("search_params")
+        sparse = SearchArm(vector, "IP", limit, where, needed, params) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
-        dense = self._dense_arm(embedding, limit, where, names)
+        params = check_search_params(dense_search_params, "dense_search_params")
+        dense = self._dense_arm(embedding, limit, where, names, params)
         self._check_bound(fusion)
         arms = Arms(sparse, dense, names, self._greatest_score(vector))
         return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
@@ -851,7 +861,8 @@ class BM25Index:
         InputError
             `min_should_match` is given: no vector can hold it.
         """
-        return self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        vectors = self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
 
     def greatest_scores(
         self,
@@ -1108,11 +1119,16 @@ class BM25Index:
         return dense
 
     def _dense_arm(
-        self, embedding: Sequence[float], limit: int, where: Filter | None, namespaces: list[str] | None
+        self,
+        embedding: Sequence[float],
+        limit: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        params: SearchParams,
     ) -> SearchArm:
         dense = self._dense_field("embedding given")
         row = as_matrix("embedding", [embedding], 1, dense)[0]
-        return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces))
+        return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces), params)
 
     def _with_embeddings(
         self, chunks: list[NewChunk], embeddings: Embeddings | None
