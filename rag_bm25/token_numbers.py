@@ -29,7 +29,7 @@ CHARACTER_BITS = 21  # hold every character, counted from 1
 IN_A_CODE = 3  # of them fit into 63 bits
 LONG = np.uint64(1 << 63)
 
-_random = random.Random()  # of its own: a user's seed stays as it is
+_random = random.Random()  # noqa: S311  # of its own: a user's seed stays as it is
 
 
 @dataclass(frozen=True, eq=False)
