@@ -6,8 +6,7 @@ LITE3 := .venv-lite3/bin
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo test test-lite3 test-milvus test-langchain test-lowest docs release-check milvus-up milvus-down \
-	milvus-drop clean
+.PHONY: help demo test test-lite3 test-milvus test-langchain test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -18,6 +17,7 @@ help:
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
 	@echo "make docs            the site, from docs/ and the docstrings, in site/"
 	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
+	@echo "make audit           known vulnerabilities of the dependencies"
 	@echo "make milvus-up       a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
 	@echo "make clean           remove the environments and caches"
 
@@ -46,6 +46,18 @@ docs: .venv-docs/docs.stamp
 PYTHONS ?= $(PYTHON)
 release-check: .venv-release/release.stamp
 	.venv-release/bin/python scripts/release_check.py $(PYTHONS)
+
+# The tool stands in an environment of its own; what is asked about is a fresh one with the newest versions.
+audit: .venv-audit/dev.stamp
+	.venv-audit/bin/python -m venv --clear .venv-audited
+	.venv-audited/bin/python -m pip install --quiet --disable-pip-version-check '.[all]'
+	.venv-audited/bin/python -m pip freeze --exclude rag-bm25 > .venv-audited/requirements.txt
+	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement .venv-audited/requirements.txt
+
+.venv-audit/dev.stamp:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7'
+	touch $@
 
 .venv/all.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -93,5 +105,5 @@ milvus-drop:
 	$(COMPOSE) down --volumes
 
 clean:
-	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .venv-docs .venv-release site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-* site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -273,14 +273,15 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
 def test_ingest_reports_counts(docs: Path) -> None:
     result = run("ingest", docs, "--collection", "new")
     assert result.exit_code == 0
-    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 there before (updated where they differ), 0 stale; ")
+    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 updated, 0 unchanged, 0 stale; ")
     assert result.stderr == ""
 
 
 def test_ingest_json(docs: Path) -> None:
     report = run_json("ingest", docs, "--collection", "new")
     assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
-        "files": 3, "chunks": 3, "added": 3, "stale": 0, "deleted": 0, "failed": {}, "skipped": 0,
+        "files": 3, "chunks": 3, "added": 3, "updated": 0, "unchanged": 0, "stale": 0, "deleted": 0, "failed": {},
+            "skipped": 0,
     }  # fmt: skip
     assert report["seconds"] > 0
 

@@ -215,7 +215,7 @@ def parsed_filter(text: str | None) -> dict[str, Any] | str | None:
         return text
     try:
         conditions: dict[str, Any] = json.loads(text)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         msg = f"not a JSON object: {error}"
         raise typer.BadParameter(msg, param_hint="--filter") from None
     return conditions

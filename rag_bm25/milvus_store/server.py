@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import grpc
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from rag_bm25.errors import StoreError
-from rag_bm25.milvus_store.address import refuse_tls, without_secrets
+from rag_bm25.milvus_store.address import login_in, refuse_tls, without_secrets
 from rag_bm25.milvus_store.engines import NO_PINGS, UNREACHABLE, Engine, connect_client
 from rag_bm25.milvus_store.lite3 import FlushingEngine
 
@@ -35,7 +35,7 @@ class Server(Engine):
     def __init__(self, uri: str, *, token: str | None, timeout: float | None, tls: TLS | None = None) -> None:
         super().__init__(without_secrets(uri))
         seconds = CONNECT_TIMEOUT if timeout is None else timeout
-        token = token or unquote(_given_secret(uri))
+        token = token or unquote(login_in(uri))
         self._secrets = _secrets(uri, token)
         self.options: dict[str, Any] = {"timeout": CALL_TIMEOUT if timeout is None else timeout}
         try:
@@ -110,16 +110,13 @@ def _is_refused(error: StoreError) -> bool:
     return isinstance(cause, grpc.Call) and cause.code() == grpc.StatusCode.UNAUTHENTICATED
 
 
-def _given_secret(uri: str) -> str:
-    """Return user and password of an address, or the key in their place, quoted as they are there."""
-    return urlsplit(uri).netloc.rpartition("@")[0]
-
-
 def _secrets(uri: str, token: str) -> list[str]:
     """Return everything that must not be shown, longest first: the password is a part of some tokens."""
-    given = {token, _given_secret(uri), unquote(_given_secret(uri))}
+    given = {token, login_in(uri), unquote(login_in(uri))}
     passwords = {password for user, _, password in (text.partition(":") for text in given) if user}
-    sent = {base64.b64encode(text.encode()).decode() for text in given}  # as the client writes it into a header
+    sent = {
+        base64.b64encode(text.encode(errors="replace")).decode() for text in given
+    }  # as the client writes it into a header
     return sorted((given | passwords | sent) - {""}, key=len, reverse=True)
 
 

@@ -238,3 +238,23 @@ def test_both_segmenters_cut_real_text_alike(name: str, both: Callable[..., tupl
     for text in texts:
         assert in_python(text[:2000]) == in_rust(text[:2000])
         assert in_python.query(text[:2000]) == in_rust.query(text[:2000])
+
+
+@pytest.mark.usefixtures("_nothing_loaded")
+@pytest.mark.parametrize("segmenter", ["jieba", "rjieba"])
+def test_no_cache_of_the_dictionary_is_read_or_written(
+    segmenter: Literal["jieba", "rjieba"], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """jieba itself unmarshals a file in the shared folder for temporary files, which anybody may have put there."""
+    if segmenter == "rjieba":
+        pytest.importorskip("rjieba")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "jieba.cache").write_bytes(b"not of ours")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    for name in ("load", "dump"):  # of files; importing modules takes "loads"
+        monkeypatch.setattr(f"marshal.{name}", refuse)
+    assert "合同" in Analyzer(AnalyzerConfig(user_words=["云计算合"]), segmenter=segmenter)("劳动合同")
+    assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]
