@@ -6,7 +6,7 @@ LITE3 := .venv-lite3/bin
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo test test-lite3 test-langchain test-lowest audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo test test-lite3 test-langchain test-lowest audit docs release-check milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -15,6 +15,8 @@ help:
 	@echo "make test-langchain  LangChain's own test suites"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
 	@echo "make audit           known vulnerabilities of the dependencies"
+	@echo "make docs            the site, from docs/ and the docstrings, in site/"
+	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
 	@echo "make milvus-up        a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
 	@echo "make clean           remove the environments and caches"
 
@@ -46,6 +48,13 @@ audit: .venv-audit/dev.stamp
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7'
 	touch $@
 
+docs: .venv-docs/docs.stamp
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+PYTHONS ?= $(PYTHON)
+release-check: .venv-release/release.stamp
+	.venv-release/bin/python scripts/release_check.py $(PYTHONS)
+
 .venv/all.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
@@ -72,6 +81,16 @@ audit: .venv-audit/dev.stamp
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/lowest.txt --editable '.[all,test]'
 	touch $@
 
+.venv-docs/docs.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+.venv-release/release.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check build check-wheel-contents twine
+	touch $@
+
 milvus-up:
 	$(COMPOSE) up --detach --wait
 
@@ -82,5 +101,5 @@ milvus-drop:
 	$(COMPOSE) down --volumes
 
 clean:
-	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .venv-audit .venv-audited .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .venv-docs .venv-release .venv-audit .venv-audited site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

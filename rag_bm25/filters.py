@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["And", "Comparison", "Expression", "Filter", "Not", "Or", "Scalar", "both", "parse_filter"]
 
 Scalar: TypeAlias = "str | int | float | bool"
+"""A value that metadata is compared with."""
 Operator: TypeAlias = Literal["==", "!=", ">", ">=", "<", "<=", "in", "not in", "exists", "like", "contains"]
 
 OPERATORS: dict[str, Operator] = {
@@ -136,6 +137,7 @@ class Expression:
 
 
 Filter: TypeAlias = "Comparison | And | Or | Not | Expression"
+"""A filter that has been read."""
 
 
 def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | None:

@@ -54,6 +54,7 @@ SEPARATORS = (
 )
 
 Splitter: TypeAlias = Callable[[str], "list[str]"]
+"""Cuts a text into chunks."""
 Progress: TypeAlias = Callable[[int, int], object]
 
 

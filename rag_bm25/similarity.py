@@ -54,7 +54,9 @@ __all__ = [
 ]
 
 IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
+"""An IDF that can be asked for."""
 IDF_NAMES: tuple[str, ...] = get_args(IdfName)
+"""All of them."""
 
 POSITIVE_FLOOR = 1e-6
 """Weight of a term whose IDF is zero or less: Milvus refuses negative weights and cannot rank on zero."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "LogStore", "Match", "SearchArm", "Store"]
 
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]
+"""How dense vectors are compared."""
 
 MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
 

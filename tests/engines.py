@@ -13,7 +13,7 @@ import os
 import socket
 import subprocess
 import tempfile
-import time
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,19 @@ import pytest
 from memory_store import Collections, MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag_bm25.store import Store
 
 ENGINES = ["memory", "embedded", "server", pytest.param("docker", marks=pytest.mark.docker)]
+# The port is chosen by whoever listens on it, so that nobody else can have it; and the server ends with its parent.
+SERVE = """
+import sys
+from milvus_lite.adapter.grpc.server import start_server_in_thread
+started = start_server_in_thread(sys.argv[1])
+print(started[2], flush=True)
+sys.stdin.read()
+"""
 lite3_python = os.environ.get("RAG_BM25_LITE3_PYTHON", "")
 
 
@@ -37,6 +47,8 @@ def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) 
     if engine == "embedded":
         return MilvusStore(tmp_path / "test.db", name, **options)
     uri = {"server": server_uri, "docker": docker_uri, "shared": shared_file}[engine]()
+    if engine != "shared":
+        options = {"timeout": 60, **options}  # the machine may be busy
     own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
     return MilvusStore(uri, f"{name}_{own}", **options)
 
@@ -79,17 +91,19 @@ def server_uri() -> str:
     if not lite3_python:
         pytest.skip("no Python with milvus-lite 3 named by --lite3-python or RAG_BM25_LITE3_PYTHON")
     folder = tempfile.TemporaryDirectory(prefix="lite3-")
-    port = free_port()
-    command = [lite3_python, "-m", "milvus_lite", "server", "--host", "127.0.0.1"]
     process = subprocess.Popen(
-        [*command, "--port", str(port), "--data-dir", folder.name],
-        stdout=subprocess.DEVNULL,
+        [lite3_python, "-c", SERVE, folder.name],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        text=True,
     )
     atexit.register(folder.cleanup)
     atexit.register(process.wait)
     atexit.register(process.kill)
-    wait_for_port(port)
+    assert process.stdout is not None
+    port = process.stdout.readline().strip()
+    assert port, f"milvus-lite 3 of {lite3_python} does not start"
     return f"http://127.0.0.1:{port}"
 
 
@@ -111,19 +125,9 @@ def docker_uri() -> str:
     return str(container.get_connection_url())
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def wait_for_port(port: int, seconds: float = 60) -> None:
-    """Return once somebody listens."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail(f"nobody listens on port {port} after {seconds} s")
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else gets meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])

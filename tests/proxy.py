@@ -16,6 +16,7 @@ class Proxy:
         self._server = (str(server.hostname), server.port or 0)
         self._sockets: list[socket.socket] = []
         self._cut = False
+        self._connecting = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.uri = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._accepting = threading.Thread(target=self._accept, daemon=True)
@@ -23,10 +24,11 @@ class Proxy:
 
     def cut(self) -> None:
         """Lose every connection, and refuse new ones."""
-        self._cut = True
-        for one in self._sockets:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+        with self._connecting:
+            self._cut = True
+            for one in self._sockets:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
 
     def mend(self) -> None:
         """Accept connections again."""
@@ -43,19 +45,23 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                if self._cut:
-                    client.close()
-                    continue
                 try:
                     client = self._accepted(client)
                 except OSError:  # of a handshake
                     client.close()
                     continue
-                self._sockets.append(client)
-                server = socket.create_connection(self._server)
-                self._sockets.append(server)
-                for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_on, args=[source, target], daemon=True).start()
+                with self._connecting:
+                    self._connect(client)
+
+    def _connect(self, client: socket.socket) -> None:
+        if self._cut:
+            client.close()
+            return
+        self._sockets.append(client)
+        server = socket.create_connection(self._server)
+        self._sockets.append(server)
+        for source, target in ((client, server), (server, client)):
+            threading.Thread(target=self._pass_on, args=[source, target], daemon=True).start()
 
     def _accepted(self, client: socket.socket) -> socket.socket:
         return client

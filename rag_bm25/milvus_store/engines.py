@@ -78,6 +78,11 @@ class Engine:
         self._pid = os.getpid()
 
     @property
+    def is_inherited(self) -> bool:
+        """Whether a parent process made this connection before a fork, which gRPC does not survive."""
+        return self._pid != os.getpid()
+
+    @property
     def name(self) -> str:
         """Engine and place, for messages."""
         return f"{self.dialect.engine} at {self.place}"
@@ -115,8 +120,8 @@ class Engine:
             raise self._translated(method, error, filtered=_is_filtered(kwargs)) from error
 
     def _check_process(self) -> None:
-        """Refuse a connection inherited by fork: gRPC does not survive it."""
-        if self._pid != os.getpid():
+        """Refuse a connection inherited by fork."""
+        if self.is_inherited:
             msg = f"{self.name} was opened before a fork; open it again in this process"
             raise StoreError(msg)
 
@@ -169,7 +174,7 @@ class EmbeddedEngine(Engine):
 
     def close(self) -> None:
         """Stop the engine, then let other processes open the file."""
-        if self._pid == os.getpid():
+        if not self.is_inherited:
             with suppress(Exception):  # a client of a dead engine; it is thrown away either way
                 self.client.close()
             self._stop()

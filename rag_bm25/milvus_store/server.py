@@ -67,8 +67,9 @@ class Server(Engine):
         self.read("load_collection", collection)
 
     def close(self) -> None:
-        """Close the connection."""
-        self.client.close()
+        """Close the connection, which a forked child leaves to its parent."""
+        if not self.is_inherited:
+            self.client.close()
 
     def reason(self, error: Exception) -> str:
         """Return what the server says, without the token."""

@@ -76,10 +76,12 @@ def test_nothing_is_loaded_before_it_is_needed() -> None:
     assert run_python(code).stdout.splitlines() == ["[]", "[]", "[]", "['Stemmer']", "True"]
 
 
-def test_jieba_is_used_without_warnings_logs_or_cache_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["rag_bm25", "rag_bm25.analysis.jieba_segmenter"])
+def test_jieba_is_used_without_warnings_logs_or_cache_files(module: str, tmp_path: Path) -> None:
     bytecode, temporary = tmp_path / "bytecode", tmp_path / "temporary"
     temporary.mkdir()
-    code = "from rag_bm25.analysis import Analyzer; print(*Analyzer(segmenter='jieba')('全文检索')[:3])"
+    code = f"import {module}; from rag_bm25.analysis import Analyzer; "
+    code += "print(*Analyzer(segmenter='jieba')('全文检索')[:3])"
     # An empty folder of bytecode makes Python compile jieba, which is when it warns of jieba's escape sequences.
     done = run_python(code, "-W", "error", PYTHONPYCACHEPREFIX=str(bytecode), TMPDIR=str(temporary), PYTHONUTF8="1")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "全文 检索 全文检索\n")

@@ -7,6 +7,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import engines
 import numpy as np
@@ -21,7 +22,7 @@ from rag_bm25.errors import (
     StoreError,
     StoreLockedError,
 )
-from rag_bm25.milvus_store import MilvusStore, is_missing_file
+from rag_bm25.milvus_store import MilvusStore, is_missing_file, server
 from rag_bm25.milvus_store.address import password_in, without_secrets
 from rag_bm25.milvus_store.lock import DatabaseLock
 from rag_bm25.sparse import SparseVector
@@ -99,8 +100,7 @@ class TestNames:
 
 class TestServer:
     def test_an_address_nobody_listens_on_is_named_without_secrets(self) -> None:
-        port = engines.free_port()
-        with pytest.raises(StoreError) as caught:
+        with engines.refusing_port() as port, pytest.raises(StoreError) as caught:
             MilvusStore(f"http://user:hush@127.0.0.1:{port}/base", "docs", token="psst", timeout=0.5)
         expected = f"cannot reach Milvus at http://127.0.0.1:{port}/base within 0.5 s; check that it runs"
         assert str(caught.value).startswith(expected)
@@ -112,6 +112,19 @@ class TestServer:
             silent.listen()
             with pytest.raises(StoreError, match=r"within 0\.5 s"):
                 MilvusStore(f"tcp://127.0.0.1:{silent.getsockname()[1]}", "docs", timeout=0.5)
+
+    def test_a_forked_child_leaves_the_connection_to_its_parent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        client = Mock()
+        monkeypatch.setattr(server, "connect_client", lambda *_, **__: client)
+        one = server.Server("http://host", token=None, timeout=None)
+        with monkeypatch.context() as child:
+            child.setattr(os, "getpid", lambda: 0)
+            one.close()
+            with pytest.raises(StoreError, match="Milvus at http://host was opened before a fork; open it again"):
+                one.read("list_collections")
+        assert client.mock_calls == []
+        one.close()
+        assert client.mock_calls == [call.close()]
 
 
 class TestLock:
