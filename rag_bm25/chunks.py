@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.errors import InputError, shown
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rag_bm25.store import ChunkRow
 
 __all__ = [
+    "AddReport",
     "Chunk",
+    "GivenChunk",
     "Hit",
     "HybridHit",
     "NewChunk",
@@ -152,6 +154,58 @@ class NewChunk:
     dense: NDArray[np.float32] | None = field(default=None, compare=False)  # arrays have no truth value
 
 
+class GivenChunk(Protocol):
+    """What a stream of chunks may consist of: :class:`Chunk` has these, and so has any class of yours."""
+
+    @property
+    def id(self) -> str | None:
+        """The user's id; None stands for a hash of text and metadata."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The chunk."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """JSON values only; None stands for an empty one."""
+        ...
+
+
+@dataclass(frozen=True)
+class AddReport:
+    """What became of chunks that were added.
+
+    Parameters
+    ----------
+    added : int
+        Chunks that were not there before; with ``assume_new=True``, all of them.
+    updated : int
+        Chunks that differed from what was stored under their ids.
+    unchanged : int
+        Chunks that were stored as they are, and cost no write.
+
+    Examples
+    --------
+    >>> AddReport(added=2) + AddReport(updated=1, unchanged=7)
+    AddReport(added=2, updated=1, unchanged=7)
+    """
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many chunks there were."""
+        return self.added + self.updated + self.unchanged
+
+    def __add__(self, other: AddReport) -> AddReport:
+        """Return the sum of two."""
+        return AddReport(self.added + other.added, self.updated + other.updated, self.unchanged + other.unchanged)
+
+
 def pk_digest(namespace: str, id_: str) -> str:
     """Return the part of the primary key that names a chunk, without the slot.
 
@@ -262,12 +316,12 @@ def new_chunks(
     ]
 
 
-def batches(chunks: Sequence[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
+def batches(chunks: Iterable[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
     """Cut chunks into batches that one message can carry.
 
     Parameters
     ----------
-    chunks : sequence of NewChunk
+    chunks : iterable of NewChunk
         Any number.
     dense_bytes : int
         Size of a dense vector.
@@ -275,16 +329,18 @@ def batches(chunks: Sequence[NewChunk], dense_bytes: int = 0) -> Iterator[list[N
     Yields
     ------
     list of NewChunk
-        At most 1,000 chunks and about 8 MiB, in order.
+        At most 1,000 chunks and about 8 MiB, in order; an id that comes again begins another batch.
     """
     batch: list[NewChunk] = []
+    ids: set[str] = set()
     size = 0
     for chunk in chunks:
         more = chunk.size + dense_bytes
-        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + more > MAX_BATCH_BYTES):
+        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + more > MAX_BATCH_BYTES or chunk.id in ids):
             yield batch
-            batch, size = [], 0
+            batch, ids, size = [], set(), 0
         batch.append(chunk)
+        ids.add(chunk.id)
         size += more
     if batch:
         yield batch

@@ -11,7 +11,7 @@ from rag_bm25.errors import ParameterError, StoreError
 if TYPE_CHECKING:
     from rag_bm25.tls import TLS
 
-__all__ = ["database_path", "is_address", "is_missing_file", "password_in", "refuse_tls", "without_secrets"]
+__all__ = ["database_path", "is_address", "is_missing_file", "login_in", "refuse_tls", "without_secrets"]
 
 SCHEMES = ("http", "https", "tcp")
 
@@ -77,10 +77,9 @@ def without_secrets(uri: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}" if separator else uri
 
 
-def password_in(uri: str) -> str:
-    """Return the password in an address, "" where there is none."""
-    user_and_password, _, _ = uri.partition("://")[2].rpartition("@")
-    return user_and_password.partition(":")[2]
+def login_in(uri: str) -> str:
+    """Return user and password of an address, or the key in their place, quoted as they are there; "" without."""
+    return uri.partition("://")[2].rpartition("@")[0]
 
 
 def _checked_path(uri: str | Path) -> Path:

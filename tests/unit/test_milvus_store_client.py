@@ -19,7 +19,7 @@ from strategies import any_terms, metadatas
 
 from rag_bm25.errors import FormatError
 from rag_bm25.milvus_store import client
-from rag_bm25.milvus_store.client import insert_request, packed_vector, unpacked_vector
+from rag_bm25.milvus_store.messages import insert_request, packed_vector, unpacked_vector
 from rag_bm25.milvus_store.schema import LOG_FIELDS, as_vector, chunk_entity, chunk_fields, log_entity
 from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.store import ChunkRow, LogRow
