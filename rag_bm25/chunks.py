@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,7 @@ MAX_TEXT_BYTES = 65_535
 MAX_ID_BYTES = 512
 MAX_NAMESPACE_BYTES = 256
 MAX_METADATA_BYTES = 65_536
+MAX_METADATA_DEPTH = 100  # engines and clients read it recursively
 MAX_BATCH_CHUNKS = 1_000
 MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below the 64 MB that a Milvus message may have
 
@@ -365,12 +366,8 @@ def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[di
     if not isinstance(metadata, Mapping):
         msg = f"{name} must be a mapping, got {type(metadata).__name__}"
         raise InputError(msg)
-    try:
-        plain = {key: value for key, value in metadata.items() if _check_entry(name, key, value)}
-        encoded = json.dumps(plain, ensure_ascii=False, sort_keys=True)
-    except RecursionError:
-        msg = f"{name} is nested too deeply for JSON"
-        raise InputError(msg) from None
+    plain = {key: value for key, value in metadata.items() if _check_entry(name, key, value)}
+    encoded = json.dumps(plain, ensure_ascii=False, sort_keys=True)
     if len(encoded.encode()) > MAX_METADATA_BYTES:
         msg = f"{name} has {len(encoded.encode()):,} bytes of JSON, at most {MAX_METADATA_BYTES:,} are allowed"
         raise InputError(msg)
@@ -378,30 +375,37 @@ def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[di
     return copy, encoded
 
 
-def _check_entry(name: str, key: object, value: object) -> bool:
+def _check_entry(name: str, key: object, value: object, depth: int = MAX_METADATA_DEPTH) -> bool:
     """Check one entry of a JSON object; True, so that it can stand in a comprehension."""
     if not isinstance(key, str):
-        msg = f"{name} has the key {key!r}: keys must be str"
+        msg = f"{name} has the key {shown(key)}: keys must be str"
         raise InputError(msg)
     _check_characters(f"{name} key {key!r}", key)
-    _check_json(f"{name}[{key!r}]", value)
+    _check_json(f"{name}[{key!r}]", value, depth)
     return True
 
 
-def _check_json(name: str, value: object) -> None:
+def _check_json(name: str, value: object, depth: int) -> None:
     """Raise ``InputError`` unless `value` comes back from JSON as it was."""
+    _check_depth(name, depth)
     if isinstance(value, str):
         _check_characters(name, value)
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            _check_json(f"{name}[{position}]", item)
+            _check_json(f"{name}[{position}]", item, depth - 1)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_entry(name, key, item)
+            _check_entry(name, key, item, depth - 1)
     elif isinstance(value, int | float):
         _check_number(name, value)
     elif value is not None:
         msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {type(value).__name__}"
+        raise InputError(msg)
+
+
+def _check_depth(name: str, depth: int) -> None:
+    if not depth:
+        msg = f"{name[:60]}... is nested more than {MAX_METADATA_DEPTH} levels deep"
         raise InputError(msg)
 
 
@@ -410,7 +414,7 @@ def _check_number(name: str, value: float) -> None:
         msg = f"{name} is {value!r}, which JSON does not have"
         raise InputError(msg)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        msg = f"{name} is {value}, which does not fit into 64 bits"
+        msg = f"{name} is {shown(value)}, which does not fit into 64 bits"
         raise InputError(msg)
 
 

@@ -35,6 +35,7 @@ from rag_bm25.errors import (
     ParameterError,
     ReadOnlyError,
     WorkerError,
+    shown,
 )
 from rag_bm25.events import Events
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
@@ -48,6 +49,7 @@ from rag_bm25.query import Query
 from rag_bm25.query_options import QueryOptions, check_options
 from rag_bm25.ranking import MAX_K
 from rag_bm25.reencoding import ReencodeReport, survey
+from rag_bm25.search_params import check_search_params
 from rag_bm25.searcher import Searcher, newest_rows
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
@@ -73,8 +75,9 @@ if TYPE_CHECKING:
     from rag_bm25.fusion import Fusion
     from rag_bm25.query import QueryLike
     from rag_bm25.query_options import StatisticsScope
+    from rag_bm25.search_params import SearchParams
     from rag_bm25.sparse import SparseVector
-    from rag_bm25.store import ChunkRow, DenseField, Match, Store
+    from rag_bm25.store import ChunkRow, ConsistencyLevel, DenseField, Match, Store
     from rag_bm25.tls import TLS
 
 __all__ = ["BM25Index"]
@@ -156,6 +159,7 @@ class BM25Index:
         read_only: bool = False,
         repair: bool = False,
         refresh_interval: float = 1.0,
+        consistency: ConsistencyLevel = "Session",
         on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open an index, or create it where a config is given and there is none yet.
@@ -182,6 +186,10 @@ class BM25Index:
             `repaired`. Where the stored config is lost too, `config` takes its place.
         refresh_interval : float
             On a server: seconds for which a search may use statistics without asking for newer ones.
+        consistency : {"Strong", "Bounded", "Session", "Eventually"}
+            On a server: which writes a search of the chunks waits for. "Session" waits for those of this process,
+            "Bounded" also for those of others that are older than some seconds, "Strong" for all. What a write, a
+            recount or a refresh reads is always Strong.
         on_event : callable of Event to None, optional
             Told of every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
 
@@ -205,7 +213,9 @@ class BM25Index:
 
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
-        store = MilvusStore(uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only)
+        store = MilvusStore(
+            uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only, consistency=consistency
+        )
         return cls.from_store(
             store,
             config=config,
@@ -707,6 +717,7 @@ class BM25Index:
         *,
         filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
+        search_params: SearchParams | None = None,
     ) -> list[Hit]:
         """Return the chunks whose dense vectors are most similar.
 
@@ -716,6 +727,8 @@ class BM25Index:
             The query's dense vector.
         k, filter, namespace
             As for :meth:`search`.
+        search_params : mapping of str to str, bool, int or float, optional
+            What Milvus is told about the search, such as ``{"ef": 200}``; which there are depends on the engine.
 
         Returns
         -------
@@ -729,7 +742,7 @@ class BM25Index:
         """
         _check_k(k)
         names = _names(namespace)
-        arm = self._dense_arm(embedding, k, parse_filter(filter), names)
+        arm = self._dense_arm(embedding, k, parse_filter(filter), names, check_search_params(search_params))
         return [_hit(match) for match in search_arm(self._store, arm, names)]
 
     def search_hybrid(
@@ -745,6 +758,7 @@ class BM25Index:
         sparse_filter: Mapping[str, Any] | str | None = None,
         dense_filter: Mapping[str, Any] | str | None = None,
         arm_scores: bool = False,
+        dense_search_params: SearchParams | None = None,
         namespace: str | Sequence[str] | None = "",
         **options: Unpack[QueryOptions],
     ) -> list[HybridHit]:
@@ -767,6 +781,8 @@ class BM25Index:
             Conditions for both searches, and for one of them in addition; as for :meth:`search`.
         arm_scores : bool
             Whether the hits are to have the scores of both searches, which costs a second call.
+        dense_search_params : mapping of str to str, bool, int or float, optional
+            As `search_params` for :meth:`search_dense`; the option of that name is for the lexical search.
         namespace, **options
             As for :meth:`search`, but for `min_should_match`: no vector can hold it.
 
@@ -786,9 +802,11 @@ class BM25Index:
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
-        sparse = SearchArm(vector, "IP", limit, where, self._searcher.needed(names)) if len(vector) else None
+        needed, params = self._searcher.needed(names), options.get("search_params")
+        sparse = SearchArm(vector, "IP", limit, where, needed, params) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
-        dense = self._dense_arm(embedding, limit, where, names)
+        params = check_search_params(dense_search_params, "dense_search_params")
+        dense = self._dense_arm(embedding, limit, where, names, params)
         self._check_bound(fusion)
         arms = Arms(sparse, dense, names, self._greatest_score(vector))
         return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
@@ -843,7 +861,8 @@ class BM25Index:
         InputError
             `min_should_match` is given: no vector can hold it.
         """
-        return self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        vectors = self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
 
     def greatest_scores(
         self,
@@ -1100,11 +1119,16 @@ class BM25Index:
         return dense
 
     def _dense_arm(
-        self, embedding: Sequence[float], limit: int, where: Filter | None, namespaces: list[str] | None
+        self,
+        embedding: Sequence[float],
+        limit: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        params: SearchParams,
     ) -> SearchArm:
         dense = self._dense_field("embedding given")
         row = as_matrix("embedding", [embedding], 1, dense)[0]
-        return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces))
+        return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces), params)
 
     def _with_embeddings(
         self, chunks: list[NewChunk], embeddings: Embeddings | None
@@ -1162,14 +1186,25 @@ class BM25Index:
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
 
 
+def _stored_config(log: StatisticsLog, config: IndexConfig | None, *, repair: bool) -> IndexConfig | None:
+    """Return the stored config, after checking the given one; None where there is none, or it is to be replaced."""
+    stored = log.read_config(salvage=repair)
+    try:
+        return None if stored is None else config_from_dict(stored, config)
+    except FormatError:
+        if repair and config is not None:
+            return None
+        raise
+
+
 def _open_config(
     store: Store, log: StatisticsLog, config: IndexConfig | None, *, read_only: bool, repair: bool
 ) -> IndexConfig:
     """Return the config of a stored index, after checking the given one; or create the index."""
     exists = store.exists()
-    stored = log.read_config(salvage=repair) if exists else None
+    stored = _stored_config(log, config, repair=repair) if exists else None
     if stored is not None:
-        return config_from_dict(stored, config)
+        return stored
     if exists and not (repair and config) and store.count_chunks():
         msg = f"{store.name} is damaged: its config is lost; open it with repair=True and the config that it had"
         raise FormatError(msg)
@@ -1201,7 +1236,7 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
 
 def _check_k(k: int, name: str = "k") -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"{name} must be an int in 1..{MAX_K}, got {k!r}"
+        msg = f"{name} must be an int in 1..{MAX_K}, got {shown(k)}"
         raise InputError(msg)
 
 

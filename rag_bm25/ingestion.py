@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.chunks import AddReport, new_chunks
 from rag_bm25.errors import InputError, MissingExtraError, ParameterError
 from rag_bm25.fields import check_field_values
-from rag_bm25.jsonl import join_title, read_json_lines, row_id, row_parts
+from rag_bm25.jsonl import MAX_DOCUMENT_BYTES, join_title, read_json_lines, row_id, row_parts
 from rag_bm25.terms import num_words
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ SEPARATORS = (
 )
 
 Splitter: TypeAlias = Callable[[str], "list[str]"]
+"""Cuts a text into chunks."""
 Progress: TypeAlias = Callable[[int, int], object]
 _Placed: TypeAlias = "tuple[NewChunk, int]"  # a chunk, and its end in the file in bytes
 
@@ -215,15 +216,18 @@ class _Finder:
         def note(error: OSError) -> None:
             self.found.unreadable[_source(Path(error.filename), parent)] = _os_message(error)
 
+        root = folder.resolve()
         for inner, folders, names in os.walk(folder, onerror=note):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 if not name.startswith("."):
-                    self._take_file(Path(inner, name), parent)
+                    self._take_file(Path(inner, name), parent, root)
 
-    def _take_file(self, file: Path, parent: Path) -> None:
+    def _take_file(self, file: Path, parent: Path, folder: Path | None = None) -> None:
+        """Take a file; one of a folder must lie in it, for a link there may lead to what nobody meant to publish."""
         real = file.resolve()
-        if file.suffix.lower() not in SUFFIXES or not real.is_file():
+        inside = folder is None or real.is_relative_to(folder)
+        if file.suffix.lower() not in SUFFIXES or not inside or not real.is_file():
             self.found.skipped.append(file)
         elif real not in self._taken:
             self._taken.add(real)
@@ -389,7 +393,11 @@ def _row_metadata(row: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _text_of(path: Path) -> str:
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        data = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        msg = f"{path}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes"
+        raise InputError(msg)
     skipped = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
     try:
         return data[skipped:].decode().replace("\r\n", "\n").replace("\r", "\n")

@@ -108,6 +108,23 @@ def test_links_that_go_in_circles_end(tmp_path: Path) -> None:
     assert sources(tmp_path / "docs") == ["docs/a.txt"]
 
 
+def test_links_that_lead_out_of_the_folder_are_skipped(tmp_path: Path) -> None:
+    secret = write(tmp_path / "private" / "key.txt", "secret")
+    write(tmp_path / "docs" / "sub" / "a.txt")
+    link = tmp_path / "docs" / "b.txt"
+    link.symlink_to(secret)
+    (tmp_path / "docs" / "c.txt").symlink_to(tmp_path / "docs" / "sub" / "a.txt")
+    found = find_files([tmp_path / "docs"])
+    assert ([file.source for file in found.files], found.skipped) == (["docs/c.txt"], [link])
+    assert sources(link) == ["b.txt"]  # who names the link itself means the file
+
+
+def test_a_folder_may_be_a_link_itself(tmp_path: Path) -> None:
+    write(tmp_path / "real" / "a.txt")
+    (tmp_path / "docs").symlink_to(tmp_path / "real")
+    assert sources(tmp_path / "docs") == ["docs/a.txt"]
+
+
 def test_a_file_named_twice_is_taken_once(tmp_path: Path) -> None:
     file = write(tmp_path / "docs" / "a.txt")
     assert sources(tmp_path / "docs", file, file) == ["docs/a.txt"]
