@@ -54,13 +54,19 @@ __all__ = [
 ]
 
 IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
+"""An IDF that can be asked for."""
 IDF_NAMES: tuple[str, ...] = get_args(IdfName)
+"""All of them."""
 
 POSITIVE_FLOOR = 1e-6
 """Weight of a term whose IDF is zero or less: Milvus refuses negative weights and cannot rank on zero."""
 
 ROUNDING = 1e-12
 """A mean IDF this close to zero is zero: terms on both sides of N / 2 may cancel."""
+
+
+MAX_FACTOR = 1_000
+MAX_K3 = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -554,11 +560,11 @@ class QueryWeighting:
     idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF, see :func:`idf`.
     epsilon : float
-        Factor of the floor of ``epsilon``; > 0.
+        Factor of the floor of ``epsilon``; > 0, at most 1,000.
     k3 : float or None
-        Saturation of repeated query terms, >= 0; None counts them linearly.
+        Saturation of repeated query terms, in 0..1,000,000; None counts them linearly.
     bigram_weight : float
-        Weight of the channel of bigrams, >= 0, beside that of words, which is 1.
+        Weight of the channel of bigrams, in 0..1,000, beside that of words, which is 1.
 
     Raises
     ------
@@ -580,6 +586,10 @@ class QueryWeighting:
         if self.k3 is not None:
             check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)
         check_parameter("bigram_weight", self.bigram_weight, "finite and >= 0", comparable(self.bigram_weight) >= 0)
+        limits = {"epsilon": MAX_FACTOR, "bigram_weight": MAX_FACTOR, "k3": MAX_K3}
+        for name, limit in limits.items():  # a weight of a query has to fit into float32
+            value = getattr(self, name) or 0.0
+            check_parameter(name, value, f"at most {limit:,}", value <= limit)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         r"""Weight of repetition in the query: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.

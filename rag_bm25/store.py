@@ -22,9 +22,21 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.search_params import SearchParams
 
-__all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "LogStore", "Match", "SearchArm", "Store"]
+__all__ = [
+    "ChunkRow",
+    "ConsistencyLevel",
+    "DenseField",
+    "DenseMetric",
+    "LogRow",
+    "LogStore",
+    "Match",
+    "SearchArm",
+    "Store",
+]
 
+ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]
+"""How dense vectors are compared."""
 
 MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
 

@@ -14,6 +14,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import numpy as np
 
 from rag_bm25.milvus_store.messages import hybrid_request, insert_request, search_hits, search_request, unpacked_vector
@@ -47,6 +48,7 @@ class Client(_MilvusClient):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._fields: dict[str, set[str]] = {}
+        _give_up_lost_calls(self._get_connection())
 
     def insert(
         self,
@@ -149,6 +151,22 @@ class Client(_MilvusClient):  # type: ignore[misc]
         if not fits:
             del self._fields[collection]
         return fits
+
+
+def _give_up_lost_calls(connection: Any) -> None:
+    """Let a call fail when it is lost: pymilvus repeats it for as long as a call may take, and writes as well.
+
+    It still connects again before the call fails, and repeats what a server has refused for its rate limit.
+    """
+    recover = getattr(connection, "_on_rpc_error", lambda _: False)
+
+    def give_up(error: Exception) -> bool:
+        recovered: bool = recover(error)
+        if isinstance(error, grpc.RpcError):
+            raise error
+        return recovered
+
+    connection._on_rpc_error = give_up  # noqa: SLF001
 
 
 def _plain(entity: Entity) -> Entity:

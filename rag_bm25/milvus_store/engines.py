@@ -143,6 +143,8 @@ class Engine:
     def reason(self, error: Exception) -> str:
         """Return what the engine says, on one line."""
         text = str(getattr(error, "message", "")) or str(error)
+        if isinstance(error, grpc.Call):
+            text = f"{error.code()}, {error.details()}"
         return re.sub(r"\s+", " ", re.sub(r"^\[\w+\] Retry run out of 0 retry times, (message=)?", "", text)).strip()
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rag_bm25.errors import FormatError
 from rag_bm25.sparse import SparseVector
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def packed_vector(vector: SparseVector) -> bytes:
 
 def unpacked_vector(packed: bytes) -> SparseVector:
     """Read what :func:`packed_vector` has written, or another program, in whatever order."""
+    if len(packed) % ENTRY.itemsize:
+        msg = f"a sparse vector must have {ENTRY.itemsize} bytes for each of its entries, got {len(packed)}"
+        raise FormatError(msg)
     entries = np.frombuffer(packed, ENTRY)
     ids, weights = entries["id"].astype(np.uint32), entries["weight"].astype(np.float32)
     if (ids[1:] > ids[:-1]).all():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
-from rag_bm25.errors import FormatError, ReadOnlyError, StoreError
+from rag_bm25.errors import FormatError, ParameterError, ReadOnlyError, StoreError
 from rag_bm25.milvus_store.expressions import where_clause
 from rag_bm25.milvus_store.schema import (
     CHUNK_CONTENTS,
@@ -25,7 +25,7 @@ from rag_bm25.milvus_store.schema import (
     vector_fields,
 )
 from rag_bm25.sparse import SparseVector
-from rag_bm25.store import DenseField, Match
+from rag_bm25.store import ConsistencyLevel, DenseField, Match
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,6 +49,7 @@ PAGE = 1000
 KEYS_PAGE = 10_000
 MAX_LIMIT = 16_384
 QUERIES_PER_CALL = 100
+STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
 SPARSE_METRIC = "IP"
 SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
@@ -72,11 +73,14 @@ class MilvusStore:
         Seconds that a call of a server may take; by default 10 for connecting and 60 for other calls.
     read_only : bool, default False
         Refuse every write.
+    consistency : {"Strong", "Bounded", "Session", "Eventually"}, default "Session"
+        Which writes a search of a server waits for: all of them, those older than some seconds, those of this process,
+        or none. Everything else is read Strong, whatever this is.
 
     Raises
     ------
     ParameterError
-        If the path or the name breaks a rule.
+        If the path, the name or the level breaks a rule.
     IndexNotFoundError
         If the file is missing and `read_only` is set.
     MissingExtraError
@@ -96,14 +100,17 @@ class MilvusStore:
         tls: TLS | None = None,
         timeout: float | None = None,
         read_only: bool = False,
+        consistency: ConsistencyLevel = "Session",
     ) -> None:
         # pymilvus takes a third of a second to import: only those who open a store wait for it.
         from rag_bm25.milvus_store.engines import open_engine
 
         check_name(collection)
+        _check_consistency(consistency)
         self._chunks = collection
         self._log = f"{collection}_bm25"
         self._read_only = read_only
+        self._consistency = consistency  # of searches
         self._prepared: set[str] = set()
         self._dense: DenseField | None = None  # as stored, once it has been read
         self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=read_only)
@@ -510,7 +517,7 @@ class MilvusStore:
                 name, **{**field, "datatype": _data_type(field["datatype"])}, is_partition_key=partition_key
             )
         if not engine.read("has_collection", collection):
-            engine.write("create_collection", collection, schema=schema, num_shards=1)
+            engine.write("create_collection", collection, schema=schema, num_shards=1, consistency_level=STRONG)
         indexed = engine.read("list_indexes", collection)  # milvus-lite 3 refuses to make one twice
         for name in (name for name in vector_fields(fields) if name not in indexed):
             index = client.prepare_index_params()
@@ -537,7 +544,7 @@ class MilvusStore:
         """Read what is stored now, whoever wrote it."""
         engine = self._prepare(collection)
         found: list[dict[str, Any]] = engine.read(
-            "query", collection, filter=clause, output_fields=list(output), consistency_level="Strong", **kwargs
+            "query", collection, filter=clause, output_fields=list(output), consistency_level=STRONG, **kwargs
         )
         return found
 
@@ -569,7 +576,7 @@ class MilvusStore:
 
         key, last = output[0], ""
         while True:
-            rest = f'{key} > "{last}"'
+            rest = f"{key} > {self._open.dialect.quote(last)}"
             try:
                 found = self._query(
                     collection, f"({clause}) and {rest}" if clause else rest, output, limit=page, **IN_KEY_ORDER
@@ -649,11 +656,19 @@ class MilvusStore:
 
     def _hits(self, method: str, output: list[str], call: Mapping[str, Any]) -> _Hits:
         """Search, and return score and entity of each hit."""
-        found = self._open.read(method, self._chunks, output_fields=output, consistency_level="Session", **call)
+        found = self._open.read(method, self._chunks, output_fields=output, consistency_level=self._consistency, **call)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 
+# The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
+
+
+def _check_consistency(level: str) -> None:
+    """Refuse what is no level."""
+    if level not in get_args(ConsistencyLevel):
+        msg = f"consistency must be one of {', '.join(get_args(ConsistencyLevel))}, got {level!r}"
+        raise ParameterError(msg)
 
 
 def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:
