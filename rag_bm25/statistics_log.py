@@ -145,7 +145,9 @@ class StatisticsLog:
         """
         keys = self._store.log_keys()
         if any(_kind(key) == "copy" for key in keys):
-            msg = f"{self._store.name} is an unfinished copy of an index: run the same copy again, or drop it"
+            begun = self.unfinished_copy()
+            source = begun[0] if begun else "an index"  # it may have been finished meanwhile
+            msg = f"{self._store.name} is an unfinished copy of {source}: run the same copy or load again, or drop it"
             raise FormatError(msg)
         entries = complete_entries(keys, "config")
         rows = self._store.get_log(entries["index"]) if entries else []
