@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -261,12 +261,12 @@ def new_chunks(
     ]
 
 
-def batches(chunks: Sequence[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
+def batches(chunks: Iterable[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
     """Cut chunks into batches that one message can carry.
 
     Parameters
     ----------
-    chunks : sequence of NewChunk
+    chunks : iterable of NewChunk
         Any number.
     dense_bytes : int
         Size of a dense vector.

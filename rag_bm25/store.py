@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
     from rag_bm25.filters import Filter
 
-__all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "LogStore", "Match", "SearchArm", "Store"]
+__all__ = [
+    "ChunkRow",
+    "DenseField",
+    "DenseMetric",
+    "ImportState",
+    "LogRow",
+    "LogStore",
+    "Match",
+    "SearchArm",
+    "Store",
+]
 
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]
 
@@ -178,6 +188,22 @@ class LogRow:
     packed: str = ""
     added: SparseVector = field(default_factory=_empty)
     removed: SparseVector = field(default_factory=_empty)
+
+
+@dataclass(frozen=True)
+class ImportState:
+    """How far an engine has come with reading a file by itself.
+
+    Parameters
+    ----------
+    finished : bool
+        Whether all of its rows are stored.
+    failure : str
+        Why none of them will be; "" where nothing is wrong.
+    """
+
+    finished: bool
+    failure: str = ""
 
 
 class LogStore(Protocol):

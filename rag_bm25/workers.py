@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rag_bm25.config import IndexConfig
     from rag_bm25.document_encoder import CountedChunks
 
-__all__ = ["MAX_WORKERS", "Workers", "check_workers"]
+__all__ = ["MAX_WORKERS", "Workers", "check_picklable", "check_workers", "interrupts_blocked"]
 
 MAX_WORKERS = 61
 """How many processes a pool can have on Windows."""
@@ -50,7 +50,7 @@ class Workers:
 
     def __init__(self, config: IndexConfig, number: int) -> None:
         self.number = check_workers(number)
-        _check_picklable(config)
+        check_picklable(config)
         self._with_fields = bool(config.document_weighting().fields)
         self._pool = ProcessPoolExecutor(number, get_context("spawn"), _start, (config,))
 
@@ -93,7 +93,7 @@ class Workers:
                 counted.cancel()
 
     def _submit(self, batch: list[NewChunk]) -> Future[CountedChunks]:
-        with _interrupts_blocked():  # a process may be started now
+        with interrupts_blocked():  # a process may be started now
             metadatas = [chunk.metadata for chunk in batch] if self._with_fields else None
             return self._pool.submit(_count, [chunk.text for chunk in batch], metadatas)
 
@@ -126,7 +126,19 @@ def check_workers(number: int) -> int:
     return number
 
 
-def _check_picklable(config: IndexConfig) -> None:
+def check_picklable(config: IndexConfig) -> None:
+    """Refuse a config that cannot be sent to another process.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        What chunks are analysed by.
+
+    Raises
+    ------
+    ParameterError
+        Its analyzer cannot be pickled.
+    """
     try:
         pickle.dumps(config)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -135,7 +147,7 @@ def _check_picklable(config: IndexConfig) -> None:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def interrupts_blocked() -> Iterator[None]:
     """Start processes with SIGINT blocked, which they inherit: until they are ready to ignore it, it would end them."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

@@ -51,7 +51,7 @@ ALLOWED = {
     "filling": "config errors sparse statistics statistics_log store terms",
     "copying": "errors filling statistics statistics_log store verification",
     "bulk": "analysis chunks config document_encoder embeddings errors fields filling portable sparse statistics store "
-    "terms",
+    "terms workers",
     "milvus_store": "errors filters sparse store tls",
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
