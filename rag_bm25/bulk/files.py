@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FILE_FORMAT", "DataFile", "arrow", "described", "parquet", "require_sound", "written_whole"]
+__all__ = [
+    "FILE_FORMAT",
+    "DataFile",
+    "arrow",
+    "described",
+    "parquet",
+    "require_known",
+    "require_sound",
+    "written_whole",
+]
 
 FILE_FORMAT = 1
 BLOCK = 1 << 20
@@ -91,6 +100,33 @@ def described(path: Path, chunks: int, name: str | None = None) -> DataFile:
         With size and digest.
     """
     return DataFile(name or path.name, chunks, path.stat().st_size, _digest(path))
+
+
+def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
+    """Refuse a file that is something else, or of a newer version.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : object
+        What it says it is.
+    wanted : str
+        What it must be.
+    version : int
+        The version of its format.
+
+    Raises
+    ------
+    FormatError
+        It cannot be read.
+    """
+    if kind != wanted:
+        msg = f"{path} is not a file of a {wanted}"
+        raise FormatError(msg)
+    if version > FILE_FORMAT:
+        msg = f"{path} has format {version}, this version of rag_bm25 reads up to {FILE_FORMAT}: upgrade rag_bm25"
+        raise FormatError(msg)
 
 
 def require_sound(folder: Path, data: DataFile, again: str) -> None:

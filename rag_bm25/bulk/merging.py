@@ -8,6 +8,7 @@ that may have been in an earlier part. The files of parts that have such a term 
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.analysis import AnalyzerContract, differences
-from rag_bm25.bulk.files import FILE_FORMAT, DataFile, described, require_sound, written_whole
+from rag_bm25.bulk.files import FILE_FORMAT, DataFile, described, require_known, require_sound, written_whole
 from rag_bm25.bulk.parts import PartHead, batch_of, part_numbers, read_head, read_terms
 from rag_bm25.bulk.rows import read_groups, read_pks, rows_writer, sparse_batch, sparse_column
 from rag_bm25.config import dense_field_of
@@ -178,18 +179,23 @@ def read_manifest(folder: str | Path) -> Manifest:
     if not path.is_file():
         msg = f"{path} is missing: merge the parts first"
         raise FormatError(msg)
-    try:
+    with _as_format_error(path):
         found = json.loads(path.read_text(encoding="utf-8"))
-        kind, version = found.pop("kind"), found.pop("format")
+        kind, version = found["kind"], found["format"]
+    require_known(path, kind, KIND, version)
+    with _as_format_error(path):
         parts = [ManifestPart(**{**part, "data": DataFile(**part["data"])}) for part in found["parts"]]
-        manifest = Manifest(found["config"], parts, DataFile(**found["statistics"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return Manifest(found["config"], parts, DataFile(**found["statistics"]))
+
+
+@contextmanager
+def _as_format_error(path: Path) -> Iterator[None]:
+    """Say what cannot be read."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError) as error:
         msg = f"{path} is damaged, merge the parts again: {error}"
         raise FormatError(msg) from error
-    if kind != KIND or version > FILE_FORMAT:
-        msg = f"{path} is {kind!r} of format {version}, this version of rag_bm25 reads {KIND!r} up to {FILE_FORMAT}"
-        raise FormatError(msg)
-    return manifest
 
 
 class _Merging:
@@ -274,9 +280,7 @@ def _heads(folder: Path, num_parts: int | None) -> list[PartHead]:
 
 
 def _require_same(first: PartHead, head: PartHead) -> None:
-    """Refuse a part whose vectors would not fit."""
-    if first.config == head.config:
-        return
+    """Refuse a part whose vectors would not fit; analyzers may differ in name if they do the same."""
     found = [
         f"{name}: {value!r} in part {first.part}, {head.config[side].get(name)!r} in part {head.part}"
         for side in ("document", "query")
@@ -284,8 +288,9 @@ def _require_same(first: PartHead, head: PartHead) -> None:
         if head.config[side].get(name) != value
     ]
     found += differences(*(AnalyzerContract(**one.config["analyzer"]) for one in (first, head)))
-    msg = f"parts were encoded with different parameters: {'; '.join(found)}"
-    raise ConfigMismatchError(msg)
+    if found:
+        msg = f"parts were encoded with different parameters: {'; '.join(found)}"
+        raise ConfigMismatchError(msg)
 
 
 def _require_distinct(folder: Path, heads: Sequence[PartHead]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.bulk.files import FILE_FORMAT, DataFile, arrow, parquet, written_whole
+from rag_bm25.bulk.files import FILE_FORMAT, DataFile, arrow, parquet, require_known, written_whole
 from rag_bm25.errors import FormatError, ParameterError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 KIND = "rag_bm25 bulk part"
-HEAD = b"rag_bm25"  # the key of the head in the metadata of a file
+HEAD, DIGEST = b"rag_bm25", b"rag_bm25.digest"  # keys in the metadata of a file
 MAX_PART = 2**31 - 1
 
 
@@ -174,9 +175,10 @@ def write_terms(folder: Path, head: PartHead, terms: PartTerms) -> None:
     pa = arrow()
     facts = json.dumps({"kind": KIND, "format": FILE_FORMAT, **asdict(head)}, ensure_ascii=False)
     columns = {"term": pa.array(terms.terms, pa.string()), "id": terms.ids, "df": terms.df}
-    table = pa.table(columns).replace_schema_metadata({HEAD: facts.encode()})
+    metadata = {HEAD: facts.encode(), DIGEST: _digest(facts.encode(), terms)}
     with written_whole(terms_path(folder, head.part)) as path:
-        parquet().write_table(table, path, use_dictionary=False, compression="zstd", write_page_checksum=True)
+        table = pa.table(columns).replace_schema_metadata(metadata)
+        parquet().write_table(table, path, use_dictionary=False, compression="zstd")
 
 
 def read_head(folder: Path, part: int) -> PartHead:
@@ -201,15 +203,11 @@ def read_head(folder: Path, part: int) -> PartHead:
     """
     path = terms_path(folder, part)
     with _as_format_error(path):
-        metadata = parquet().read_schema(path).metadata or {}
-        facts = json.loads(metadata[HEAD])
-    if facts.pop("kind", None) != KIND:
-        msg = f"{path} is not a file of a bulk load"
-        raise FormatError(msg)
-    if (version := facts.pop("format")) > FILE_FORMAT:
-        msg = f"{path} has format {version}, this version of rag_bm25 reads up to {FILE_FORMAT}"
-        raise FormatError(msg)
-    return PartHead(**{**facts, "data": DataFile(**facts["data"])})
+        facts = json.loads(parquet().read_schema(path).metadata[HEAD])
+        kind, version = facts.pop("kind"), facts.pop("format")
+    require_known(path, kind, KIND, version)
+    with _as_format_error(path):
+        return PartHead(**{**facts, "data": DataFile(**facts["data"])})
 
 
 def read_terms(folder: Path, part: int) -> PartTerms:
@@ -234,9 +232,23 @@ def read_terms(folder: Path, part: int) -> PartTerms:
     """
     path = terms_path(folder, part)
     with _as_format_error(path):
-        table = parquet().read_table(path, page_checksum_verification=True)
-    ids, df = (table.column(name).to_numpy() for name in ("id", "df"))
-    return PartTerms(table.column("term").to_pylist(), ids, df)
+        with parquet().ParquetFile(path) as file:
+            table = file.read()
+        metadata = table.schema.metadata
+        ids, df = (table.column(name).to_numpy() for name in ("id", "df"))
+        terms = PartTerms(table.column("term").to_pylist(), ids, df)
+        if _digest(metadata[HEAD], terms) != metadata[DIGEST]:
+            msg = "it holds something else than was written"
+            raise ValueError(msg)
+    return terms
+
+
+def _digest(facts: bytes, terms: PartTerms) -> bytes:
+    """Return what tells the contents of a file from others."""
+    digest = hashlib.sha256(facts)
+    for content in (json.dumps(terms.terms).encode(), terms.ids.tobytes(), terms.df.tobytes()):
+        digest.update(content)
+    return digest.hexdigest().encode()
 
 
 @contextmanager
@@ -245,6 +257,6 @@ def _as_format_error(path: Path) -> Iterator[None]:
     pa = arrow()
     try:
         yield
-    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+    except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
         msg = f"{path} is damaged, encode its part again: {error}"
         raise FormatError(msg) from error

@@ -168,7 +168,8 @@ def read_pks(path: Path) -> NDArray[np.uint64]:
     ndarray of uint64, shape (n_rows,)
         In the order of the rows.
     """
-    keys = parquet().read_table(path, columns=["pk"]).column("pk").to_pylist()
+    with parquet().ParquetFile(path) as file:
+        keys = file.read(columns=["pk"]).column("pk").to_pylist()
     return np.frombuffer(bytes.fromhex("".join(key[:SHORT] for key in keys)), ">u8").astype(np.uint64)
 
 

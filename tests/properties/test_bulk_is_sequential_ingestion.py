@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
