@@ -95,7 +95,7 @@ class Filling:
         if begun[1] != self.fingerprint:
             msg = (
                 f"{target.name} is an unfinished copy of {begun[0]}, which has other parameters or contents than "
-                f"{self.source}; drop it first, or copy to another name"
+                f"{self.source}; drop it first, or use another name"
             )
             raise ConfigMismatchError(msg)
         return True
@@ -152,5 +152,5 @@ class Filling:
 def _require_empty(target: Store) -> None:
     """Refuse a store with rows that are nobody's copy."""
     if target.log_keys() or target.count_chunks():
-        msg = f"{target.name} is there already; drop it first, or copy to another name"
+        msg = f"{target.name} is there already; drop it first, or use another name"
         raise InputError(msg)

@@ -34,6 +34,10 @@ POLL_SECONDS = 2.0
 class ImportingStore(Store, Protocol):
     """A store whose engine reads files by itself, from its own object storage."""
 
+    def require_imports(self) -> None:
+        """Raise a ``StoreError`` where the engine cannot do that."""
+        ...
+
     def start_import(self, path: str) -> int:
         """Have a file read, and return the number of the job that does it; all of its rows come, or none."""
         ...
@@ -170,6 +174,7 @@ def load_by_import(
         is missing.
     """
     loading = _Loading(Path(folder), target)
+    target.require_imports()
     if loading.begin():
         _wait_for_others(target, sleep)
     waiting = []

@@ -14,7 +14,7 @@ from rag_bm25.errors import WorkerError
 from rag_bm25.workers import check_picklable, check_workers, interrupts_blocked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
     from typing import Any
@@ -26,7 +26,7 @@ __all__ = ["encode_parts"]
 
 
 def encode_parts(
-    parts: Iterable[list[Mapping[str, Any]]],
+    parts: Iterable[Sequence[Mapping[str, Any]]],
     config: IndexConfig,
     folder: str | Path,
     *,
@@ -37,7 +37,7 @@ def encode_parts(
 
     Parameters
     ----------
-    parts : iterable of list of mappings
+    parts : iterable of sequences of mappings
         The chunks of each part, as for :func:`encode_part`. Taken one by one; there are at most one more in memory
         than there are workers, so that parts of some 20,000 chunks are a good size.
     config, folder, namespace

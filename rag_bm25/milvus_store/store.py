@@ -407,6 +407,16 @@ class MilvusStore:
         counted = self._query(self._chunks, f'batch == "{batch}"', ["count(*)"])
         return int(counted[0]["count(*)"])
 
+    def require_imports(self) -> None:
+        """Refuse an engine that cannot read files by itself.
+
+        Raises
+        ------
+        StoreError
+            It has no bulk import.
+        """
+        self._importing()
+
     def start_import(self, path: str) -> int:
         """Have a server read a Parquet file with rows from its own object storage.
 

@@ -330,7 +330,7 @@ class TestMerging:
         if what == "length":
             head["length"] += 1
         else:
-            columns[what][0] *= 2
+            columns[what][0] = {"term": "x", "id": 1, "df": 9}[what]
         metadata = {**table.schema.metadata, b"rag_bm25": json.dumps(head, ensure_ascii=False).encode()}
         pq.write_table(pa.table(columns, schema=table.schema).replace_schema_metadata(metadata), path)
         with pytest.raises(FormatError, match="encode its part again: it holds something else than was written"):
@@ -558,6 +558,9 @@ class Server(MemoryStore):
         self.asked: dict[int, int] = {}
         self.failing = ""
         self.refreshed = False
+
+    def require_imports(self) -> None:
+        self.calls.append("require_imports")
 
     def start_import(self, path: str) -> int:
         self._called("start_import")

@@ -330,7 +330,7 @@ def test_source_with_an_unfinished_write(store: MemoryStore, config: IndexConfig
 
 def test_target_with_something_else(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
     for plan_or_copy in (plan_copy, copy_index):
-        with pytest.raises(InputError, match="memory is there already; drop it first, or copy to another name"):
+        with pytest.raises(InputError, match="memory is there already; drop it first, or use another name"):
             plan_or_copy(store, store.reopen())
     other = MemoryStore()
     begin(store, other)
