@@ -42,7 +42,7 @@ def encode(
             "--set",
             metavar="NAME=VALUE,...",
             show_default=False,
-            help=f"Parameters of the index, as in k1=1.2,stem=false; its chunk_size is {DEFAULT_CHUNK_SIZE} by default.",
+            help=f"Parameters of the index, as in k1=1.2,stem=false; chunk_size is {DEFAULT_CHUNK_SIZE} by default.",
         ),
     ] = None,
     split_size: Annotated[
@@ -73,6 +73,9 @@ def encode(
     config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings)
     split = ingestion.splitter(config, chunk_overlap, split_size)
     found = ingestion.find_files(paths)
+    if not found.files:
+        msg = "there is no .txt, .md or .jsonl file to encode"
+        raise InputError(msg)
     _make_room(folder, overwrite=overwrite)
     start, reports = time.perf_counter(), []
     with count_bars(progress, {"chunks": None}) as move:
