@@ -70,9 +70,9 @@ def loaded(uri: Path, rows: Sequence[dict[str, Any]], workers: int) -> None:
 
 def fingerprints(uri: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
     """Return a digest of everything that an index has, by what it is."""
-    with closing(MilvusStore(uri, "docs", read_only=True)) as store:
+    store = MilvusStore(uri, "docs", read_only=True)
+    with BM25Index.from_store(store, read_only=True) as index:
         found = {"rows": digest(stored(store)), **statistics(store)}
-    with BM25Index.open(uri, "docs", read_only=True) as index:
         queries = [row["text"][:12] for row in rows[:: max(1, len(rows) // 50)]]
         found["hits"] = digest([[(hit.id, hit.score) for hit in hits] for hits in index.search_batch(queries)])
         found["verified"] = str(index.verify().ok)

@@ -41,9 +41,7 @@ def rows_writer(path: Path, dense_dim: int | None) -> Any:
     pyarrow.parquet.ParquetWriter
         To be closed.
     """
-    return parquet().ParquetWriter(
-        path, _rows_schema(dense_dim), use_dictionary=["namespace", "batch"], write_page_checksum=True
-    )
+    return parquet().ParquetWriter(path, _rows_schema(dense_dim), use_dictionary=["namespace", "batch"])
 
 
 def rows_table(rows: Sequence[ChunkRow], vectors: SparseBatch, dense_dim: int | None) -> Any:
