@@ -50,7 +50,7 @@ ALLOWED = {
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "filling": "config errors sparse statistics statistics_log store terms",
     "copying": "errors filling statistics statistics_log store verification",
-    "bulk": "analysis chunks config document_encoder embeddings errors fields filling portable sparse statistics store "
+    "bulk": "analysis chunks config document_encoder embeddings errors fields filling sparse statistics store "
     "terms workers",
     "milvus_store": "errors filters sparse store tls",
     "index_stats": "config similarity statistics",

@@ -110,7 +110,7 @@ def encode_part(
     found = job.statistics
     stored = config_to_dict(config, contract_of(job.encoder.analyzer))
     write_terms(folder, PartHead(part, namespace, stored, found.total_length, data), job.terms())
-    return PartReport(part, data.chunks, len(job.vocabulary), data.size)
+    return PartReport(part, data.rows, len(job.vocabulary), data.size)
 
 
 class _Job:
@@ -135,9 +135,8 @@ class _Job:
 
     def terms(self) -> PartTerms:
         """Return the terms of all chunks, in the order in which they were first seen."""
-        terms = list(self.vocabulary)
-        ids = np.fromiter((self.vocabulary.id(term) or 0 for term in terms), np.uint32, len(terms))
-        return PartTerms(terms, ids, self.statistics.df(ids))
+        ids = np.fromiter(self.vocabulary.ids, np.uint32, len(self.vocabulary))
+        return PartTerms(list(self.vocabulary), ids, self.statistics.df(ids))
 
     def _encoded(self, batch: Sequence[NewChunk]) -> Any:
         """Return a batch as columns, and count it."""

@@ -5,7 +5,8 @@
     part-000007.parquet          the rows of a part, in the form that Milvus's bulk import reads
     part-000007.terms.parquet    what the part adds to the statistics; a part is there when this file is
     part-000007.merged.parquet   the rows, where merging had to change ids in their vectors
-    statistics.json.gz           the sum over all parts, see rag_bm25.portable
+    vocabulary.parquet           all terms, with the ids that they have in the whole
+    statistics.parquet           the sum over all parts
     manifest.json                which files to load; they can be loaded when this one is there
 """
 
@@ -40,13 +41,13 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file with rows.
+    """A Parquet file.
 
     Parameters
     ----------
     name : str
         Its name, in the folder of the load.
-    chunks : int
+    rows : int
         How many rows there are.
     size : int
         In bytes.
@@ -55,7 +56,7 @@ class DataFile:
     """
 
     name: str
-    chunks: int
+    rows: int
     size: int
     digest: str
 
@@ -82,14 +83,14 @@ def written_whole(path: Path) -> Iterator[Path]:
         begun.unlink(missing_ok=True)
 
 
-def described(path: Path, chunks: int, name: str | None = None) -> DataFile:
+def described(path: Path, rows: int, name: str | None = None) -> DataFile:
     """Read a file once, and tell what tells it from others.
 
     Parameters
     ----------
     path : Path
         The file.
-    chunks : int
+    rows : int
         How many rows are in it.
     name : str, optional
         What it is to be called; by default as it is.
@@ -99,7 +100,7 @@ def described(path: Path, chunks: int, name: str | None = None) -> DataFile:
     DataFile
         With size and digest.
     """
-    return DataFile(name or path.name, chunks, path.stat().st_size, _digest(path))
+    return DataFile(name or path.name, rows, path.stat().st_size, _digest(path))
 
 
 def require_known(path: Path, kind: object, wanted: str, version: int) -> None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 from rag_bm25.bulk.files import require_sound
 from rag_bm25.bulk.merging import Manifest, ManifestPart, read_manifest
 from rag_bm25.bulk.rows import read_groups, rows_of
+from rag_bm25.bulk.sums import read_sums
 from rag_bm25.errors import StoreError
 from rag_bm25.filling import Filling
-from rag_bm25.portable import read_statistics
 from rag_bm25.store import Store
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def load_by_import(
 ) -> LoadReport:
     """Load merged files by the bulk import of a Milvus server, 2.5.8 or later, which reads them from its own storage.
 
-    Before, upload the files that the manifest lists to the bucket of the server; statistics and manifest are read here.
+    Before, upload the rows, the files that the manifest lists as parts, to the bucket of the server; everything else is
+    read here.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def load_by_import(
     waiting = []
     for part in loading.manifest.parts:
         if _is_imported(target, part):
-            loading.count(part.data.chunks, 0, progress)
+            loading.count(part.data.rows, 0, progress)
         else:
             waiting.append(part)
     for imported in _imported(target, prefix.rstrip("/"), waiting, sleep):
@@ -195,9 +196,10 @@ class _Loading:
     def __init__(self, folder: Path, target: Store) -> None:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
-        require_sound(folder, self.manifest.statistics, "merge the parts again")
+        for data in (self.manifest.sums.vocabulary, self.manifest.sums.counts):
+            require_sound(folder, data, "merge the parts again")
         self._target = target
-        _, self._totals, self._vocabulary = read_statistics(folder / self.manifest.statistics.name)
+        self._totals, self._vocabulary = read_sums(folder, self.manifest.sums)
         self._filling = Filling(f"the files in {folder}", self.manifest.config, self.manifest.fingerprint)
         self._there = self._loaded = 0
 
@@ -213,11 +215,11 @@ class _Loading:
         self._there += there
         self._loaded += loaded
         if progress is not None:
-            progress(self._there, self.manifest.statistics.chunks)
+            progress(self._there, self.manifest.num_chunks)
 
     def finish(self) -> LoadReport:
         """Count the rows, and let the index be opened."""
-        wanted, found = self.manifest.statistics.chunks, self._target.count_chunks()
+        wanted, found = self.manifest.num_chunks, self._target.count_chunks()
         if found != wanted:
             msg = (
                 f"{self._target.name} has {found:,} chunks of {wanted:,} after loading: run the same load again, and "
@@ -244,18 +246,18 @@ def _imported(
             part = waiting.popleft()
             running[target.start_import(f"{prefix}/{part.data.name}")] = part
         ended = [job for job, part in running.items() if _has_ended(target, job, part.data.name)]
-        yield from (running.pop(job).data.chunks for job in ended)
+        yield from (running.pop(job).data.rows for job in ended)
         if running:
             sleep(POLL_SECONDS)
 
 
 def _is_imported(target: ImportingStore, part: ManifestPart) -> bool:
     """Tell whether the rows of a part are there; an import brings all of them or none."""
-    found = target.count_batch(part.batch) if part.data.chunks else 0
-    if found not in (0, part.data.chunks):
-        msg = f"{target.name} has {found:,} of the {part.data.chunks:,} chunks of {part.data.name}: drop it, load again"
+    found = target.count_batch(part.batch) if part.data.rows else 0
+    if found not in (0, part.data.rows):
+        msg = f"{target.name} has {found:,} of the {part.data.rows:,} chunks of {part.data.name}: drop it, load again"
         raise StoreError(msg)
-    return found == part.data.chunks
+    return found == part.data.rows
 
 
 def _has_ended(target: ImportingStore, job: int, name: str) -> bool:

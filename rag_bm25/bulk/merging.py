@@ -19,10 +19,10 @@ from rag_bm25.analysis import AnalyzerContract, differences
 from rag_bm25.bulk.files import FILE_FORMAT, DataFile, described, require_known, require_sound, written_whole
 from rag_bm25.bulk.parts import PartHead, batch_of, part_numbers, read_head, read_terms
 from rag_bm25.bulk.rows import read_groups, read_pks, rows_writer, sparse_batch, sparse_column
+from rag_bm25.bulk.sums import SumFiles, write_sums
 from rag_bm25.config import dense_field_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, InputError
 from rag_bm25.filling import digest_of
-from rag_bm25.portable import write_statistics
 from rag_bm25.sparse import SparseBatch
 from rag_bm25.statistics import Contribution, NamespaceStatistics
 from rag_bm25.terms import Vocabulary
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Manifest", "ManifestPart", "MergeReport", "merge", "read_manifest"]
 
-MANIFEST, STATISTICS = "manifest.json", "statistics.json.gz"
+MANIFEST = "manifest.json"
 KIND = "rag_bm25 bulk load"
 NAMED = 5  # how many of several things a message names
 
@@ -68,13 +68,18 @@ class Manifest:
         Parameters of the index, as they are stored.
     parts : list of ManifestPart
         The rows.
-    statistics : DataFile
-        The statistics; its `chunks` are those of all parts.
+    sums : SumFiles
+        Vocabulary and statistics.
     """
 
     config: dict[str, Any]
     parts: list[ManifestPart]
-    statistics: DataFile
+    sums: SumFiles
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks of all parts."""
+        return sum(part.data.rows for part in self.parts)
 
     @property
     def fingerprint(self) -> str:
@@ -154,7 +159,7 @@ def merge(
     with written_whole(folder / MANIFEST) as path:
         whole = {"kind": KIND, "format": FILE_FORMAT, **asdict(manifest)}
         path.write_text(json.dumps(whole, ensure_ascii=False, indent=1), encoding="utf-8")
-    return MergeReport(len(manifest.parts), manifest.statistics.chunks, len(merging.vocabulary), len(merging.moved))
+    return MergeReport(len(manifest.parts), manifest.num_chunks, len(merging.vocabulary), len(merging.moved))
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -185,7 +190,8 @@ def read_manifest(folder: str | Path) -> Manifest:
     require_known(path, kind, KIND, version)
     with _as_format_error(path):
         parts = [ManifestPart(**{**part, "data": DataFile(**part["data"])}) for part in found["parts"]]
-        return Manifest(found["config"], parts, DataFile(**found["statistics"]))
+        sums = {**found["sums"], **{name: DataFile(**found["sums"][name]) for name in ("vocabulary", "counts")}}
+        return Manifest(found["config"], parts, SumFiles(**sums))
 
 
 @contextmanager
@@ -215,9 +221,9 @@ class _Merging:
         staged = self.vocabulary.stage()
         ids = np.fromiter(map(staged.__getitem__, found.terms), np.uint32, len(found.terms))
         self.vocabulary.add(staged.new)
-        if head.data.chunks:
+        if head.data.rows:
             order = np.argsort(ids)
-            total = Contribution(head.data.chunks, head.length, ids[order], found.df[order])
+            total = Contribution(head.data.rows, head.length, ids[order], found.df[order])
             self.statistics.add(head.namespace, total)
         changed = np.flatnonzero(ids != found.ids)
         if len(changed):
@@ -228,9 +234,9 @@ class _Merging:
         """Write what is new, and list all files."""
         config = self.heads[0].config
         parts = [ManifestPart(head.namespace, batch_of(head.part), self._final(head)) for head in self.heads]
-        path = self._folder / STATISTICS
-        write_statistics(path, config, self.statistics, self.vocabulary)
-        return Manifest(config, parts, described(path, self.statistics.whole.num_chunks))
+        statistics = self.statistics
+        totals = {name: statistics.of_one(name).contribution() for name in statistics.namespaces}
+        return Manifest(config, parts, write_sums(self._folder, totals, self.vocabulary))
 
     def _final(self, head: PartHead) -> DataFile:
         """Return the file of a part that is to be loaded."""
@@ -245,7 +251,7 @@ class _Merging:
                     vectors = _with_other_ids(sparse_batch(table), *self.moved[head.part])
                     at = table.column_names.index("sparse")
                     file.write_table(table.set_column(at, table.schema.field(at), sparse_column(vectors)))
-            return described(begun, head.data.chunks, path.name)
+            return described(begun, head.data.rows, path.name)
 
 
 def _with_other_ids(vectors: SparseBatch, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> SparseBatch:
@@ -295,11 +301,11 @@ def _require_same(first: PartHead, head: PartHead) -> None:
 
 def _require_distinct(folder: Path, heads: Sequence[PartHead]) -> None:
     """Refuse a chunk that is in two parts: which of both is meant, nobody can tell."""
-    keys = np.empty(sum(head.data.chunks for head in heads), np.uint64)
+    keys = np.empty(sum(head.data.rows for head in heads), np.uint64)
     start = 0
     for head in heads:
-        keys[start : start + head.data.chunks] = read_pks(folder / head.data.name)
-        start += head.data.chunks
+        keys[start : start + head.data.rows] = read_pks(folder / head.data.name)
+        start += head.data.rows
     keys.sort()
     twice = np.unique(keys[1:][keys[1:] == keys[:-1]])
     del keys
