@@ -494,7 +494,7 @@ class StatisticsLog:
         folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
         self._last_batch = max((later_than, *(_batch(key) for key in sound)))
         batch = self.new_batch()
-        terms = {term: vocabulary.id(term) or 0 for term in vocabulary}
+        terms = dict(zip(vocabulary, vocabulary.ids, strict=True))
         self._insert_in_pieces(terms_rows(batch, terms))
         head = SnapshotHead(_NEVER_A_BASE, counted)
         self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))
