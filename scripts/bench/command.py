@@ -88,7 +88,7 @@ def _measure(bench: Bench, topics: Sequence[str], file: Path | None, command: st
             failed |= row.skipped.startswith(FAILED)
             print(line(row), flush=True)
             results.rows.append(row)
-            results.environment["load_after"] = environment.load()
+            results.environment |= {"load_after": environment.load(), "peers_versions": bench.peers_versions}
             if file:
                 results.write(file)
     return int(failed)

@@ -26,7 +26,7 @@ def describe(command: str, data: str) -> dict[str, Any]:
 
 
 def versions(names: tuple[str, ...]) -> dict[str, str]:
-    installed = {package for packages in metadata.packages_distributions().values() for package in packages}
+    installed = {distribution.name for distribution in metadata.distributions()}
     return {name: metadata.version(name) for name in names if name in installed}
 
 

@@ -32,6 +32,7 @@ SEARCH = f"search, k = {K}, p50"
 OURS_ON_LITE3 = f"{OURS} on milvus-lite 3"
 BUILT_IN, LANGCHAIN, MODEL = "milvus-lite 3's BM25 function", "langchain-milvus", "milvus-model"
 NEEDED = {BUILT_IN: "milvus_lite", LANGCHAIN: "langchain_milvus", MODEL: "milvus_model"}
+PACKAGES = ("pymilvus", "milvus-lite", "langchain-milvus", "milvus-model")
 SPLIT = IndexConfig(CONFIG.chunk_size, analyzer=str.split)
 TEXT_BYTES = 65_535
 BIGRAM_MARK = "\x00"
@@ -93,7 +94,9 @@ def _in_other_process(bench: Bench, task: Task) -> list[Row]:
     given.write_text(json.dumps(asdict(task)), encoding="utf-8")
     command = [bench.peers_python, "-m", "bench.other_engines", str(given), str(told)]
     subprocess.run(command, env=bench.child_environment(), check=True, stdout=sys.stderr)
-    return Results.read(told).rows
+    results = Results.read(told)
+    bench.peers_versions = results.environment
+    return results.rows
 
 
 # In the other process
@@ -111,7 +114,8 @@ class Searched(Protocol):
 
 def main(given: str, told: str) -> None:
     task = Task(**json.loads(Path(given).read_text(encoding="utf-8")))
-    Results({}, list(_measured(task))).write(Path(told))
+    versions = environment.versions(PACKAGES)
+    Results(versions, list(_measured(task))).write(Path(told))
 
 
 def _measured(task: Task) -> Iterator[Row]:
@@ -224,6 +228,7 @@ class LangChain:
             connection_args={"uri": str(folder / "langchain.db")},
             collection_name=NAME,
             index_params={"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25"},
+            search_params={"metric_type": "BM25"},
             auto_id=True,
         )
 

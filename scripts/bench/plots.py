@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench import growth, other_engines, peers, searching
 from bench.report import OURS
@@ -17,17 +17,30 @@ if TYPE_CHECKING:
 Points = dict[str, dict[int, "Spread"]]  # system -> chunks -> measured
 
 
-def draw(rows: Sequence[Row], folder: Path) -> list[str]:
-    """Draw what there is enough of, and return the names of the pictures."""
-    wanted = {
-        "search": (_searches(rows), "median search, k = 10", "ms"),
-        "adding": (_additions(rows), "adding 1,000 chunks to an index", "s"),
-        "growth": (_growth(rows), "adding 1,000 chunks of 100 terms", "s"),
+class Picture(NamedTuple):
+    """What is drawn, and what stands around it."""
+
+    points: Points
+    title: str
+    unit: str
+
+
+def pictures(rows: Sequence[Row]) -> dict[str, Picture]:
+    """Return the pictures that there is something for, by name."""
+    every = {
+        "search": Picture(_searches(rows), "median search, k = 10", "ms"),
+        "adding": Picture(_additions(rows), "adding 1,000 chunks to an index", "s"),
+        "growth": Picture(_growth(rows), "adding 1,000 chunks of 100 terms", "s"),
     }
-    drawn = {name: what for name, what in wanted.items() if what[0]}
+    return {name: picture for name, picture in every.items() if picture.points}
+
+
+def draw(rows: Sequence[Row], folder: Path) -> list[str]:
+    """Draw the pictures, and return their names."""
     folder.mkdir(exist_ok=True)
-    for name, (points, title, unit) in drawn.items():
-        _draw(points, title, unit, folder / f"{name}.svg")
+    drawn = pictures(rows)
+    for name, picture in drawn.items():
+        _draw(picture, folder / f"{name}.svg")
     return list(drawn)
 
 
@@ -60,18 +73,18 @@ def _points(rows: Iterable[Row]) -> Points:
     return found
 
 
-def _draw(points: Points, title: str, unit: str, path: Path) -> None:
+def _draw(picture: Picture, path: Path) -> None:
     """Draw lines with their quartiles, both axes by powers of ten, with no date in the file."""
     matplotlib = _matplotlib()
     figure = matplotlib.figure.Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    for system, at in points.items():
+    for system, at in picture.points.items():
         sizes = sorted(at)
         medians = [at[size].median for size in sizes]
         around = [[at[s].median - at[s].p25 for s in sizes], [at[s].p75 - at[s].median for s in sizes]]
         width = 2.4 if system == OURS else 1.2
         axes.errorbar(sizes, medians, around, marker="o", markersize=4, capsize=3, linewidth=width, label=system)
-    axes.set(xscale="log", yscale="log", xlabel="chunks", ylabel=unit, title=title)
+    axes.set(xscale="log", yscale="log", xlabel="chunks", ylabel=picture.unit, title=picture.title)
     axes.grid(visible=True, which="major", alpha=0.3)
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):

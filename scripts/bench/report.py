@@ -139,10 +139,13 @@ BEGIN, END = "<!-- written by scripts/bench -->", "<!-- end of what scripts/benc
 
 
 def environment_lines(environment: dict[str, Any]) -> Iterator[str]:
-    versions = ", ".join(f"{name} {version}" for name, version in environment["versions"].items())
+    versions, others = (
+        ", ".join(f"{name} {version}" for name, version in environment[of].items())
+        for of in ("versions", "peers_versions")
+    )
     before, after = environment["load_before"], environment.get("load_after", "")
     yield f"`{environment['command']}` on {environment['machine']}, {environment['date']}: load average {before} before"
-    yield f"and {after} after; {environment['data']}; {versions}."
+    yield f"and {after} after; {environment['data']}; {versions}{f'; beside it {others}' if others else ''}."
 
 
 def page_section(results: Sequence[Results], pictures: Sequence[str], titles: dict[str, str]) -> str:

@@ -25,6 +25,7 @@ CONFIG = IndexConfig(chunk_size=SIZE)
 class Effort:
     """How much is measured; less of it for a look at whether the suite works."""
 
+    smallest: int = 10_000  # chunks, which the growth of an index starts from
     repeats: int = 3  # of what takes seconds; where it takes minutes, once
     repeated_up_to: int = 10_000  # chunks
     rounds: int = 5
@@ -40,6 +41,7 @@ class Effort:
 
 
 QUICK = Effort(
+    smallest=50,
     repeats=1,
     rounds=2,
     queries=22,
@@ -79,6 +81,7 @@ class Bench:
     seed: int = 1
     files: Sequence[Path] = ()
     peers_python: str = ""
+    peers_versions: dict[str, str] = field(default_factory=dict)
     _texts: dict[int, list[str]] = field(default_factory=dict)
     _indexes: dict[int, Path] = field(default_factory=dict)
 
