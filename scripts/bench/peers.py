@@ -7,6 +7,7 @@ searched.
 
 from __future__ import annotations
 
+import gc
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,18 +46,27 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 def _compared(bench: Bench, size: int) -> Iterator[Row]:
     effort = bench.effort
-    tokens = token_lists([*bench.texts(size), *bench.more_texts(effort.added)])
     with Opened(bench.index(size)) as opened:
         adding = ours_added(bench, opened)
         yield Row(TOPIC, f"adding {effort.added:,} chunks", size, value=adding)
+        tokens = token_lists([*bench.texts(size), *bench.more_texts(effort.added)])
         for peer in PEERS:
             if reason := environment.missing(peer.module, peer.package):
                 yield Row(TOPIC, "search and adding", size, system=peer.package, skipped=reason)
-                continue
-            built, row = _added(bench, size, peer, tokens)
-            yield Row(**row, against=f"{OURS}, with analysis", reference=adding, comparison="ratio")
-            yield _searched(bench, size, peer, built, opened)
-            del built
+            else:
+                yield from _measured(bench, size, peer, tokens, adding, opened)
+
+
+def _measured(
+    bench: Bench, size: int, peer: Peer, tokens: Sequence[Tokens], adding: Spread, opened: Opened
+) -> Iterator[Row]:
+    """Measure what adding takes, then search."""
+    built, measure, value = _added(bench, size, peer, tokens)
+    against = f"{OURS}, with analysis"
+    yield Row(TOPIC, measure, size, peer.package, value, against, adding, "ratio")
+    gc.freeze()  # millions of objects of a peer must not slow ours down whenever Python looks for garbage
+    yield _searched(bench, size, peer, built, opened)
+    gc.unfreeze()
 
 
 def token_lists(texts: Sequence[str]) -> list[Tokens]:
@@ -73,29 +83,20 @@ def ours_added(bench: Bench, opened: Opened) -> Spread:
     return Spread.of_clocks([seconds_of(partial(opened.index.add, texts)) for texts in batches(fresh, effort.added)])
 
 
-def _added(bench: Bench, size: int, peer: Peer, tokens: Sequence[Tokens]) -> tuple[Any, dict[str, Any]]:
+def _added(bench: Bench, size: int, peer: Peer, tokens: Sequence[Tokens]) -> tuple[Any, str, Spread]:
     """Return the peer with all chunks, and what adding the last ones took."""
     number = len(tokens) - size
-    clocks = []
-    if peer.add is None:
-        measure = f"rebuilt for {number:,} more chunks"
-        for _ in range(bench.repeats(size)):
-            built = None  # two would take twice the memory
-            with timed() as clock:
-                built = peer.build(tokens)
-            clocks.append(clock)
-    else:
-        measure = f"adding {number:,} chunks"
+    if peer.add is not None:
         built = peer.build(tokens[:size])
-        clocks.append(seconds_of(partial(peer.add, built, tokens[size:])))
-    row = {
-        "topic": TOPIC,
-        "measure": measure,
-        "chunks": size,
-        "system": peer.package,
-        "value": Spread.of_clocks(clocks),
-    }
-    return built, row
+        clock = seconds_of(partial(peer.add, built, tokens[size:]))
+        return built, f"adding {number:,} chunks", Spread.of_clocks([clock])
+    built, clocks = None, []
+    for _ in range(bench.repeats(size)):
+        built = None  # two would take twice the memory
+        with timed() as clock:
+            built = peer.build(tokens)
+        clocks.append(clock)
+    return built, f"rebuilt for {number:,} more chunks", Spread.of_clocks(clocks)
 
 
 def _searched(bench: Bench, size: int, peer: Peer, built: Any, opened: Opened) -> Row:
