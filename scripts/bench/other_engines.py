@@ -20,6 +20,7 @@ from bench.timing import Spread, in_turns, latencies, seconds_of
 from bench.workbench import CONFIG, NAME, K, Opened, batches
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.analysis import query_tokens
+from rag_bm25.milvus_store.engines import NO_PINGS  # milvus-lite takes them for abuse, and hangs up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +64,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 def _compared(bench: Bench, size: int) -> Iterator[Row]:
     measured = _in_other_process(bench, _task(bench, size))
     yield from measured
-    queries = bench.queries(size, bench.effort.queries)
+    queries = bench.queries(size, bench.effort.other_queries)
     with Opened(bench.index(size)) as opened:
         ways = {OURS: lambda at: opened.index.search(queries[at], k=K)}
         here = latencies(ways, len(queries), bench.effort.rounds)[OURS].p50
@@ -79,7 +80,7 @@ def _task(bench: Bench, size: int) -> Task:
         str(bench.folder),
         _joined(token_lists(bench.texts(size))),
         [_joined(token_lists(bench.more_texts(effort.added, 3 + turn))) for turn in range(effort.repeats)],
-        _joined([query_tokens(analyzer, query) for query in bench.queries(size, effort.queries)]),
+        _joined([query_tokens(analyzer, query) for query in bench.queries(size, effort.other_queries)]),
         effort.rounds,
     )
 
@@ -138,7 +139,7 @@ def _measured(task: Task) -> Iterator[Row]:
         yield _row(SEARCH, size, name, value, searching)
     for name, value in adding.items():
         yield _row(
-            f"adding {number:,} chunks" if name in made else f"fitted again for {number:,} more",
+            f"adding {number:,} chunks, and the next search" if name in made else f"fitted again for {number:,} more",
             size,
             name,
             value,
@@ -193,7 +194,7 @@ class BuiltIn:
     def __init__(self, folder: Path) -> None:
         from pymilvus import DataType, Function, FunctionType, MilvusClient
 
-        self._client = MilvusClient(str(folder / "builtin.db"))
+        self._client = MilvusClient(str(folder / "builtin.db"), grpc_options=NO_PINGS)
         schema = self._client.create_schema(auto_id=True)
         schema.add_field("id", DataType.INT64, is_primary=True)
         schema.add_field("text", DataType.VARCHAR, max_length=TEXT_BYTES, enable_analyzer=True)
@@ -225,7 +226,7 @@ class LangChain:
             None,
             builtin_function=BM25BuiltInFunction(),
             vector_field="sparse",
-            connection_args={"uri": str(folder / "langchain.db")},
+            connection_args={"uri": str(folder / "langchain.db"), "grpc_options": NO_PINGS},
             collection_name=NAME,
             index_params={"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25"},
             search_params={"metric_type": "BM25"},

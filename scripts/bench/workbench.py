@@ -36,6 +36,7 @@ class Effort:
     terms: int = 1_000_000  # of the index that is opened
     openings: int = 5
     other_engines_up_to: int = 10_000  # chunks
+    other_queries: int = 220
     small: tuple[int, int] = (1_000_000, 50)  # simulated chunks, and batches
     large: tuple[int, int] = (100_000_000, 50)
 
@@ -45,6 +46,7 @@ QUICK = Effort(
     repeats=1,
     rounds=2,
     queries=22,
+    other_queries=22,
     batch=5,
     added=50,
     adds=2,
