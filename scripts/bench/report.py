@@ -88,6 +88,7 @@ def _row(stored: dict[str, Any]) -> Row:
 
 # The table
 
+SHORT = 0.1  # seconds; what takes less is told in milliseconds
 HEAD = ("| what | chunks | median (quartiles) | against | comes to | to reach |", "|---|---|---|---|---|---|")
 
 
@@ -108,16 +109,16 @@ def line(row: Row) -> str:
 def _spread(spread: Spread | None) -> str:
     if spread is None:
         return ""
-    quartiles = f" ({_number(spread.p25)}–{_number(spread.p75)})" if spread.count > 1 else ""
-    cpu = "" if spread.cpu is None else f", CPU {_number(spread.cpu)} s"
-    return f"{_number(spread.median)} {spread.unit}{quartiles}{cpu}"
+    times, unit = (1000, "ms") if spread.unit == "s" and spread.median < SHORT else (1, spread.unit)
+    median, p25, p75 = (_number(times * value) for value in (spread.median, spread.p25, spread.p75))
+    quartiles = f" ({p25}–{p75})" if spread.count > 1 else ""
+    cpu = "" if spread.cpu is None else f", CPU {_number(times * spread.cpu)} {unit}"
+    return f"{median} {unit}{quartiles}{cpu}"
 
 
 def _number(value: float) -> str:
-    """Return three digits of a number, without an exponent."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.1g}"
+    """Return three digits of a number."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _figure(row: Row) -> str:
