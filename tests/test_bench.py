@@ -206,6 +206,20 @@ def test_the_section_of_a_page_is_replaced_and_nothing_else(tmp_path: Path) -> N
         update_page(page, "new")
 
 
+def test_the_command_puts_results_and_pictures_into_a_page(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file, page = tmp_path / "results.json", tmp_path / "page.md"
+    environment = {"command": "c", "machine": "m", "date": "d", "load_before": "1", "data": "text", "versions": {}}
+    rows = [Row("growth", "our own CPU time in adding", size, value=Spread.of([1.5])) for size in (100, 10)]
+    Results({**environment, "peers_versions": {}}, rows).write(file)
+    page.write_text(f"# Performance\n{BEGIN}\n{END}\n", encoding="utf-8")
+    assert command.main(["--page", str(page), "--results", str(file)]) == 0
+    written = page.read_text(encoding="utf-8")
+    assert written.index(line(rows[1])) < written.index(line(rows[0]))
+    assert "![growth](images/growth.svg)" in written
+    assert (tmp_path / "images" / "growth.svg").exists()
+
+
 def test_the_page_on_performance_says_what_the_results_say() -> None:
     results = [Results.read(file) for file in sorted((DOCS / "benchmarks").glob("*.json"))]
     assert results

@@ -47,7 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given.data,
             given.peers_python,
         )
-        return _measure(bench, given.only, given.json, _as_typed(given))
+        results = Results(environment.describe(_as_typed(given), bench.data))
+        all_measured = _measure(bench, given.only, results, given.json)
+    if given.plots:
+        draw(results.rows, given.plots)
+    return 0 if all_measured else 1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--data", nargs="+", type=Path, default=[], metavar="FILE", help='JSON lines with "text", where they suffice')
     add("--peers-python", default="", metavar="PYTHON", help="an interpreter with milvus-lite 3 and those that need it")
     add("--json", type=Path, metavar="FILE", help="write the results there, row by row")
+    add("--plots", type=Path, metavar="FOLDER", help="draw the results there, as SVG")
     add("--page", type=Path, help="measure nothing: put the tables and plots of --results into this page")
     add("--results", nargs="+", type=Path, default=[], metavar="FILE", help="what --json has written")
     return parser
@@ -78,20 +83,20 @@ def _as_typed(given: argparse.Namespace) -> str:
     return " ".join(parts)
 
 
-def _measure(bench: Bench, topics: Sequence[str], file: Path | None, command: str) -> int:
-    results = Results(environment.describe(command, bench.data))
+def _measure(bench: Bench, topics: Sequence[str], results: Results, file: Path | None) -> bool:
+    """Fill the results, row by row, and return whether no topic has failed."""
     print("\n".join(f"{name}: {value}" for name, value in results.environment.items()), file=sys.stderr)
     print(*HEAD, sep="\n", flush=True)
-    failed = False
+    all_measured = True
     for topic in topics:
         for row in _rows_of(topic, bench):
-            failed |= row.skipped.startswith(FAILED)
+            all_measured &= not row.skipped.startswith(FAILED)
             print(line(row), flush=True)
             results.rows.append(row)
             results.environment |= {"load_after": environment.load(), "peers_versions": bench.peers_versions}
             if file:
                 results.write(file)
-    return int(failed)
+    return all_measured
 
 
 FAILED = "failed: "
