@@ -16,9 +16,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
-    "terms sparse fields weightings term_k1 similarity document_encoder statistics query_encoder config chunks "
-    "statistics_log chunk_writer reencoding verification expansion explanation feedback index "
-    "copying reindexing events"
+    "terms sparse fields weightings term_k1 similarity token_numbers document_encoder statistics query_encoder config "
+    "chunks statistics_log chunk_writer reencoding verification expansion explanation feedback index "
+    "copying reindexing events workers"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -91,13 +91,21 @@ MUTANTS = [
     Mutant("similarity", "comparable(self.k1) >= 0", "comparable(self.k1) > 0"),
     # The chunk's side
     Mutant("document_encoder", 'self.length_unit == "terms"', 'self.length_unit != "terms"'),
-    Mutant("document_encoder", "keys.sort()", "pass"),
+    Mutant("document_encoder", "if len(starts) < len(keys):", "if False:"),
+    Mutant("token_numbers", "keys.sort()", "pass"),
+    Mutant("token_numbers", "prepend=~keys[:1]", "prepend=keys[:1]"),
+    Mutant("token_numbers", "same = codes[found] == codes[left]", "same = found >= 0"),
+    Mutant("token_numbers", "table[hashed[::-1]] = left[::-1]", "table[hashed] = left"),
+    Mutant("token_numbers", "+ np.uint32(1))", ")"),
+    Mutant("token_numbers", "len(ends) != counts.sum()", "False"),
     Mutant("document_encoder", "for name in sorted(self.weighting.fields):  #", "for name in []:  #"),
     Mutant("document_encoder", "_per_entry(counts, field_lengths)", "_per_entry(counts, lengths)"),
     Mutant("document_encoder", "prepend=~keys[:1]", "prepend=keys[:1]"),
     Mutant("document_encoder", "if not empty.any():", "if True:"),
     Mutant("document_encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),
     Mutant("document_encoder", "TermIds() if ids is None else ids", "TermIds()"),
+    Mutant("workers", "if len(places) < len(batch):", "if False:"),
+    Mutant("workers", "            raise self._failure\n", "            pass\n"),
     # Terms and vectors
     Mutant("terms", "% ID_SPACE or 1", "% ID_SPACE"),
     Mutant("terms", "term.encode()[:HASHED_BYTES]", "term.encode()"),

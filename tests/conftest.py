@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 from memory_store import MemoryStore
 from reference import split
 
@@ -15,12 +16,18 @@ if TYPE_CHECKING:
 
     from rag_bm25 import BM25Index, IndexConfig
 
-settings.register_profile("dev", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, database=None, print_blob=True)
+# No test depends on how fast the machine is.
+settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
 settings.register_profile(  # to see that a test fails; nobody reads the example
-    "mutants", deadline=None, max_examples=50, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
+    "mutants", settings.get_profile("ci"), print_blob=False, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So it is in a background job of a shell, and programs that the tests start and interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

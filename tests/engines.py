@@ -1,7 +1,8 @@
 """The engines that stores are tested on, and how to open a store on each.
 
 ``open_store("embedded", tmp_path)`` works with whatever milvus-lite is installed. ``"server"`` needs a Python that has
-milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"docker"`` needs a Docker engine.
+milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"docker-2.6"`` and the like need a Docker
+engine, and are those that ``RAG_BM25_MILVUS_VERSIONS`` names: ``2.5,2.6,3.0`` for all of them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import functools
 import hashlib
 import os
 import socket
-import subprocess
 import tempfile
-import time
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +22,15 @@ import pytest
 from memory_store import Collections, MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rag_bm25.store import Store
 
-ENGINES = ["memory", "embedded", "server", pytest.param("docker", marks=pytest.mark.docker)]
+MILVUS = {"2.5": "v2.5.27", "2.6": "v2.6.25", "3.0": "v3.0.2"}
+VERSIONS = os.environ.get("RAG_BM25_MILVUS_VERSIONS", "2.6").split(",")
+SLOW = [pytest.mark.docker, pytest.mark.timeout(1800)]  # the first one fetches the image
+DOCKER = [pytest.param(f"docker-{version}", marks=SLOW) for version in VERSIONS]
+ENGINES = ["memory", "embedded", "server", *DOCKER]
 lite3_python = os.environ.get("RAG_BM25_LITE3_PYTHON", "")
 
 
@@ -36,7 +42,9 @@ def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) 
 
     if engine == "embedded":
         return MilvusStore(tmp_path / "test.db", name, **options)
-    uri = {"server": server_uri, "docker": docker_uri, "shared": shared_file}[engine]()
+    uri = shared_file() if engine == "shared" else uri_of(engine)
+    if engine != "shared":
+        options = {"timeout": 60, **options}  # the machine may be busy
     own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
     return MilvusStore(uri, f"{name}_{own}", **options)
 
@@ -53,7 +61,12 @@ def dialect_of(engine: str) -> str:
     """Which family of engines answers: memory, lite2, lite3 or milvus."""
     if engine == "embedded":
         return "lite2" if lite_version().startswith("2.") else "lite3"
-    return {"memory": "memory", "server": "lite3", "docker": "milvus"}[engine]
+    return {"memory": "memory", "server": "lite3"}.get(engine, "milvus")
+
+
+def uri_of(engine: str) -> str:
+    """Return the address of a server, started for all tests."""
+    return server_uri() if engine == "server" else docker_uri(engine.removeprefix("docker-"))
 
 
 @functools.cache
@@ -78,52 +91,26 @@ def server_uri() -> str:
     """Start one server of milvus-lite 3 for all tests; it ends with them."""
     if not lite3_python:
         pytest.skip("no Python with milvus-lite 3 named by --lite3-python or RAG_BM25_LITE3_PYTHON")
-    folder = tempfile.TemporaryDirectory(prefix="lite3-")
-    port = free_port()
-    command = [lite3_python, "-m", "milvus_lite", "server", "--host", "127.0.0.1"]
-    process = subprocess.Popen(
-        [*command, "--port", str(port), "--data-dir", folder.name],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    atexit.register(folder.cleanup)
-    atexit.register(process.wait)
-    atexit.register(process.kill)
-    wait_for_port(port)
-    return f"http://127.0.0.1:{port}"
+    from milvus_servers import LiteServer
+
+    server = LiteServer(lite3_python)
+    atexit.register(server.close)
+    return server.uri
 
 
 @functools.cache
-def docker_uri() -> str:
-    """Start one Milvus standalone for all tests."""
-    if not os.environ.get("DOCKER_HOST") and not Path("/var/run/docker.sock").exists():
-        pytest.skip("no Docker engine here: neither DOCKER_HOST nor /var/run/docker.sock")
-    pytest.importorskip("testcontainers.community.milvus")
-    from docker.errors import DockerException
-    from testcontainers.community.milvus import MilvusContainer
+def docker_uri(version: str) -> str:
+    """Start one Milvus standalone of a version for all tests; it ends with them."""
+    from milvus_servers import container
 
-    try:
-        container = MilvusContainer("milvusdb/milvus:v2.6.4")
-        container.start()
-    except DockerException as error:
-        pytest.skip(f"no Docker engine answers: {error}")
-    atexit.register(container.stop)
-    return str(container.get_connection_url())
+    server = container(version)
+    atexit.register(server.close)
+    return server.uri
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def wait_for_port(port: int, seconds: float = 60) -> None:
-    """Return once somebody listens."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    pytest.fail(f"nobody listens on port {port} after {seconds} s")
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else gets meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])

@@ -70,8 +70,8 @@ def assert_fails(result: Any, message: str) -> None:
 
 
 def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
-    options = ("--to-uri", SERVER, "--to-collection", "manuals", "--token", "mine")
-    result = run("copy", *options, MILVUS_TO_TOKEN="theirs")
+    options = ("--to-uri", SERVER, "--to-collection", "manuals")
+    result = run("copy", *options, MILVUS_TOKEN="mine", MILVUS_TO_TOKEN="theirs")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "3 chunks and" in result.stdout
     assert "equal to the source; 3 rows written in " in result.stdout

@@ -39,6 +39,11 @@ __all__ = [
     "release_engine",
 ]
 
+try:  # those of `signal` ask an enum about each handler, which takes as long as packing a search
+    _handler_of, _handle = (getattr(importlib.import_module("_signal"), name) for name in ("getsignal", "signal"))
+except (ImportError, AttributeError):
+    _handler_of, _handle = signal.getsignal, signal.signal
+
 # The client pings an idle connection every 10 s; milvus-lite takes that for abuse after some time, and hangs up.
 NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1}
 MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
@@ -78,6 +83,11 @@ class Engine:
         self._pid = os.getpid()
 
     @property
+    def is_inherited(self) -> bool:
+        """Whether a parent process made this connection before a fork, which gRPC does not survive."""
+        return self._pid != os.getpid()
+
+    @property
     def name(self) -> str:
         """Engine and place, for messages."""
         return f"{self.dialect.engine} at {self.place}"
@@ -115,8 +125,8 @@ class Engine:
             raise self._translated(method, error, filtered=_is_filtered(kwargs)) from error
 
     def _check_process(self) -> None:
-        """Refuse a connection inherited by fork: gRPC does not survive it."""
-        if self._pid != os.getpid():
+        """Refuse a connection inherited by fork."""
+        if self.is_inherited:
             msg = f"{self.name} was opened before a fork; open it again in this process"
             raise StoreError(msg)
 
@@ -133,6 +143,8 @@ class Engine:
     def reason(self, error: Exception) -> str:
         """Return what the engine says, on one line."""
         text = str(getattr(error, "message", "")) or str(error)
+        if isinstance(error, grpc.Call):
+            text = f"{error.code()}, {error.details()}"
         return re.sub(r"\s+", " ", re.sub(r"^\[\w+\] Retry run out of 0 retry times, (message=)?", "", text)).strip()
 
 
@@ -169,7 +181,7 @@ class EmbeddedEngine(Engine):
 
     def close(self) -> None:
         """Stop the engine, then let other processes open the file."""
-        if self._pid == os.getpid():
+        if not self.is_inherited:
             with suppress(Exception):  # a client of a dead engine; it is thrown away either way
                 self.client.close()
             self._stop()
@@ -277,7 +289,7 @@ def _interrupts_deferred() -> Iterator[None]:
     Within gRPC it can leave a lock of the channel taken, and the next call would wait for ever; and a write that goes
     on in the engine must not overlap with what the program does next.
     """
-    previous = signal.getsignal(signal.SIGINT)
+    previous = _handler_of(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(previous):
         yield
         return
@@ -288,11 +300,11 @@ def _interrupts_deferred() -> Iterator[None]:
         if len(pressed) > 1:
             previous(number, frame)
 
-    signal.signal(signal.SIGINT, defer)
+    _handle(signal.SIGINT, defer)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        _handle(signal.SIGINT, previous)
         if pressed:
             previous(signal.SIGINT, None)
 

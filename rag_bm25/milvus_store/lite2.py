@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -33,8 +34,8 @@ ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
 STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
-# What the engine prints would end up in the program's own output.
-AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" >"$0/output" 2>&1'
+# What the engine prints would end up in the program's own output. Its input is a pipe that shows others that it lives.
+AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" <>"$0/alive" >"$0/output" 2>&1'
 SPARSE_FIELDS = frozenset({SPARSE, *vector_fields(LOG_FIELDS)})
 
 
@@ -109,6 +110,7 @@ class Engine(EmbeddedEngine):
         When a write failed, as on a full disk, the engine's memory has rows that its file does not have: they would be
         taken for stored.
         """
+        self._check_process()  # a forked child must not start an engine of its own
         starts = self._starts
         try:
             return self._watched(method, *args, **kwargs)
@@ -143,6 +145,7 @@ class Engine(EmbeddedEngine):
     def _start(self) -> Any:
         """Start the engine process and connect to it."""
         _refuse_a_second_engine(self.path)
+        _await_the_last_engine(self.path)
         server = _server_class()(str(self.path))
         _check_environment(server)
         with _interrupts_blocked(), quiet():
@@ -239,7 +242,7 @@ def _server_class() -> Any:
                 if self._p is None:
                     self._lock_path = self._uds_path
                 super().stop()
-                shutil.rmtree(self._home, ignore_errors=True)
+                shutil.rmtree(self._home.parent, ignore_errors=True)
 
     return OwnedServer
 
@@ -268,12 +271,41 @@ def _refuse_a_second_engine(path: Path) -> None:
         raise StoreLockedError(msg)
 
 
+def _homes(path: Path) -> Path:
+    """Return the folder beside the database in which an engine has its home."""
+    return path.with_name(f".{path.name}.engine")
+
+
 def _fresh_home(path: Path) -> Path:
-    """Make an empty folder beside the database; what a killed process left there is removed."""
-    home = path.with_name(f".{path.name}.engine")
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir()
+    """Make an empty folder; what a killed process left is removed.
+
+    Its name is new, so that a shell which such a process had just begun does not start an engine in it.
+    """
+    shutil.rmtree(_homes(path), ignore_errors=True)
+    _homes(path).mkdir(mode=0o700)
+    home = Path(tempfile.mkdtemp(dir=_homes(path)))
+    with contextlib.suppress(OSError):  # not every file system has pipes
+        os.mkfifo(home / "alive")
     return home
+
+
+def _await_the_last_engine(path: Path) -> None:
+    """Wait while the engine of a killed process is alive: it finishes a write, and has the file locked meanwhile."""
+    end = time.monotonic() + START_TIMEOUT
+    while any(map(_has_a_reader, _homes(path).glob("*/alive"))):
+        if time.monotonic() > end:
+            msg = f"the engine of a process that was killed still has {path} open after {START_TIMEOUT:g} s; end it"
+            raise StoreError(msg)
+        time.sleep(0.01)
+
+
+def _has_a_reader(pipe: Path) -> bool:
+    """Tell whether a process has a named pipe open for reading."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return pipe.is_fifo()
 
 
 def _answers(server: Any) -> bool:
@@ -281,7 +313,9 @@ def _answers(server: Any) -> bool:
     end = time.monotonic() + START_TIMEOUT
     while server.is_running and time.monotonic() < end:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(server.uds_path.removeprefix("unix:"))
+            path = Path(server.uds_path.removeprefix("unix:"))
+            probe.connect(str(path))
+            path.chmod(0o700)  # whoever may write to it may read everything
             return True
         time.sleep(0.01)
     return False

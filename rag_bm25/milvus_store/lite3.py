@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, StoreError
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["Engine", "FlushingEngine"]
+
+_inherited: list[Any] = []
 
 
 class FlushingEngine(engines.Engine):
@@ -67,6 +71,7 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
             _manager().release_server(str(self.path))
 
 
+@functools.cache
 def _manager() -> Any:
     """Return milvus-lite's registry of open databases."""
     try:
@@ -74,4 +79,16 @@ def _manager() -> Any:
     except ImportError as error:
         msg = f'milvus-lite cannot be imported ({error}): pip install "rag-bm25[lite]"'
         raise MissingExtraError(msg) from error
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=functools.partial(_leave_to_the_parent, server_manager_instance))
     return server_manager_instance
+
+
+def _leave_to_the_parent(manager: Any) -> None:
+    """Hide the parent's databases from the manager of a forked child.
+
+    It closes all that it knows when its process ends. In a child this ends in gRPC's threads, which are not there, and
+    flushes and deletes the journal of a database that the parent goes on writing: what came after would be lost.
+    """
+    _inherited.append(vars(manager)["_servers"])  # kept: freeing them would end in gRPC, too
+    vars(manager)["_servers"] = {}

@@ -8,7 +8,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +64,17 @@ def engine_pid(path: Path) -> int:
     raise AssertionError(f"no engine has {path} open")
 
 
+def engines_of(path: Path) -> list[int]:
+    """Process ids of all engines that have the file open, whose children ever they are."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            program, *arguments = (process / "cmdline").read_bytes().split(b"\0")
+            if program.endswith(b"/milvus") and str(path).encode() in arguments:
+                found.append(int(process.name))
+    return found
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "test.db"
@@ -113,6 +126,33 @@ class TestOneProcess:
         assert run(OPEN + "assert store.exists(); store.close()", path).stderr == ""
         assert sorted(file.name for file in path.parent.iterdir()) == ["test.db", "test.db.lock"]
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="finds the engines in /proc")
+    def test_an_engine_whose_process_was_killed_is_awaited(
+        self, opened: Callable[..., MilvusStore], path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        waited: list[list[int]] = []
+
+        def sleep(_: float) -> None:
+            waited.append(engines_of(path))
+            with suppress(ProcessLookupError):
+                os.kill(left, signal.SIGCONT)
+
+        killed = run(
+            OPEN
+            + "store.create(); import os, signal; sys.path.append(sys.argv[2]); import test_lite2_hazards, pathlib\n"
+            "os.kill(test_lite2_hazards.engine_pid(pathlib.Path(sys.argv[1])), signal.SIGSTOP)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            path,
+            str(Path(__file__).parent),
+            env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        (left,) = engines_of(path)
+        monkeypatch.setattr("rag_bm25.milvus_store.lite2.time.sleep", sleep)
+        assert opened().exists()
+        assert waited[0] == [left]
+        assert left not in engines_of(path)
+
     def test_a_link_is_the_same_database(self, store: MilvusStore, path: Path, tmp_path: Path) -> None:
         from rag_bm25.milvus_store import MilvusStore
 
@@ -122,14 +162,14 @@ class TestOneProcess:
         assert linked.count_chunks() == 1
         linked.close()
 
-    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
     def test_a_forked_child_cannot_use_the_store_nor_harm_it(self, store: MilvusStore, path: Path) -> None:
         code = (
-            OPEN + "store.create(); import os; child = os.fork();\n"
+            OPEN + "store.create(); import atexit, os, warnings; warnings.simplefilter('ignore'); child = os.fork();\n"
             "if child == 0:\n"
-            "    try: store.count_chunks()\n"
-            "    except Exception as error: print(type(error).__name__, error, flush=True)\n"
-            "    store.close(); sys.exit()\n"
+            "    for act in store.count_chunks, store.drop:\n"
+            "        try: act()\n"
+            "        except Exception as error: print(type(error).__name__, error, flush=True)\n"
+            "    store.close(); atexit._run_exitfuncs(); os._exit(0)\n"  # gRPC does not survive being freed in a child
             "os.waitpid(child, 0)\n"
             "import subprocess; other = subprocess.run([sys.executable, '-c', sys.argv[2], sys.argv[1]],"
             " capture_output=True, text=True)\n"
@@ -137,12 +177,14 @@ class TestOneProcess:
             "print(sorted(os.listdir(os.path.dirname(sys.argv[1])))); store.close()"
         )
         store.close()
-        forked = run(code, path, f"import sys; sys.path.insert(0, {str(ROOT)!r}); {OPEN}")
+        env = os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"}  # gRPC's own handlers of forks may hang
+        forked = run(code, path, f"import sys; sys.path.insert(0, {str(ROOT)!r}); {OPEN}", env=env)
         assert re.sub(r"at \S+", "at PATH", forked.stdout).splitlines() == [
+            "StoreError milvus-lite 2.5 at PATH was opened before a fork; open it again in this process",
             "StoreError milvus-lite 2.5 at PATH was opened before a fork; open it again in this process",
             "True 0",
             "['.test.db.engine', '.test.db.lock', 'test.db', 'test.db.lock', 'test.db.owner']",
-        ]
+        ], forked.stderr
 
     def test_stores_may_be_closed_in_any_thread(self, store: MilvusStore, path: Path) -> None:
         from threading import Thread
@@ -154,6 +196,17 @@ class TestOneProcess:
 
 
 class TestEngineProcess:
+    def test_nobody_else_can_connect_or_read_its_log(self, path: Path) -> None:
+        code = (
+            "import os, pathlib; os.umask(0); folder = pathlib.Path(sys.argv[1]).parent;"
+            "os.environ['TMPDIR'] = sys.argv[2];" + OPEN + "store.create();"
+            "[socket] = pathlib.Path(sys.argv[2]).glob('*.sock');"
+            "places = folder / '.test.db.engine', socket;"
+            "print(*(oct(place.stat().st_mode & 0o777) for place in places)); store.close()"
+        )
+        with tempfile.TemporaryDirectory(prefix="s-", dir="/tmp") as short:  # a socket's path must be
+            assert run(code, path, short).stdout.split() == ["0o700", "0o700"]
+
     def test_survives_ctrl_c(self, store: MilvusStore, path: Path) -> None:
         pid = engine_pid(path)
         os.kill(pid, signal.SIGINT)

@@ -19,6 +19,24 @@ pytestmark = pytest.mark.skipif(
 )
 
 ONE = SparseVector.from_dict({1: 1.0})
+OPEN = f"""
+import atexit, os, sys
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from rag_bm25.milvus_store import MilvusStore
+from rag_bm25.sparse import SparseVector
+from rag_bm25.store import ChunkRow
+store = MilvusStore(sys.argv[1], "docs")
+
+def insert(number):
+    store.insert_chunks([ChunkRow(f"{{number}}a", str(number), "", 1, "b", vector=SparseVector.from_dict({{1: 1.0}}))])
+
+"""
+
+
+def run(code: str, path: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run code in another process, with a store open."""
+    command = [sys.executable, "-c", OPEN + code, path]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
 
 
 def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
@@ -41,19 +59,24 @@ def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pyt
     store.close()
 
 
+def test_a_forked_child_that_ends_leaves_the_journal_to_its_parent(tmp_path: Path) -> None:
+    write = (
+        "store.create(); insert(1); child = os.fork();\n"
+        "if child == 0: atexit._run_exitfuncs(); os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1], flush=True); insert(2); os._exit(0)"  # killed: nothing is flushed
+    )
+    env = os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"}  # gRPC's own handlers of forks may hang
+    written = run(write, tmp_path / "test.db", env)
+    assert written.stdout == "0\n", written.stderr
+    store = engines.open_store("embedded", tmp_path)
+    assert sorted(row.id for rows in store.scan_chunks() for row in rows) == ["1", "2"]
+    store.close()
+
+
 def test_a_proxy_is_not_asked_for_the_own_machine(tmp_path: Path) -> None:
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
-        "from rag_bm25.milvus_store import MilvusStore; "
-        "store = MilvusStore(sys.argv[1], 'docs'); store.create(); print(store.count_chunks()); store.close()"
-    )
-    proxy = f"http://127.0.0.1:{engines.free_port()}"
-    proxied = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "test.db"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "http_proxy": proxy, "https_proxy": proxy, "no_proxy": ""},
-        check=False,
-    )
+    code = "store.create(); print(store.count_chunks()); store.close()"
+    with engines.refusing_port() as port:
+        proxy = f"http://127.0.0.1:{port}"
+        env = {**os.environ, "http_proxy": proxy, "https_proxy": proxy, "no_proxy": ""}
+        proxied = run(code, tmp_path / "test.db", env)
     assert proxied.stdout == "0\n", proxied.stderr

@@ -7,6 +7,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import engines
 import numpy as np
@@ -21,8 +22,8 @@ from rag_bm25.errors import (
     StoreError,
     StoreLockedError,
 )
-from rag_bm25.milvus_store import MilvusStore, is_missing_file
-from rag_bm25.milvus_store.address import without_secrets
+from rag_bm25.milvus_store import MilvusStore, is_missing_file, server
+from rag_bm25.milvus_store.address import login_in, without_secrets
 from rag_bm25.milvus_store.lock import DatabaseLock
 from rag_bm25.sparse import SparseVector
 from rag_bm25.store import ChunkRow, DenseField, LogRow
@@ -47,12 +48,32 @@ class TestAddress:
         [
             ("http://user:pass@host:19530/base", "http://host:19530/base"),
             ("https://token@host", "https://host"),
+            ("http://user:pa/ss@host:19530", "http://host:19530"),
+            ("http://user:p@ss#?@host/base", "http://host/base"),
+            ("http://user:pass@[", "http://["),
             ("tcp://host:1", "tcp://host:1"),
             ("unix:/tmp/a@b.sock", "unix:/tmp/a@b.sock"),
         ],
     )
     def test_secrets_are_taken_out(self, uri: str, shown: str) -> None:
         assert without_secrets(uri) == shown
+
+    @pytest.mark.parametrize(
+        ("uri", "login"),
+        [
+            ("http://user:pa/ss@host", "user:pa/ss"),
+            ("https://token@host", "token"),
+            ("http://host:19530", ""),
+            ("./a@b:c.db", ""),
+        ],
+    )
+    def test_user_and_password_are_known_to_be_hidden(self, uri: str, login: str) -> None:
+        assert login_in(uri) == login
+
+    @pytest.mark.parametrize("path", ["a\0.db", "a\ud800.db"])
+    def test_what_no_system_takes_for_a_path_is_refused(self, path: str) -> None:
+        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db"):
+            MilvusStore(path, "docs")
 
     def test_a_missing_folder_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=r"the folder \S+/nowhere does not exist; create it first"):
@@ -78,9 +99,13 @@ class TestNames:
 
 
 class TestServer:
+    @pytest.mark.parametrize("level", ["strong", "", "Customized", None])
+    def test_a_level_of_consistency_that_there_is_not_is_refused(self, level: Any, tmp_path: Path) -> None:
+        with pytest.raises(ParameterError, match=f"consistency must be one of Strong, .*, Eventually, got {level!r}"):
+            MilvusStore(tmp_path / "rag.db", "docs", consistency=level)
+
     def test_an_address_nobody_listens_on_is_named_without_secrets(self) -> None:
-        port = engines.free_port()
-        with pytest.raises(StoreError) as caught:
+        with engines.refusing_port() as port, pytest.raises(StoreError) as caught:
             MilvusStore(f"http://user:hush@127.0.0.1:{port}/base", "docs", token="psst", timeout=0.5)
         expected = f"cannot reach Milvus at http://127.0.0.1:{port}/base within 0.5 s; check that it runs"
         assert str(caught.value).startswith(expected)
@@ -92,6 +117,19 @@ class TestServer:
             silent.listen()
             with pytest.raises(StoreError, match=r"within 0\.5 s"):
                 MilvusStore(f"tcp://127.0.0.1:{silent.getsockname()[1]}", "docs", timeout=0.5)
+
+    def test_a_forked_child_leaves_the_connection_to_its_parent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        client = Mock()
+        monkeypatch.setattr(server, "connect_client", lambda *_, **__: client)
+        one = server.Server("http://host", token=None, timeout=None)
+        with monkeypatch.context() as child:
+            child.setattr(os, "getpid", lambda: 0)
+            one.close()
+            with pytest.raises(StoreError, match="Milvus at http://host was opened before a fork; open it again"):
+                one.read("list_collections")
+        assert client.mock_calls == []
+        one.close()
+        assert client.mock_calls == [call.close()]
 
 
 class TestLock:
