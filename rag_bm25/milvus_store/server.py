@@ -30,6 +30,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 class Server(Engine):
     """A Milvus server, 2.5 or later."""
 
+    imports = True
     channel: Mapping[str, int] = {}
 
     def __init__(self, uri: str, *, token: str | None, timeout: float | None, tls: TLS | None = None) -> None:
@@ -84,19 +85,28 @@ class Server(Engine):
         return text
 
 
+class _Unknown(Server):
+    """A server of whatever kind, until that is known: Milvus wants pings, and milvus-lite hangs up over them."""
+
+    channel = NO_PINGS
+
+
 class Lite3Server(FlushingEngine, Server):
     """milvus-lite 3, served to other processes."""
 
+    imports = False
     channel = NO_PINGS
 
 
 def connect(uri: str, *, token: str | None, timeout: float | None, tls: TLS | None = None) -> Server:
     """Connect to a server, and see which kind it is."""
-    server = Server(uri, token=token, timeout=timeout, tls=tls)
-    if not server.read("get_server_version").startswith("milvus_lite"):
-        return server
-    server.close()
-    return Lite3Server(uri, token=token, timeout=timeout, tls=tls)
+    unknown = _Unknown(uri, token=token, timeout=timeout, tls=tls)
+    try:
+        version = unknown.read("get_server_version")
+    finally:
+        unknown.close()
+    kind = Lite3Server if version.startswith("milvus_lite") else Server
+    return kind(uri, token=token, timeout=timeout, tls=tls)
 
 
 def _is_lost(error: BaseException) -> bool:

@@ -105,3 +105,28 @@ def test_the_client_gets_the_token_and_an_address_without_it(
     )
     server.Server(uri, token=token, timeout=None)
     assert seen == [("http://host:1/base", expected)]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "pings"), [("milvus_lite 3.2", "Lite3Server", False), ("2.6", "Server", True)]
+)
+def test_nobody_is_sent_pings_who_does_not_want_them(
+    version: str, kind: str, pings: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients: list[Client] = []
+
+    class Client:
+        def __init__(self, _: str, __: str, **options: Any) -> None:
+            self.pings = options["grpc_options"] != server.NO_PINGS
+            self.open = True
+            clients.append(self)
+
+        def get_server_version(self, **_: Any) -> str:
+            return version
+
+        def close(self) -> None:
+            self.open = False
+
+    monkeypatch.setattr(server, "connect_client", Client)
+    assert type(server.connect("http://host", token=None, timeout=None)).__name__ == kind
+    assert [(client.pings, client.open) for client in clients] == [(False, False), (pings, True)]
