@@ -6,14 +6,13 @@ milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"dock
 
 from __future__ import annotations
 
-import atexit
 import functools
 import hashlib
 import os
 import socket
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from rag_bm25.store import Store
 
 ENGINES = ["memory", "embedded", "server", pytest.param("docker", marks=pytest.mark.docker)]
+closing = ExitStack()  # ends what the functions below have started, after the last test
 # The port is chosen by whoever listens on it, so that nobody else can have it; and the server ends with its parent.
 SERVE = """
 import sys
@@ -80,8 +80,8 @@ def shared_file() -> str:
 
     folder = tempfile.TemporaryDirectory(prefix="lite-")
     keeper = MilvusStore(Path(folder.name) / "test.db", "keeper")
-    atexit.register(folder.cleanup)
-    atexit.register(keeper.close)
+    closing.callback(folder.cleanup)
+    closing.callback(keeper.close)
     return f"{folder.name}/test.db"
 
 
@@ -98,9 +98,9 @@ def server_uri() -> str:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    atexit.register(folder.cleanup)
-    atexit.register(process.wait)
-    atexit.register(process.kill)
+    closing.callback(folder.cleanup)
+    closing.enter_context(process)
+    closing.callback(process.kill)
     assert process.stdout is not None
     port = process.stdout.readline().strip()
     assert port, f"milvus-lite 3 of {lite3_python} does not start"
@@ -121,7 +121,7 @@ def docker_uri() -> str:
         container.start()
     except DockerException as error:
         pytest.skip(f"no Docker engine answers: {error}")
-    atexit.register(container.stop)
+    closing.callback(container.stop)
     return str(container.get_connection_url())
 
 
