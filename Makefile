@@ -9,19 +9,27 @@ IN_PARALLEL := --numprocesses 2 --dist loadfile
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo test test-lite3 test-langchain test-lowest milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-milvus test-langchain test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
+	@echo "make bench           measure, beside what else there is; BENCH='--sizes 10000 100000' and so on"
 	@echo "make test            style, types, docstrings and all tests, on milvus-lite 2.5"
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
+	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
 	@echo "make test-langchain  LangChain's own test suites"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
-	@echo "make milvus-up        a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
+	@echo "make docs            the site, from docs/ and the docstrings, in site/"
+	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
+	@echo "make audit           known vulnerabilities of the dependencies"
+	@echo "make milvus-up       a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
 	@echo "make clean           remove the environments and caches"
 
 demo: .venv/all.stamp
 	$(BIN)/python scripts/demo/demo.py
+
+bench: .venv-bench/all.stamp .venv-peers/all.stamp
+	.venv-bench/bin/python scripts/bench --peers-python .venv-peers/bin/python --json bench.json $(BENCH)
 
 test: .venv/dev.stamp
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
@@ -30,11 +38,33 @@ test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
 	$(LITE3)/python -m pytest $(IN_PARALLEL) tests/contract tests/integration tests/langchain
 	RAG_BM25_LITE3_PYTHON=$(CURDIR)/$(LITE3)/python $(BIN)/python -m pytest $(IN_PARALLEL) tests/contract tests/integration -k server
 
+test-milvus: .venv/dev.stamp
+	$(BIN)/python -m pytest tests/contract tests/integration -m docker
+
 test-langchain: .venv-langchain/dev.stamp
 	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
 
 test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pytest $(IN_PARALLEL) tests
+
+docs: .venv-docs/docs.stamp
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+PYTHONS ?= $(PYTHON)
+release-check: .venv-release/release.stamp
+	.venv-release/bin/python scripts/release_check.py $(PYTHONS)
+
+# The tool stands in an environment of its own; what is asked about is a fresh one with the newest versions.
+audit: .venv-audit/dev.stamp
+	.venv-audit/bin/python -m venv --clear .venv-audited
+	.venv-audited/bin/python -m pip install --quiet --disable-pip-version-check '.[all]'
+	.venv-audited/bin/python -m pip freeze --exclude rag-bm25 > .venv-audited/requirements.txt
+	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement .venv-audited/requirements.txt
+
+.venv-audit/dev.stamp:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7'
+	touch $@
 
 .venv/all.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -43,6 +73,18 @@ test-lowest: .venv-lowest/dev.stamp
 
 .venv/dev.stamp: .venv/all.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+.venv-bench/all.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $@
+
+# What brings milvus-lite 3, and milvus-model, which installs packages of its own when it is imported.
+.venv-peers/all.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast]' 'milvus-lite>=3.1,<4' \
+		langchain-milvus milvus-model nltk
 	touch $@
 
 # milvus-lite 3 cannot share an environment with 2.5. rjieba is left out: here jieba itself is tested.
@@ -62,6 +104,16 @@ test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/lowest.txt --editable '.[all,test]'
 	touch $@
 
+.venv-docs/docs.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+.venv-release/release.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check build check-wheel-contents twine
+	touch $@
+
 milvus-up:
 	$(COMPOSE) up --detach --wait
 
@@ -72,5 +124,5 @@ milvus-drop:
 	$(COMPOSE) down --volumes
 
 clean:
-	rm -rf .venv .venv-lite3 .venv-langchain .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-* site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_bm25._version import __version__
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.chunks import Chunk, Hit, HybridHit
+from rag_bm25.chunks import AddReport, Chunk, Hit, HybridHit
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import (
     ChunkNotFoundError,
@@ -41,6 +41,7 @@ __all__ = [
     "RM3",
     "RRF",
     "TLS",
+    "AddReport",
     "Analyzer",
     "AnalyzerConfig",
     "BM25Index",

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.chunks import MAX_BATCH_CHUNKS, NewChunk, pk_digest
+from rag_bm25.chunks import MAX_BATCH_CHUNKS, AddReport, NewChunk, pk_digest
 from rag_bm25.errors import StoreError
 from rag_bm25.log_rows import Change, Intent
 from rag_bm25.statistics import Contribution
 from rag_bm25.store import ChunkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -66,9 +66,9 @@ class ChunkWriter:
         namespace: str,
         chunks: Sequence[NewChunk],
         *,
-        counted: CountedChunks | None = None,
+        count: Callable[[Sequence[int]], CountedChunks] | None = None,
         assume_new: bool = False,
-    ) -> int:
+    ) -> AddReport:
         """Insert or update one batch.
 
         Parameters
@@ -77,15 +77,16 @@ class ChunkWriter:
             Where the chunks belong.
         chunks : sequence of NewChunk
             With distinct ids, few enough for one message.
-        counted : CountedChunks, optional
-            Their terms, where they have been counted already.
+        count : callable of sequence of int to CountedChunks, optional
+            Counts the terms of the chunks at some places, for instance in another process; asked at most once, for
+            those that are new or have changed.
         assume_new : bool
             Take it for granted that none of them is stored, instead of reading what is.
 
         Returns
         -------
-        int
-            How many were new or differed from what was stored.
+        AddReport
+            How many were new, and how many differed from what was stored.
         """
         self._prepare()
         by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
@@ -97,11 +98,12 @@ class ChunkWriter:
         if changed:
             changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
             before = [row for digest in changed for row in stored.get(digest, {}).values()]
-            if counted is not None and len(changed) < len(chunks):
-                counted = counted.rows([at for at, digest in enumerate(by_digest) if digest in changed])
+            places = [place for place, digest in enumerate(by_digest) if digest in changed]
+            counted = None if count is None else count(places)
             self._apply(namespace, changes, before, list(changed.values()), counted)
         self._unfinished = False
-        return len(changed)
+        updated = sum(digest in stored for digest in changed)
+        return AddReport(len(changed) - updated, updated, len(chunks) - len(changed))
 
     def delete(self, namespace: str, ids: Iterable[str]) -> int:
         """Delete chunks; ids that are not stored are ignored.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rag_bm25.store import ChunkRow
 
 __all__ = [
+    "AddReport",
     "Chunk",
+    "GivenChunk",
     "Hit",
     "HybridHit",
     "NewChunk",
@@ -35,6 +37,7 @@ MAX_TEXT_BYTES = 65_535
 MAX_ID_BYTES = 512
 MAX_NAMESPACE_BYTES = 256
 MAX_METADATA_BYTES = 65_536
+MAX_METADATA_DEPTH = 100  # engines and clients read it recursively
 MAX_BATCH_CHUNKS = 1_000
 MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below the 64 MB that a Milvus message may have
 
@@ -151,6 +154,58 @@ class NewChunk:
     dense: NDArray[np.float32] | None = field(default=None, compare=False)  # arrays have no truth value
 
 
+class GivenChunk(Protocol):
+    """What a stream of chunks may consist of: :class:`Chunk` has these, and so has any class of yours."""
+
+    @property
+    def id(self) -> str | None:
+        """The user's id; None stands for a hash of text and metadata."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """The chunk."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """JSON values only; None stands for an empty one."""
+        ...
+
+
+@dataclass(frozen=True)
+class AddReport:
+    """What became of chunks that were added.
+
+    Parameters
+    ----------
+    added : int
+        Chunks that were not there before; with ``assume_new=True``, all of them.
+    updated : int
+        Chunks that differed from what was stored under their ids.
+    unchanged : int
+        Chunks that were stored as they are, and cost no write.
+
+    Examples
+    --------
+    >>> AddReport(added=2) + AddReport(updated=1, unchanged=7)
+    AddReport(added=2, updated=1, unchanged=7)
+    """
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many chunks there were."""
+        return self.added + self.updated + self.unchanged
+
+    def __add__(self, other: AddReport) -> AddReport:
+        """Return the sum of two."""
+        return AddReport(self.added + other.added, self.updated + other.updated, self.unchanged + other.unchanged)
+
+
 def pk_digest(namespace: str, id_: str) -> str:
     """Return the part of the primary key that names a chunk, without the slot.
 
@@ -261,12 +316,12 @@ def new_chunks(
     ]
 
 
-def batches(chunks: Sequence[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
+def batches(chunks: Iterable[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
     """Cut chunks into batches that one message can carry.
 
     Parameters
     ----------
-    chunks : sequence of NewChunk
+    chunks : iterable of NewChunk
         Any number.
     dense_bytes : int
         Size of a dense vector.
@@ -274,16 +329,18 @@ def batches(chunks: Sequence[NewChunk], dense_bytes: int = 0) -> Iterator[list[N
     Yields
     ------
     list of NewChunk
-        At most 1,000 chunks and about 8 MiB, in order.
+        At most 1,000 chunks and about 8 MiB, in order; an id that comes again begins another batch.
     """
     batch: list[NewChunk] = []
+    ids: set[str] = set()
     size = 0
     for chunk in chunks:
         more = chunk.size + dense_bytes
-        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + more > MAX_BATCH_BYTES):
+        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + more > MAX_BATCH_BYTES or chunk.id in ids):
             yield batch
-            batch, size = [], 0
+            batch, ids, size = [], set(), 0
         batch.append(chunk)
+        ids.add(chunk.id)
         size += more
     if batch:
         yield batch
@@ -309,12 +366,8 @@ def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[di
     if not isinstance(metadata, Mapping):
         msg = f"{name} must be a mapping, got {type(metadata).__name__}"
         raise InputError(msg)
-    try:
-        plain = {key: value for key, value in metadata.items() if _check_entry(name, key, value)}
-        encoded = json.dumps(plain, ensure_ascii=False, sort_keys=True)
-    except RecursionError:
-        msg = f"{name} is nested too deeply for JSON"
-        raise InputError(msg) from None
+    plain = {key: value for key, value in metadata.items() if _check_entry(name, key, value)}
+    encoded = json.dumps(plain, ensure_ascii=False, sort_keys=True)
     if len(encoded.encode()) > MAX_METADATA_BYTES:
         msg = f"{name} has {len(encoded.encode()):,} bytes of JSON, at most {MAX_METADATA_BYTES:,} are allowed"
         raise InputError(msg)
@@ -322,30 +375,37 @@ def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[di
     return copy, encoded
 
 
-def _check_entry(name: str, key: object, value: object) -> bool:
+def _check_entry(name: str, key: object, value: object, depth: int = MAX_METADATA_DEPTH) -> bool:
     """Check one entry of a JSON object; True, so that it can stand in a comprehension."""
     if not isinstance(key, str):
-        msg = f"{name} has the key {key!r}: keys must be str"
+        msg = f"{name} has the key {shown(key)}: keys must be str"
         raise InputError(msg)
     _check_characters(f"{name} key {key!r}", key)
-    _check_json(f"{name}[{key!r}]", value)
+    _check_json(f"{name}[{key!r}]", value, depth)
     return True
 
 
-def _check_json(name: str, value: object) -> None:
+def _check_json(name: str, value: object, depth: int) -> None:
     """Raise ``InputError`` unless `value` comes back from JSON as it was."""
+    _check_depth(name, depth)
     if isinstance(value, str):
         _check_characters(name, value)
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            _check_json(f"{name}[{position}]", item)
+            _check_json(f"{name}[{position}]", item, depth - 1)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_entry(name, key, item)
+            _check_entry(name, key, item, depth - 1)
     elif isinstance(value, int | float):
         _check_number(name, value)
     elif value is not None:
         msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {type(value).__name__}"
+        raise InputError(msg)
+
+
+def _check_depth(name: str, depth: int) -> None:
+    if not depth:
+        msg = f"{name[:60]}... is nested more than {MAX_METADATA_DEPTH} levels deep"
         raise InputError(msg)
 
 
@@ -354,7 +414,7 @@ def _check_number(name: str, value: float) -> None:
         msg = f"{name} is {value!r}, which JSON does not have"
         raise InputError(msg)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        msg = f"{name} is {value}, which does not fit into 64 bits"
+        msg = f"{name} is {shown(value)}, which does not fit into 64 bits"
         raise InputError(msg)
 
 

@@ -15,7 +15,7 @@ from rag_bm25.analysis import (
 )
 from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
-from rag_bm25.errors import ConfigMismatchError, ParameterError
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.fields import FieldWeight
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 from rag_bm25.store import DenseField, DenseMetric
@@ -223,17 +223,39 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     ------
     ConfigMismatchError
         The chunk's side or the analyzer differ; the message lists every difference.
+    FormatError
+        What is stored is no config, or one of a newer version.
     """
+    _check_stored(stored)
     if given is None:
-        settings = stored["analyzer"]["settings"]
-        document = _stored_document_side(stored)
-        document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
-        rebuilt = IndexConfig(**document, **stored["query"], analyzer=analyzer_from_settings(settings).config)
-        require_same(stored, rebuilt)
-        return rebuilt
+        given = _rebuilt(stored)
     given = _as_made(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
+
+
+def _check_stored(stored: Mapping[str, Any]) -> None:
+    """Refuse what has not the shape of a stored config."""
+    parts = [stored.get("document"), stored.get("query"), contract := stored.get("analyzer")]
+    if isinstance(contract, dict):
+        parts += [contract.get("settings"), contract.get("probes")]
+    if not all(isinstance(part, dict) for part in parts) or "analyzer" not in parts[-2]:  # type: ignore[operator]
+        raise FormatError(_NO_CONFIG)
+
+
+_NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
+
+
+def _rebuilt(stored: dict[str, Any]) -> IndexConfig:
+    """Return the stored config."""
+    analyzer = analyzer_from_settings(stored["analyzer"]["settings"])
+    document = _stored_document_side(stored)
+    try:
+        document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
+        return IndexConfig(**document, **stored["query"], analyzer=analyzer.config)
+    except (AttributeError, TypeError) as error:
+        msg = f"{_NO_CONFIG}: {error}"
+        raise FormatError(msg) from error
 
 
 def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
@@ -249,10 +271,11 @@ def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
     DenseField or None
         Dimension and metric.
     """
+    _check_stored(stored)
     document = stored["document"]
     if document.get("dense_dim") is None:
         return None
-    return DenseField(document["dense_dim"], document["dense_metric"])
+    return DenseField(document["dense_dim"], document.get("dense_metric"))
 
 
 def _as_made(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:
@@ -277,14 +300,17 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     ------
     ConfigMismatchError
         Something differs; the message lists every difference, stored against given.
+    FormatError
+        What is stored is no config.
     """
+    _check_stored(stored)
     document, wanted = _stored_document_side(stored), _document_side(given)
     found = [
         f"{name}: stored {document[name]!r}, given {value!r}"
         for name, value in wanted.items()
         if value != document[name]
     ]
-    contract = AnalyzerContract(**stored["analyzer"])
+    contract = AnalyzerContract(stored["analyzer"]["settings"], stored["analyzer"]["probes"])
     found += differences(contract, contract_of(given.build_analyzer()))
     if found:
         msg = "the index was created with other parameters: " + "; ".join(found)

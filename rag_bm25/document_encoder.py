@@ -13,10 +13,11 @@ import numpy as np
 from rag_bm25.fields import field_text
 from rag_bm25.sparse import EMPTY, SparseBatch, SparseVector
 from rag_bm25.terms import NO_TERMS_ID, TermIds, num_words
+from rag_bm25.token_numbers import number_tokens
 from rag_bm25.weightings import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,6 +30,7 @@ LengthUnit = Literal["characters", "terms"]
 _Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
 
 TEXT = ""  # the part of a chunk that is no field
+_ROW = np.uint64(0xFFFFFFFF << 32)  # where keys have the row
 
 
 @dataclass(frozen=True)
@@ -78,22 +80,6 @@ class CountedChunks:
     terms: list[str]
     parts: dict[str, _Part]
 
-    def rows(self, which: Sequence[int]) -> CountedChunks:
-        """Keep some of the chunks.
-
-        Parameters
-        ----------
-        which : sequence of int
-            Their positions, in the order in which they are wanted.
-
-        Returns
-        -------
-        CountedChunks
-            With all terms.
-        """
-        kept = {name: (_rows(tf, which), lengths[list(which)]) for name, (tf, lengths) in self.parts.items()}
-        return CountedChunks(self.terms, kept)
-
     def part(self, name: str, ids: Mapping[str, int]) -> _Part:
         """Put ids in the place of positions.
 
@@ -102,7 +88,7 @@ class CountedChunks:
         name : str
             "" for the text, or a field.
         ids : mapping of str to int
-            Term -> id, a different one for every term; asked for the terms that occur, as they were first seen.
+            Term -> id; asked for the terms that occur, as they were first seen.
 
         Returns
         -------
@@ -110,23 +96,7 @@ class CountedChunks:
             What :func:`term_frequencies` returns for the tokens, and the lengths.
         """
         tf, lengths = self.parts[name]
-        used = np.unique(tf.ids)
-        id_of = np.zeros(len(self.terms), np.uint64)
-        occurring = map(self.terms.__getitem__, used.tolist())
-        id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
-        rows = np.repeat(np.arange(len(tf), dtype=np.uint64), np.diff(tf.indptr))
-        keys = id_of[tf.ids] | (rows << np.uint64(32))
-        order = np.argsort(keys)
-        return SparseBatch(tf.indptr, _ids(keys[order]), tf.values[order]), lengths
-
-
-class _Positions(dict[str, int]):
-    """Numbers each term when it is first asked for."""
-
-    def __missing__(self, term: str) -> int:
-        """Give a new term the next number."""
-        position = self[term] = len(self)
-        return position
+        return _with_ids(tf, self.terms, ids), lengths
 
 
 @dataclass(frozen=True)
@@ -177,7 +147,7 @@ class DocumentEncoder:
             Term id -> k1, for a weighting that has one for each term; the weighting's k1 is for all other terms.
         counted : CountedChunks, optional
             What :meth:`count` returns for the chunks: they are not analysed then, and the result is the same bit for
-            bit. `ids` must have a different id for every term.
+            bit.
 
         Returns
         -------
@@ -185,7 +155,7 @@ class DocumentEncoder:
             Vectors and lengths, in the order of `texts`.
         """
         ids = TermIds() if ids is None else ids
-        part = self._parts(texts, metadatas, ids) if counted is None else partial(counted.part, ids=ids)
+        part = partial((counted or self.count(texts, metadatas)).part, ids=ids)
         tf, lengths = part(TEXT)
         if self.weighting.fields:
             keys, frequencies = self._combined(tf, lengths, part)
@@ -209,10 +179,21 @@ class DocumentEncoder:
         CountedChunks
             To be given to :meth:`encode`.
         """
-        positions = _Positions()
-        part = self._parts(texts, metadatas, positions)
-        parts = {name: part(name) for name in (TEXT, *sorted(self.weighting.fields))}
-        return CountedChunks(list(positions), parts)
+        given = [{}] * len(texts) if metadatas is None else metadatas
+        names = [TEXT, *sorted(self.weighting.fields)]
+        lengths: list[int] = []
+
+        def tokens() -> Iterator[list[str]]:
+            for name in names:
+                for text in texts if name == TEXT else [field_text(metadata, name) for metadata in given]:
+                    found = self.analyzer(text)
+                    lengths.append(self._length(text, found))
+                    yield found
+
+        numbered = number_tokens(tokens())
+        tf, all_lengths, size = numbered.frequencies(), np.array(lengths, np.int64), len(texts)
+        spans = {name: slice(at * size, (at + 1) * size) for at, name in enumerate(names)}
+        return CountedChunks(numbered.terms, {name: (tf.rows(span), all_lengths[span]) for name, span in spans.items()})
 
     def frequencies(
         self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
@@ -231,7 +212,7 @@ class DocumentEncoder:
         frequencies : ndarray of float64, shape (n_entries,)
             Of these terms; > 0.
         """
-        part = self._parts(texts, metadatas, ids)
+        part = partial(self.count(texts, metadatas).part, ids=ids)
         keys, frequencies = self._combined(*part(TEXT), part)
         return _ids(keys), frequencies
 
@@ -275,21 +256,6 @@ class DocumentEncoder:
     def _length(self, text: str, tokens: Sequence[str]) -> int:
         return num_words(tokens) if self.length_unit == "terms" else len(text)
 
-    def _parts(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None, ids: Mapping[str, int]
-    ) -> Callable[[str], _Part]:
-        """Return what counts the texts or one of the fields."""
-        given = [{}] * len(texts) if metadatas is None else metadatas
-        return lambda name: self._counted(
-            texts if name == TEXT else [field_text(metadata, name) for metadata in given], ids
-        )
-
-    def _counted(self, texts: Sequence[str], ids: Mapping[str, int]) -> _Part:
-        """Return the tf of each text, and its length."""
-        tokens = [self.analyzer(text) for text in texts]
-        lengths = np.fromiter(map(self._length, texts, tokens), np.int64, len(texts))
-        return term_frequencies(tokens, ids), lengths
-
     def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
         """Return the k1 of each entry, None where all terms have the same."""
         per_term = WEIGHTINGS[self.weighting.form].k1_per_term
@@ -314,14 +280,6 @@ class DocumentEncoder:
         return every, sums
 
 
-def _rows(batch: SparseBatch, which: Sequence[int]) -> SparseBatch:
-    """Return some rows of a batch."""
-    kept = [batch[row] for row in which]
-    indptr = np.cumsum([0, *map(len, kept)], dtype=np.int64)
-    ids = np.concatenate([batch.ids[:0], *(row.ids for row in kept)])
-    return SparseBatch(indptr, ids, np.concatenate([batch.values[:0], *(row.values for row in kept)]))
-
-
 def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Repeat the length of each row for each of its entries."""
     return np.repeat(lengths, np.diff(batch.indptr))
@@ -333,7 +291,7 @@ def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
 
 
 def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) -> SparseBatch:
-    """Count the terms of each chunk, with one sort for the whole batch.
+    """Count the terms of each chunk.
 
     Parameters
     ----------
@@ -352,15 +310,23 @@ def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) ->
     >>> term_frequencies([["a", "b", "a"], []], {"a": 5, "b": 3})[0].to_dict()
     {3: 1.0, 5: 2.0}
     """
-    per_chunk = np.fromiter(map(len, tokens), np.int64, len(tokens))
-    total = int(per_chunk.sum())
-    flat = np.fromiter(map(ids.__getitem__, chain.from_iterable(tokens)), np.uint64, total)
-    # Chunk and id in one integer: sorting groups the chunks, and the terms within each.
-    keys = flat | (np.repeat(np.arange(len(tokens), dtype=np.uint64), per_chunk) << np.uint64(32))
-    keys.sort()
+    numbered = number_tokens(tokens)
+    return _with_ids(numbered.frequencies(), numbered.terms, ids)
+
+
+def _with_ids(tf: SparseBatch, terms: Sequence[str], ids: Mapping[str, int]) -> SparseBatch:
+    """Put ids in the place of positions in `terms`; the tf of terms with the same id are added up."""
+    used = np.flatnonzero(np.bincount(tf.ids, minlength=len(terms)))
+    occurring = terms if len(used) == len(terms) else map(terms.__getitem__, used.tolist())
+    id_of = np.zeros(len(terms), np.uint64)
+    id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
+    keys = id_of[tf.ids] | (tf.keys & _ROW)
+    order = np.argsort(keys)
+    keys, values = keys[order], tf.values[order]
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
-    tf = np.diff(starts, append=total).astype(np.float32)
-    return SparseBatch.from_keys(keys[starts], tf, len(tokens))
+    if len(starts) < len(keys):
+        keys, values = keys[starts], np.add.reduceat(values, starts)
+    return SparseBatch.from_keys(keys, values, len(tf))
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

@@ -1,4 +1,4 @@
-"""Every exception that the package raises on purpose.
+"""Every exception that the package raises on purpose, and how their messages show a value.
 
 ::
 
@@ -33,7 +33,35 @@ __all__ = [
     "StoreError",
     "StoreLockedError",
     "WorkerError",
+    "shown",
 ]
+
+MAX_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """Return a value as a message shows it, however large it is.
+
+    Parameters
+    ----------
+    value : object
+        What somebody has given.
+
+    Returns
+    -------
+    str
+        Its ``repr``, cut to 200 characters; its type where it has none, as integers of 5,000 digits.
+
+    Examples
+    --------
+    >>> shown("a"), shown(10**5000)
+    ("'a'", 'an int that cannot be shown')
+    """
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        return f"an {type(value).__name__} that cannot be shown"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 class RagBM25Error(Exception):

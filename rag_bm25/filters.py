@@ -36,7 +36,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rag_bm25.errors import FilterError
+from rag_bm25.errors import FilterError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["And", "Comparison", "Expression", "Filter", "Not", "Or", "Scalar", "both", "parse_filter"]
 
 Scalar: TypeAlias = "str | int | float | bool"
+"""A value that metadata is compared with."""
 Operator: TypeAlias = Literal["==", "!=", ">", ">=", "<", "<=", "in", "not in", "exists", "like", "contains"]
 
 OPERATORS: dict[str, Operator] = {
@@ -59,6 +60,7 @@ OPERATORS: dict[str, Operator] = {
     "$like": "like",
     "$contains": "contains",
 }
+MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively, and one of them dies of it
 
 
@@ -135,6 +137,7 @@ class Expression:
 
 
 Filter: TypeAlias = "Comparison | And | Or | Not | Expression"
+"""A filter that has been read."""
 
 
 def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | None:
@@ -202,6 +205,9 @@ def _expression(text: str) -> Expression:
     if not text.strip():
         msg = "a filter expression must not be blank; for no filter pass None"
         raise FilterError(msg)
+    if len(text) > MAX_EXPRESSION:
+        msg = f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}"
+        raise FilterError(msg)
     _check_encodable(text, "the filter expression")
     return Expression(text)
 
@@ -209,7 +215,7 @@ def _expression(text: str) -> Expression:
 def _mapping(filter: object, depth: int) -> Filter:
     """Read one mapping; all its entries must hold."""
     if not isinstance(filter, Mapping) or not filter:
-        msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {filter!r}"
+        msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {shown(filter)}"
         raise FilterError(msg)
     if depth == 0:
         msg = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
@@ -235,7 +241,7 @@ def _entry(key: object, value: object, depth: int) -> Filter:
 def _list(value: object, name: str) -> list[Any]:
     """Return the members of a logical operator, at least one."""
     if not isinstance(value, (list, tuple)) or not value:
-        msg = f"{name} needs a non-empty list of filters, got {value!r}"
+        msg = f"{name} needs a non-empty list of filters, got {shown(value)}"
         raise FilterError(msg)
     return list(value)
 
@@ -244,13 +250,13 @@ def _path(key: object) -> tuple[str, ...]:
     """Split a dotted key; a tuple is a path already."""
     path = tuple(key.split(".")) if isinstance(key, str) else key
     if not isinstance(path, tuple) or not path or not all(isinstance(step, str) and step for step in path):
-        msg = f"a filter key must be a string, dotted for nested values, or a tuple of strings, got {key!r}"
+        msg = f"a filter key must be a string, dotted for nested values, or a tuple of strings, got {shown(key)}"
         raise FilterError(msg)
     if path[0].startswith("$") and isinstance(key, str):
-        msg = f"unknown operator {key!r}, known here are $and, $or, $not"
+        msg = f"unknown operator {shown(key)}, known here are $and, $or, $not"
         raise FilterError(msg)
     for step in path:
-        _check_encodable(step, f"the filter key {key!r}")
+        _check_encodable(step, f"the filter key {shown(key)}")
     return path
 
 
@@ -280,8 +286,8 @@ def _comparison(path: tuple[str, ...], operator: object, value: object) -> Filte
 def _unknown(path: tuple[str, ...], operator: object) -> str:
     """Say which operators there are, or how to reach a nested value."""
     if isinstance(operator, str) and not operator.startswith("$"):
-        return f"a nested value is reached by a dotted key: write {'.'.join((*path, operator))!r}"
-    return f"unknown operator {operator!r} at {_dotted(path)}, known are {', '.join(OPERATORS)}"
+        return f"a nested value is reached by a dotted key: write {shown('.'.join((*path, operator)))}"
+    return f"unknown operator {shown(operator)} at {_dotted(path)}, known are {', '.join(OPERATORS)}"
 
 
 def _scalar(value: object, where: str) -> Scalar:
@@ -296,14 +302,14 @@ def _scalar(value: object, where: str) -> Scalar:
     if isinstance(value, float) and math.isfinite(value):
         return value
     hint = "; for a missing value use $exists" if value is None else ""
-    msg = f"{where} needs a string, a finite number or a bool, got {value!r}{hint}"
+    msg = f"{where} needs a string, a finite number or a bool, got {shown(value)}{hint}"
     raise FilterError(msg)
 
 
 def _integer(value: int, where: str) -> int:
     """Check that an integer fits what engines store."""
     if abs(value) >= 2**63:
-        msg = f"{where} needs an integer between -2**63 and 2**63, got {value}"
+        msg = f"{where} needs an integer between -2**63 and 2**63, got {shown(value)}"
         raise FilterError(msg)
     return int(value)
 
@@ -311,7 +317,7 @@ def _integer(value: int, where: str) -> int:
 def _ordered(value: object, where: str) -> Scalar:
     """Check a value that has an order."""
     if isinstance(value, bool):
-        msg = f"{where} needs a string or a finite number, got {value!r}"
+        msg = f"{where} needs a string or a finite number, got {shown(value)}"
         raise FilterError(msg)
     return _scalar(value, where)
 
@@ -319,7 +325,7 @@ def _ordered(value: object, where: str) -> Scalar:
 def _scalars(value: object, where: str) -> tuple[Scalar, ...]:
     """Check a list of values."""
     if not isinstance(value, (list, tuple, set, frozenset)):
-        msg = f"{where} needs a list of values, got {value!r}"
+        msg = f"{where} needs a list of values, got {shown(value)}"
         raise FilterError(msg)
     return tuple(_scalar(member, where) for member in value)
 
@@ -327,7 +333,7 @@ def _scalars(value: object, where: str) -> tuple[Scalar, ...]:
 def _bool(value: object, where: str) -> bool:
     """Check a yes or no."""
     if not isinstance(value, bool):
-        msg = f"{where} needs True or False, got {value!r}"
+        msg = f"{where} needs True or False, got {shown(value)}"
         raise FilterError(msg)
     return value
 
@@ -335,7 +341,7 @@ def _bool(value: object, where: str) -> bool:
 def _pattern(value: object, where: str) -> str:
     """Check a pattern; engines agree on ``%`` alone."""
     if not isinstance(value, str) or "_" in value or "\\" in value:
-        msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {value!r}"
+        msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {shown(value)}"
         raise FilterError(msg)
     _check_encodable(value, where)
     return value
@@ -367,4 +373,4 @@ def _check_encodable(text: str, where: str) -> None:
 
 def _dotted(path: tuple[str, ...]) -> str:
     """Show a path the way users write it."""
-    return repr(".".join(path))
+    return shown(".".join(path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,12 +63,12 @@ def search_arm(store: Store, arm: SearchArm | None, namespaces: Sequence[str] | 
     if arm is None:
         return []
     query = arm.query
+    considered: Any = {"where": arm.where, "namespaces": arm.namespaces, "params": arm.params}
 
     def ask(_: list[object], limit: int) -> list[list[Match]]:
         if isinstance(query, SparseVector):
-            return store.search([query], limit=limit, where=arm.where, namespaces=arm.namespaces)
-        rows = query[np.newaxis]
-        return store.search_dense(rows, metric=arm.metric, limit=limit, where=arm.where, namespaces=arm.namespaces)
+            return store.search([query], limit=limit, **considered)
+        return store.search_dense(query[np.newaxis], metric=arm.metric, limit=limit, **considered)
 
     return best(ask, [None], arm.limit, namespaces)[0]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
-from rag_bm25.chunks import Chunk, Hit, HybridHit, NewChunk, batches, check_ids, check_namespace, new_chunks
+from rag_bm25.chunks import (
+    AddReport,
+    Chunk,
+    Hit,
+    HybridHit,
+    NewChunk,
+    batches,
+    check_ids,
+    check_namespace,
+    new_chunks,
+)
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
 from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
 from rag_bm25.embeddings import as_matrix, calling
@@ -25,6 +35,7 @@ from rag_bm25.errors import (
     ParameterError,
     ReadOnlyError,
     WorkerError,
+    shown,
 )
 from rag_bm25.events import Events
 from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
@@ -38,6 +49,7 @@ from rag_bm25.query import Query
 from rag_bm25.query_options import QueryOptions, check_options
 from rag_bm25.ranking import MAX_K
 from rag_bm25.reencoding import ReencodeReport, survey
+from rag_bm25.search_params import check_search_params
 from rag_bm25.searcher import Searcher, newest_rows
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
@@ -45,10 +57,10 @@ from rag_bm25.store import SearchArm
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
 from rag_bm25.weightings import WEIGHTINGS
-from rag_bm25.workers import Workers, check_workers
+from rag_bm25.workers import CountingAhead, CountingThread, Workers, check_workers, deaths_told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -56,15 +68,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from rag_bm25.document_encoder import CountedChunks
-    from rag_bm25.embeddings import Embeddings
+    from rag_bm25.chunks import GivenChunk
+    from rag_bm25.embeddings import Embed, Embeddings
     from rag_bm25.events import Event
     from rag_bm25.filters import Filter
     from rag_bm25.fusion import Fusion
     from rag_bm25.query import QueryLike
     from rag_bm25.query_options import StatisticsScope
+    from rag_bm25.search_params import SearchParams
     from rag_bm25.sparse import SparseVector
-    from rag_bm25.store import ChunkRow, DenseField, Match, Store
+    from rag_bm25.store import ChunkRow, ConsistencyLevel, DenseField, Match, Store
     from rag_bm25.tls import TLS
 
 __all__ = ["BM25Index"]
@@ -146,6 +159,7 @@ class BM25Index:
         read_only: bool = False,
         repair: bool = False,
         refresh_interval: float = 1.0,
+        consistency: ConsistencyLevel = "Session",
         on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open an index, or create it where a config is given and there is none yet.
@@ -172,6 +186,10 @@ class BM25Index:
             `repaired`. Where the stored config is lost too, `config` takes its place.
         refresh_interval : float
             On a server: seconds for which a search may use statistics without asking for newer ones.
+        consistency : {"Strong", "Bounded", "Session", "Eventually"}
+            On a server: which writes a search of the chunks waits for. "Session" waits for those of this process,
+            "Bounded" also for those of others that are older than some seconds, "Strong" for all. What a write, a
+            recount or a refresh reads is always Strong.
         on_event : callable of Event to None, optional
             Told of every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
 
@@ -195,7 +213,9 @@ class BM25Index:
 
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
-        store = MilvusStore(uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only)
+        store = MilvusStore(
+            uri, collection, token=token, tls=tls, timeout=timeout, read_only=read_only, consistency=consistency
+        )
         return cls.from_store(
             store,
             config=config,
@@ -306,7 +326,7 @@ class BM25Index:
         workers : int
             Processes, in 0..61, that analyse the next batches while one is written; what is stored is the same. They
             are started by the first call, which takes a second or two, and kept until :meth:`close`. A script must
-            call this below ``if __name__ == "__main__":``.
+            call this below ``if __name__ == "__main__":``. By default a thread does so, from the second batch on.
 
         Returns
         -------
@@ -330,13 +350,69 @@ class BM25Index:
         check_field_values([chunk.metadata for chunk in chunks], self.config.fields)
         chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
-        pending = batches(distinct, 4 * (self.config.dense_dim or 0))
-        with closing(self._counted(pending, workers)) as counting:
-            for batch, counted in counting:
-                complete = batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
-                with self._lock:
-                    self._writer.add(namespace, complete, counted=counted, assume_new=assume_new)
+        with closing(self._written(namespace, distinct, embed, assume_new=assume_new, workers=workers)) as written:
+            deque(written, maxlen=0)
         return [chunk.id for chunk in chunks]
+
+    def add_stream(
+        self,
+        chunks: Iterable[GivenChunk],
+        *,
+        embeddings: Embed | None = None,
+        namespace: str = "",
+        assume_new: bool = False,
+        workers: int = 0,
+        progress: Callable[[AddReport], object] | None = None,
+    ) -> AddReport:
+        """Insert or update any number of chunks, with no more of them in memory than a few batches.
+
+        They are taken one by one from whatever yields them, in the thread of the caller, and checked one by one: where
+        one breaks a rule, or taking the next one fails, the batches before are written, and the one that it would have
+        been in is not. Calling again with the same chunks writes what is missing.
+
+        Parameters
+        ----------
+        chunks : iterable of GivenChunk
+            Whatever has `id`, `text` and `metadata`, such as :class:`Chunk`; the rules are those of :meth:`add`. An id
+            that comes again updates what came before it.
+        embeddings : callable of list of str to array_like of float, optional
+            Needed where the index has dense vectors, and only there.
+        namespace, assume_new, workers
+            As for :meth:`add`.
+        progress : callable of AddReport to None, optional
+            Told after each batch what became of all chunks so far.
+
+        Returns
+        -------
+        AddReport
+            How many were added, updated and unchanged.
+
+        Raises
+        ------
+        InputError
+            A chunk breaks a rule; the message has its number in the stream, from 0.
+        StoreError, WorkerError
+            As for :meth:`add`.
+
+        Examples
+        --------
+        From another index, or from a generator over a file of any size::
+
+            index.add_stream(other.chunks())
+            index.add_stream(Chunk(row["id"], row["text"], {"page": row["page"]}) for row in rows)
+        """
+        self._require_writable()
+        check_workers(workers)
+        check_namespace(namespace)
+        _, embed = self._with_embeddings([], embeddings)
+        report = AddReport()
+        checked = self._checked(chunks)
+        with closing(self._written(namespace, checked, embed, assume_new=assume_new, workers=workers)) as written:
+            for batch in written:
+                report += batch
+                if progress is not None:
+                    progress(report)
+        return report
 
     def delete(
         self,
@@ -641,6 +717,7 @@ class BM25Index:
         *,
         filter: Mapping[str, Any] | str | None = None,
         namespace: str | Sequence[str] | None = "",
+        search_params: SearchParams | None = None,
     ) -> list[Hit]:
         """Return the chunks whose dense vectors are most similar.
 
@@ -650,6 +727,8 @@ class BM25Index:
             The query's dense vector.
         k, filter, namespace
             As for :meth:`search`.
+        search_params : mapping of str to str, bool, int or float, optional
+            What Milvus is told about the search, such as ``{"ef": 200}``; which there are depends on the engine.
 
         Returns
         -------
@@ -663,7 +742,7 @@ class BM25Index:
         """
         _check_k(k)
         names = _names(namespace)
-        arm = self._dense_arm(embedding, k, parse_filter(filter), names)
+        arm = self._dense_arm(embedding, k, parse_filter(filter), names, check_search_params(search_params))
         return [_hit(match) for match in search_arm(self._store, arm, names)]
 
     def search_hybrid(
@@ -679,6 +758,7 @@ class BM25Index:
         sparse_filter: Mapping[str, Any] | str | None = None,
         dense_filter: Mapping[str, Any] | str | None = None,
         arm_scores: bool = False,
+        dense_search_params: SearchParams | None = None,
         namespace: str | Sequence[str] | None = "",
         **options: Unpack[QueryOptions],
     ) -> list[HybridHit]:
@@ -701,6 +781,8 @@ class BM25Index:
             Conditions for both searches, and for one of them in addition; as for :meth:`search`.
         arm_scores : bool
             Whether the hits are to have the scores of both searches, which costs a second call.
+        dense_search_params : mapping of str to str, bool, int or float, optional
+            As `search_params` for :meth:`search_dense`; the option of that name is for the lexical search.
         namespace, **options
             As for :meth:`search`, but for `min_should_match`: no vector can hold it.
 
@@ -720,9 +802,11 @@ class BM25Index:
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
-        sparse = SearchArm(vector, "IP", limit, where, self._searcher.needed(names)) if len(vector) else None
+        needed, params = self._searcher.needed(names), options.get("search_params")
+        sparse = SearchArm(vector, "IP", limit, where, needed, params) if len(vector) else None
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
-        dense = self._dense_arm(embedding, limit, where, names)
+        params = check_search_params(dense_search_params, "dense_search_params")
+        dense = self._dense_arm(embedding, limit, where, names, params)
         self._check_bound(fusion)
         arms = Arms(sparse, dense, names, self._greatest_score(vector))
         return search_hybrid(self._store, arms, fusion or RRF(), k, arm_scores=arm_scores)
@@ -777,7 +861,8 @@ class BM25Index:
         InputError
             `min_should_match` is given: no vector can hold it.
         """
-        return self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        vectors = self._vectors(queries, parse_filter(filter), _names(namespace), options)
+        return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
 
     def greatest_scores(
         self,
@@ -976,20 +1061,48 @@ class BM25Index:
             raise InputError(msg)
         return [question.vector for question in self._searcher.ask(queries, where, namespaces, options).questions]
 
-    def _counted(
-        self, pending: Iterator[list[NewChunk]], workers: int
-    ) -> Generator[tuple[list[NewChunk], CountedChunks | None], None, None]:
-        """Have batches counted by workers, where there are some; the writer counts the others."""
-        if not workers:
-            yield from ((batch, None) for batch in pending)
-            return
-        pool = self._pool(workers)
+    def _written(
+        self,
+        namespace: str,
+        chunks: Iterable[NewChunk],
+        embed: Callable[[list[str]], NDArray[np.float32]] | None,
+        *,
+        assume_new: bool,
+        workers: int,
+    ) -> Generator[AddReport, None, None]:
+        """Write chunks batch by batch; the next ones are counted meanwhile."""
+        pool = self._pool(workers) if workers else CountingThread(self._encoder)
+        pending = batches(chunks, 4 * (self.config.dense_dim or 0))
         try:
-            yield from pool.count(pending)
+            with closing(CountingAhead(pending, pool)) as counting, deaths_told():
+                for batch, count in counting:
+                    complete = (
+                        batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
+                    )
+                    with self._lock:
+                        report = self._writer.add(namespace, complete, count=count, assume_new=assume_new)
+                    yield report
         except WorkerError:
             self._pools.pop(workers, None)  # the next call starts others
             pool.close()
             raise
+        finally:
+            if not workers:
+                pool.close()
+
+    def _checked(self, chunks: Iterable[GivenChunk]) -> Iterator[NewChunk]:
+        """Check the chunks of a stream one by one; those that were checked before are taken as they are."""
+        for number, chunk in enumerate(chunks):
+            if isinstance(chunk, NewChunk):
+                yield chunk
+                continue
+            try:
+                (checked,) = new_chunks([chunk.text], [chunk.id], [chunk.metadata])
+                check_field_values([checked.metadata], self.config.fields)
+            except InputError as error:
+                msg = f"chunk {number} of the stream: {error}"
+                raise InputError(msg) from None
+            yield checked
 
     def _pool(self, workers: int) -> Workers:
         """Return the pool of that many workers, which is made once."""
@@ -1006,11 +1119,16 @@ class BM25Index:
         return dense
 
     def _dense_arm(
-        self, embedding: Sequence[float], limit: int, where: Filter | None, namespaces: list[str] | None
+        self,
+        embedding: Sequence[float],
+        limit: int,
+        where: Filter | None,
+        namespaces: list[str] | None,
+        params: SearchParams,
     ) -> SearchArm:
         dense = self._dense_field("embedding given")
         row = as_matrix("embedding", [embedding], 1, dense)[0]
-        return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces))
+        return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces), params)
 
     def _with_embeddings(
         self, chunks: list[NewChunk], embeddings: Embeddings | None
@@ -1068,14 +1186,25 @@ class BM25Index:
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
 
 
+def _stored_config(log: StatisticsLog, config: IndexConfig | None, *, repair: bool) -> IndexConfig | None:
+    """Return the stored config, after checking the given one; None where there is none, or it is to be replaced."""
+    stored = log.read_config(salvage=repair)
+    try:
+        return None if stored is None else config_from_dict(stored, config)
+    except FormatError:
+        if repair and config is not None:
+            return None
+        raise
+
+
 def _open_config(
     store: Store, log: StatisticsLog, config: IndexConfig | None, *, read_only: bool, repair: bool
 ) -> IndexConfig:
     """Return the config of a stored index, after checking the given one; or create the index."""
     exists = store.exists()
-    stored = log.read_config(salvage=repair) if exists else None
+    stored = _stored_config(log, config, repair=repair) if exists else None
     if stored is not None:
-        return config_from_dict(stored, config)
+        return stored
     if exists and not (repair and config) and store.count_chunks():
         msg = f"{store.name} is damaged: its config is lost; open it with repair=True and the config that it had"
         raise FormatError(msg)
@@ -1107,7 +1236,7 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
 
 def _check_k(k: int, name: str = "k") -> None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"{name} must be an int in 1..{MAX_K}, got {k!r}"
+        msg = f"{name} must be an int in 1..{MAX_K}, got {shown(k)}"
         raise InputError(msg)
 
 

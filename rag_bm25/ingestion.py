@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import codecs
 import os
+import pickle
 import re
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from random import Random
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rag_bm25.chunks import new_chunks
+from rag_bm25.chunks import AddReport, new_chunks
 from rag_bm25.errors import InputError, MissingExtraError, ParameterError
 from rag_bm25.fields import check_field_values
-from rag_bm25.jsonl import join_title, read_json_lines, row_id, row_parts
+from rag_bm25.jsonl import MAX_DOCUMENT_BYTES, join_title, read_json_lines, row_id, row_parts
 from rag_bm25.terms import num_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
-    from rag_bm25.chunks import Chunk
+    from rag_bm25.chunks import Chunk, NewChunk
     from rag_bm25.config import IndexConfig
     from rag_bm25.index import BM25Index
 
@@ -40,8 +43,8 @@ __all__ = [
 ]
 
 SUFFIXES = (".txt", ".md", ".jsonl")
-BATCH_PIECES = 1_000
-BATCHES_AHEAD = 8  # that workers get at once
+HELD_CHUNKS = 1_000  # of a file that is being checked; the others wait on disk
+SPOOLED_BYTES = 8 << 20  # from which on they do
 DEFAULT_OVERLAP = 50
 SEPARATORS = (
     r"\n\s*\n",  # paragraphs
@@ -54,7 +57,9 @@ SEPARATORS = (
 )
 
 Splitter: TypeAlias = Callable[[str], "list[str]"]
+"""Cuts a text into chunks."""
 Progress: TypeAlias = Callable[[int, int], object]
+_Placed: TypeAlias = "tuple[NewChunk, int]"  # a chunk, and its end in the file in bytes
 
 
 @dataclass(frozen=True)
@@ -138,8 +143,8 @@ class IngestReport:
         Files ingested.
     chunks : int
         Their chunks.
-    added : int
-        Chunks that were not there before; the others were updated where they differed.
+    added, updated, unchanged : int
+        Chunks that were not there before, that differed from what was stored, and that were stored as they are.
     stale : int
         Chunks found in the index that the given paths do not have any more.
     deleted : int
@@ -151,6 +156,8 @@ class IngestReport:
     files: int
     chunks: int
     added: int
+    updated: int
+    unchanged: int
     stale: int
     deleted: int
     failed: dict[str, str]
@@ -209,15 +216,18 @@ class _Finder:
         def note(error: OSError) -> None:
             self.found.unreadable[_source(Path(error.filename), parent)] = _os_message(error)
 
+        root = folder.resolve()
         for inner, folders, names in os.walk(folder, onerror=note):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 if not name.startswith("."):
-                    self._take_file(Path(inner, name), parent)
+                    self._take_file(Path(inner, name), parent, root)
 
-    def _take_file(self, file: Path, parent: Path) -> None:
+    def _take_file(self, file: Path, parent: Path, folder: Path | None = None) -> None:
+        """Take a file; one of a folder must lie in it, for a link there may lead to what nobody meant to publish."""
         real = file.resolve()
-        if file.suffix.lower() not in SUFFIXES or not real.is_file():
+        inside = folder is None or real.is_relative_to(folder)
+        if file.suffix.lower() not in SUFFIXES or not inside or not real.is_file():
             self.found.skipped.append(file)
         elif real not in self._taken:
             self._taken.add(real)
@@ -383,7 +393,11 @@ def _row_metadata(row: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _text_of(path: Path) -> str:
-    data = path.read_bytes()
+    with path.open("rb") as file:
+        data = file.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        msg = f"{path}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes"
+        raise InputError(msg)
     skipped = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
     try:
         return data[skipped:].decode().replace("\r\n", "\n").replace("\r", "\n")
@@ -424,8 +438,9 @@ def ingest(
 ) -> IngestReport:
     """Bring an index up to date with files.
 
-    Each file is checked as a whole before its first chunk is written; files that fail are left out, with what the
-    index has of them. Files are read in batches; of all that is read only the ids are kept.
+    Each file is read once, and checked as a whole before its first chunk is written; files that fail are left out, with
+    what the index has of them. Memory does not grow with the files, but for the ids: the chunks of a large file wait in
+    a temporary one until its end has been checked.
 
     Parameters
     ----------
@@ -442,7 +457,7 @@ def ingest(
     progress : callable of (int, int)
         Called after every batch with the bytes read and the chunks written so far.
     workers : int
-        Processes that analyse chunks while others are written, as for :meth:`BM25Index.add`; batches are larger then.
+        Processes that analyse chunks while others are written, as for :meth:`BM25Index.add`.
 
     Returns
     -------
@@ -451,25 +466,18 @@ def ingest(
     """
     run = _Run(splitter(index.config, chunk_overlap, split_size), index.config.fields)
     before = index.stats(namespace=namespace).num_chunks
-    chunks = 0
-    pieces = run.pieces(found.files)
-    at_once = BATCH_PIECES * (BATCHES_AHEAD if workers else 1)
-    while batch := list(islice(pieces, at_once)):
-        index.add(
-            [piece.text for _, piece in batch],
-            ids=[piece.id for _, piece in batch],
-            metadatas=[piece.metadata for _, piece in batch],
-            namespace=namespace,
-            workers=workers,
-        )
-        chunks += len(batch)
-        finished, last = batch[-1]
-        progress(finished + last.end, chunks)
-    progress(found.size, chunks)
-    added = index.stats(namespace=namespace).num_chunks - before
+
+    def tell(report: AddReport) -> None:
+        progress(run.bytes_until(report.total), report.total)
+
+    written = index.add_stream(run.chunks(found.files), namespace=namespace, workers=workers, progress=tell)
+    progress(found.size, written.total)
     stale = _stale(index, found, namespace, run) if before else []
     deleted = index.delete(stale, namespace=namespace) if prune else 0
-    return IngestReport(run.files, chunks, added, len(stale), deleted, {**found.unreadable, **run.failed})
+    failed = {**found.unreadable, **run.failed}
+    return IngestReport(
+        run.files, written.total, written.added, written.updated, written.unchanged, len(stale), deleted, failed
+    )
 
 
 class _Run:
@@ -481,43 +489,67 @@ class _Run:
         self.files = 0
         self.sources: dict[str, str] = {}  # chunk id -> the source that has it
         self.failed: dict[str, str] = {}
+        self._ends: deque[int] = deque()  # bytes up to the end of each chunk that was read and not written yet
+        self._written = 0
 
-    def pieces(self, files: Iterable[SourceFile]) -> Iterator[tuple[int, Piece]]:
-        """Yield the pieces of every sound file, each with the bytes of the files before it."""
+    def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
+        """Yield the chunks of every sound file."""
         finished = 0
         for file in files:
-            if self._is_sound(file):
-                self.files += 1
-                for piece in read_file(file, self.split, self.fields):
-                    yield finished, piece
+            for chunk, end in self._if_sound(file):
+                self._ends.append(finished + end)
+                yield chunk
             finished += file.size
 
-    def _is_sound(self, file: SourceFile) -> bool:
-        """Read a file for the first time, only to see whether every chunk of it can be written."""
-        ids: dict[str, str] = {}
+    def bytes_until(self, written: int) -> int:
+        """Return how many bytes it took to read the chunks that are written by now."""
+        end = 0
+        while self._written < written:
+            end = self._ends.popleft()
+            self._written += 1
+        return end
+
+    def _if_sound(self, file: SourceFile) -> Iterator[_Placed]:
+        """Read a file to its end, then yield its chunks if each of them can be written."""
+        ids: set[str] = set()
+        chunks = self._checked(file, ids)
+        first = list(islice(chunks, HELD_CHUNKS))
+        with SpooledTemporaryFile(SPOOLED_BYTES) as spool:
+            for chunk in chunks:
+                pickle.dump(chunk, spool)
+            if file.source in self.failed:
+                return
+            self.files += 1
+            self.sources.update(dict.fromkeys(ids, file.source))
+            yield from first
+            spool.seek(0)
+            for _ in range(len(ids) - len(first)):
+                yield pickle.load(spool)  # noqa: S301  # written above
+
+    def _checked(self, file: SourceFile, ids: set[str]) -> Iterator[_Placed]:
+        """Yield the chunks of a file, and collect their ids, up to where it fails."""
         try:
             for piece in read_file(file, self.split, self.fields):
-                self._check(piece, ids)
-                ids[piece.id] = file.source
+                chunk = self._new_chunk(piece, file.source if piece.id in ids else self.sources.get(piece.id))
+                ids.add(piece.id)
+                yield chunk, piece.end
         except InputError as error:
             self.failed[file.source] = str(error)
         except OSError as error:
             self.failed[file.source] = _os_message(error)
-        else:
-            self.sources.update(ids)
-        return file.source not in self.failed
 
-    def _check(self, piece: Piece, ids: dict[str, str]) -> None:
-        other = ids.get(piece.id) or self.sources.get(piece.id)
+    def _new_chunk(self, piece: Piece, other: str | None) -> NewChunk:
+        """Check a piece, whose id may have been given before."""
         if other is not None:
             msg = f"{piece.where}: the id {piece.id!r} was given before, in {other}"
             raise InputError(msg)
         try:
-            new_chunks([piece.text], [piece.id], [piece.metadata])
-            check_field_values([piece.metadata], self.fields)
+            (chunk,) = new_chunks([piece.text], [piece.id], [piece.metadata])
+            check_field_values([chunk.metadata], self.fields)
         except InputError as error:
             msg = f"{piece.where}: {error}"
             raise InputError(msg) from None
+        return chunk
 
 
 def _stale(index: BM25Index, found: Found, namespace: str, run: _Run) -> list[str]:

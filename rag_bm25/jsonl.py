@@ -12,8 +12,13 @@ from rag_bm25.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import BinaryIO
 
-__all__ = ["JsonLine", "join_title", "read_json_lines", "row_id", "row_parts"]
+__all__ = ["MAX_DOCUMENT_BYTES", "JsonLine", "join_title", "read_json_lines", "row_id", "row_parts"]
+
+
+MAX_DOCUMENT_BYTES = 64 << 20
+"""Of a text to be cut into chunks, and of a line of JSON."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +56,15 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
     Raises
     ------
     InputError
-        A line is not UTF-8, not JSON, or not an object.
+        A line is not UTF-8, not JSON, not an object, or has more than 64 MiB.
     """
     start = 0
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(_lines(file), 1):
             where = f"{path} line {number}"
+            if len(line) > MAX_DOCUMENT_BYTES:
+                msg = f"{where}: a line must have at most {MAX_DOCUMENT_BYTES:,} bytes"
+                raise InputError(msg)
             text = _decoded(line, where, start)
             start += len(line)
             if text.strip():
@@ -140,6 +148,11 @@ def join_title(title: str, text: str) -> str:
     ('Apples grow on trees', ' as it is ')
     """
     return f"{title} {text}".strip() if title else text
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines; of one that is too long, only what tells that."""
+    return iter(lambda: file.readline(MAX_DOCUMENT_BYTES + 1), b"")
 
 
 def _decoded(line: bytes, where: str, start: int) -> str:

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass
@@ -28,7 +30,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.sparse import SparseVector
 from rag_bm25.statistics import Contribution
 from rag_bm25.store import LogRow
 from rag_bm25.terms import term_id
@@ -47,6 +50,7 @@ __all__ = [
     "complete_entries",
     "config_of",
     "config_rows",
+    "copy_of",
     "copy_row",
     "delta_of",
     "delta_rows",
@@ -54,7 +58,9 @@ __all__ = [
     "format_of",
     "intent_of",
     "intent_row",
+    "lease_of",
     "lease_row",
+    "num_terms_of",
     "snapshot_head_of",
     "snapshot_of",
     "snapshot_rows",
@@ -69,8 +75,19 @@ MAX_PACKED = 65_535
 MAX_ENTRIES = 100_000
 COUNTS_PER_ROW = 4_000  # 12 bytes each: fits even where nothing can be compressed
 TERMS_PER_ROW = 16_384
+MAX_PLAIN = 16 << 20  # bytes that a row may unpack to
+MAX_CONFIG = 64 << 20  # and the parameters of an index, some 1,000,000 user words
+MAX_COUNT = 2**53
+MAX_ID = 2**32 - 2
+MAX_FLOAT_COUNT = 2**24  # up to here float32 has all integers
 K1_UNIT = 1e-4
 COMPRESSION = 3  # of zlib: two thirds of the way to the smallest size, at a third of the time
+
+
+_BATCH = r"[0-9a-f]{1,40}"
+_NAMES = {"config": "index", "copy": "index", "snapshot": rf"[0-9]{{1,18}}\.{_BATCH}"}
+_KEY = re.compile(r"([a-z0-9]+):([0-9a-z.]+):(0|[1-9][0-9]{0,8}):([1-9][0-9]{0,8})")
+_CHANGE = re.compile(r"([0-9a-f]*):([a-z]?):([a-z]*)")
 
 
 class LogKey(NamedTuple):
@@ -107,13 +124,21 @@ class LogKey(NamedTuple):
         LogKey
             Equal to the one that was written.
 
+        Raises
+        ------
+        FormatError
+            It is none of ours.
+
         Examples
         --------
         >>> LogKey.parse("delta:0123:0:2")
         LogKey(kind='delta', name='0123', part=0, parts=2)
         """
-        kind, name, part, parts = text.split(":")
-        return cls(kind, name, int(part), int(parts))
+        found = _KEY.fullmatch(text)
+        if found is None or not re.fullmatch(_NAMES.get(found[1], _BATCH), found[2]):
+            msg = f"the log is damaged: no row of it can have the key {text!r}; run repair"
+            raise FormatError(msg)
+        return cls(found[1], found[2], int(found[3]), int(found[4]))
 
     def __str__(self) -> str:
         """Return the key as it is stored."""
@@ -156,14 +181,23 @@ def config_rows(config: dict[str, Any]) -> list[LogRow]:
     Parameters
     ----------
     config : dict
-        JSON values only; any size, since it holds the user's dictionary.
+        JSON values only; at most 64 MiB, since it holds the user's dictionary.
 
     Returns
     -------
     list of LogRow
         One or more.
+
+    Raises
+    ------
+    ParameterError
+        They are larger than any reader takes.
     """
-    packed = _pack(config)
+    plain = _json(config)
+    if len(plain) > MAX_CONFIG:
+        msg = f"the parameters of an index must have at most {MAX_CONFIG:,} bytes of JSON, got {len(plain):,}"
+        raise ParameterError(msg)
+    packed = _encode(plain)
     pieces = [packed[at : at + MAX_PACKED] for at in range(0, len(packed), MAX_PACKED)]
     return [
         LogRow(str(LogKey("config", "index", part, len(pieces))), "config", {"format": FORMAT}, piece)
@@ -184,7 +218,7 @@ def format_of(row: LogRow) -> int:
     int
         At most :data:`FORMAT` where this version can read it.
     """
-    return int(row.meta["format"])
+    return _count(row.meta, "format")
 
 
 def config_of(rows: Iterable[LogRow]) -> dict[str, Any]:
@@ -201,8 +235,7 @@ def config_of(rows: Iterable[LogRow]) -> dict[str, Any]:
         As given to :func:`config_rows`.
     """
     ordered = sorted(rows, key=lambda row: LogKey.parse(row.key).part)
-    config: dict[str, Any] = _unpack("".join(row.packed for row in ordered))
-    return config
+    return _dict(json.loads(_decode("".join(row.packed for row in ordered), MAX_CONFIG)), "config")
 
 
 def copy_row(source: str, fingerprint: str) -> LogRow:
@@ -221,6 +254,22 @@ def copy_row(source: str, fingerprint: str) -> LogRow:
         Its row; there is at most one.
     """
     return LogRow(str(LogKey("copy", "index")), "copy", {"source": source, "fingerprint": fingerprint})
+
+
+def copy_of(row: LogRow) -> tuple[str, str]:
+    """Read the mark of a copy back.
+
+    Parameters
+    ----------
+    row : LogRow
+        As made by :func:`copy_row`.
+
+    Returns
+    -------
+    tuple of str and str
+        As given to :func:`copy_row`.
+    """
+    return _text(row.meta, "source"), _text(row.meta, "fingerprint")
 
 
 # Terms
@@ -270,7 +319,9 @@ def terms_of(row: LogRow) -> dict[str, int]:
         Terms with their ids.
     """
     displaced = displaced_of(row)
-    return {term: displaced.get(term) or term_id(term) for term in _unpack(row.packed)}
+    terms = {term: displaced.get(term) or term_id(term) for term in _texts(_unpack(row.packed), "terms")}
+    _check_ids(terms)
+    return terms
 
 
 def displaced_of(row: LogRow) -> dict[str, int]:
@@ -286,17 +337,44 @@ def displaced_of(row: LogRow) -> dict[str, int]:
     dict of str to int
         Terms whose id is not their hash.
     """
-    displaced: dict[str, int] = row.meta["displaced"]
-    return displaced
+    displaced = _dict(row.meta["displaced"], "displaced")
+    ids = {term: _count(displaced, term) for term in displaced}
+    _check_ids(ids)
+    return ids
+
+
+def _check_ids(terms: Mapping[str, int]) -> None:
+    """Refuse what is no term, or has no id that a term may have."""
+    "".join(terms).encode()
+    if not all(0 < id_ <= MAX_ID for id_ in terms.values()):
+        msg = f"the id of a term must be in 1..{MAX_ID}"
+        raise ValueError(msg)
 
 
 def _packed_pieces(terms: list[str]) -> list[tuple[list[str], str]]:
-    """Halve a list of terms until each piece fits into a row."""
-    packed = _pack(terms)
-    if len(packed) <= MAX_PACKED:
+    """Halve a list of terms until each piece fits into a row, packed and unpacked."""
+    plain = _json(terms)
+    packed = _encode(plain)
+    if len(packed) <= MAX_PACKED and len(plain) <= MAX_PLAIN:
         return [(terms, packed)]
     half = len(terms) // 2
     return _packed_pieces(terms[:half]) + _packed_pieces(terms[half:])
+
+
+def num_terms_of(row: LogRow) -> int:
+    """Read how many terms are in one row, which does not need its packed field.
+
+    Parameters
+    ----------
+    row : LogRow
+        One of those made by :func:`terms_rows`.
+
+    Returns
+    -------
+    int
+        At most :data:`TERMS_PER_ROW`.
+    """
+    return _count(row.meta, "count")
 
 
 # Intents
@@ -386,7 +464,7 @@ def intent_row(intent: Intent) -> LogRow:
     }
     changes = [f"{change.digest}:{change.insert}:{change.delete}" for change in intent.changes]
     before = _counts(intent.before.ids, intent.before.df)
-    return LogRow(intent.key, "intent", meta, _pack(changes), added=before)
+    return LogRow(intent.key, "intent", meta, _encode(_json(changes)), added=before)
 
 
 def intent_of(row: LogRow) -> Intent:
@@ -405,12 +483,20 @@ def intent_of(row: LogRow) -> Intent:
     meta = row.meta
     return Intent(
         batch=LogKey.parse(row.key).name,
-        writer=meta["writer"],
-        time=meta["time"],
-        namespace=meta["namespace"],
-        changes=[Change(*change.split(":")) for change in _unpack(row.packed)],
-        before=Contribution(meta["chunks"], meta["length"], *_df(row.added)),
+        writer=_text(meta, "writer"),
+        time=_time(meta),
+        namespace=_text(meta, "namespace"),
+        changes=[_change(text) for text in _texts(_unpack(row.packed), "changes")],
+        before=Contribution(_count(meta, "chunks"), _count(meta, "length"), *_df(row.added)),
     )
+
+
+def _change(text: str) -> Change:
+    found = _CHANGE.fullmatch(text)
+    if found is None:
+        msg = f"a change must be a digest and two lists of slots, got {text[:60]!r}"
+        raise ValueError(msg)
+    return Change(*found.groups())
 
 
 def lease_row(batch: str, renewal: int, now: float) -> LogRow:
@@ -431,6 +517,24 @@ def lease_row(batch: str, renewal: int, now: float) -> LogRow:
         Its row.
     """
     return LogRow(str(LogKey("lease", batch, renewal, renewal + 1)), "lease", {"time": now})
+
+
+def lease_of(row: LogRow) -> tuple[str, float]:
+    """Read a sign of life back.
+
+    Parameters
+    ----------
+    row : LogRow
+        As made by :func:`lease_row`.
+
+    Returns
+    -------
+    batch : str
+        The intent's batch.
+    time : float
+        Seconds since 1970 on the writer's clock.
+    """
+    return LogKey.parse(row.key).name, _time(row.meta)
 
 
 # Deltas
@@ -484,9 +588,9 @@ def delta_of(row: LogRow) -> tuple[str, Contribution]:
         This row's part of the change.
     """
     meta = row.meta
-    added = Contribution(meta["chunks_added"], meta["length_added"], *_df(row.added))
-    removed = Contribution(meta["chunks_removed"], meta["length_removed"], *_df(row.removed))
-    return meta["namespace"], added - removed
+    added = Contribution(_count(meta, "chunks_added"), _count(meta, "length_added"), *_df(row.added))
+    removed = Contribution(_count(meta, "chunks_removed"), _count(meta, "length_removed"), *_df(row.removed))
+    return _text(meta, "namespace"), added - removed
 
 
 def _split_by_sign(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> tuple[SparseVector, SparseVector]:
@@ -500,6 +604,9 @@ def _counts(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> SparseVector:
 
 
 def _df(counts: SparseVector) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    if not (np.abs(counts.values) <= MAX_FLOAT_COUNT).all():  # NaN is not
+        msg = "its counts are no counts"
+        raise ValueError(msg)
     return counts.ids, counts.values.astype(np.int64)
 
 
@@ -565,7 +672,7 @@ def snapshot_head_of(row: LogRow) -> SnapshotHead:
     SnapshotHead
         As given to :func:`snapshot_rows`.
     """
-    return SnapshotHead(row.meta["base"], row.meta["covers"])
+    return SnapshotHead(_text(row.meta, "base"), _texts(row.meta["covers"], "covers"))
 
 
 def snapshot_of(rows: Iterable[LogRow]) -> dict[str, Contribution]:
@@ -583,17 +690,15 @@ def snapshot_of(rows: Iterable[LogRow]) -> dict[str, Contribution]:
     """
     by_namespace: dict[str, list[LogRow]] = defaultdict(list)
     for row in rows:
-        by_namespace[row.meta["namespace"]].append(row)
+        by_namespace[_text(row.meta, "namespace")].append(row)
     return {namespace: _contribution_of(some) for namespace, some in by_namespace.items()}
 
 
 def _contribution_of(rows: list[LogRow]) -> Contribution:
     """Put the rows of one namespace together: sums first, then counts in order of the ids."""
-    sums, counts = rows[0].meta, [_unpacked_counts(row.packed) for row in rows[1:]]
-    if not counts:
-        return Contribution(sums["chunks"], sums["length"])
-    ids, df = (np.concatenate(column) for column in zip(*counts, strict=True))
-    return Contribution(sums["chunks"], sums["length"], ids, df)
+    sums = rows[0].meta
+    chunks, length = _count(sums, "chunks"), _count(sums, "length")
+    return Contribution(chunks, length, *_joined_counts(row.packed for row in rows[1:]))
 
 
 def _packed_counts(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> Iterator[str]:
@@ -608,12 +713,26 @@ def _packed_counts(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> Iterator[s
         yield _encode(gaps.astype("<u4").tobytes() + df[span].astype("<i8").tobytes())
 
 
-def _unpacked_counts(packed: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def _joined_counts(pieces: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Put the pieces of :func:`_packed_counts` together, and see that they follow each other."""
+    unpacked = [_unpacked_counts(piece) for piece in pieces]
+    ids = np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in unpacked)])
+    df = np.concatenate([np.empty(0, np.int64), *(df for _, df in unpacked)])
+    if (np.diff(ids, prepend=0) <= 0).any() or (len(ids) and ids[-1] > MAX_ID) or (np.abs(df) > MAX_COUNT).any():
+        msg = "its counts are no counts of terms"
+        raise ValueError(msg)
+    return ids.astype(np.uint32), df
+
+
+def _unpacked_counts(packed: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     plain = _decode(packed)
-    entries = len(plain) // 12
+    entries, rest = divmod(len(plain), 12)
+    if rest:
+        msg = f"its counts have {len(plain)} bytes, which is no multiple of 12"
+        raise ValueError(msg)
     gaps = np.frombuffer(plain, "<u4", entries)
     df = np.frombuffer(plain, "<i8", entries, offset=4 * entries)
-    return np.cumsum(gaps, dtype=np.uint32), df.astype(np.int64)
+    return np.cumsum(gaps, dtype=np.int64), df.astype(np.int64)
 
 
 # k1
@@ -652,19 +771,18 @@ def term_k1_of(rows: Iterable[LogRow]) -> SparseVector:
     SparseVector
         Term id -> k1.
     """
-    pieces = [_unpacked_counts(row.packed) for row in rows if row.packed]
-    if not pieces:
-        return EMPTY
-    ids, units = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    ids, units = _joined_counts(row.packed for row in rows if row.packed)
+    if (units < 0).any():
+        msg = "a k1 is below 0"
+        raise ValueError(msg)
     return SparseVector(ids, (units * K1_UNIT).astype(np.float32))
 
 
 # Packing
 
 
-def _pack(value: object) -> str:
-    """Return JSON, compressed, as ASCII."""
-    return _encode(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _unpack(packed: str) -> Any:
@@ -672,8 +790,52 @@ def _unpack(packed: str) -> Any:
 
 
 def _encode(plain: bytes) -> str:
+    """Return bytes, compressed, as ASCII."""
     return base64.b64encode(zlib.compress(plain, COMPRESSION)).decode()
 
 
-def _decode(packed: str) -> bytes:
-    return zlib.decompress(base64.b64decode(packed, validate=True))
+def _decode(packed: str, limit: int = MAX_PLAIN) -> bytes:
+    """Undo :func:`_encode`; a few bytes may have been made to fill the memory."""
+    unpacker = zlib.decompressobj()
+    plain = unpacker.decompress(base64.b64decode(packed, validate=True), limit + 1)
+    if len(plain) > limit or not unpacker.eof or unpacker.unused_data:
+        msg = f"its packed data is cut, has more after it, or unpacks to more than {limit:,} bytes"
+        raise ValueError(msg)
+    return plain
+
+
+# Types of what was read: a row may be damaged, or another program's.
+
+
+def _count(values: Mapping[str, Any], name: str) -> int:
+    value = values[name]
+    if type(value) is not int or abs(value) > MAX_COUNT:
+        msg = f"{name!r} must be a whole number below 2**53"
+        raise ValueError(msg)
+    return value
+
+
+def _time(values: Mapping[str, Any]) -> float:
+    value = values["time"]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        msg = "'time' must be a finite number"
+        raise ValueError(msg)
+    return value
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    return _texts([values[name]], name)[0]
+
+
+def _texts(values: object, name: str) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        msg = f"{name!r} must hold strings only"
+        raise ValueError(msg)
+    return values
+
+
+def _dict(value: object, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        msg = f"{name!r} must be a JSON object"
+        raise ValueError(msg)
+    return value

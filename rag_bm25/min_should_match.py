@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import ParameterError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +31,11 @@ def check_min_should_match(value: object) -> None:
         It is neither an int nor a str such as ``"3"``, ``"-1"``, ``"75%"``, ``"-25%"`` or ``"2<-25% 9<-3"``, or a
         number in it has more than nine digits.
     """
-    written = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**9
+    written = str(value) if number else value
     if not isinstance(written, str) or not (_SIMPLE.fullmatch(written) or _conditions(written)):
         rule = "an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number"
-        msg = f"min_should_match must be {rule}, got {value!r}"
+        msg = f"min_should_match must be {rule}, got {shown(value)}"
         raise ParameterError(msg)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import ParameterError, shown
 
 __all__ = ["check_parameter", "comparable"]
 
@@ -35,8 +36,9 @@ def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:
         ...
     rag_bm25.errors.ParameterError: b must be in [0, 1], got 2.0
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and holds):
-        msg = f"{name} must be {rule}, got {value!r}"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and holds and abs(comparable(value)) <= sys.float_info.max):
+        msg = f"{name} must be {rule}, got {shown(value)}"
         raise ParameterError(msg)
 
 

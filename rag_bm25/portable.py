@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,8 @@ from rag_bm25.statistics import Contribution
 from rag_bm25.terms import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import TextIO
 
     from rag_bm25.statistics import NamespaceStatistics
 
@@ -29,6 +31,9 @@ __all__ = ["read_statistics", "write_statistics"]
 
 KIND = "rag_bm25 statistics"
 FILE_FORMAT = 1
+MAX_LINE = 64 << 20  # characters; the longest is the header, with the user's dictionary
+MAX_ID = 2**32 - 2
+MAX_COUNT = 2**53
 
 
 def write_statistics(
@@ -89,9 +94,10 @@ def read_statistics(path: str | Path) -> tuple[dict[str, Any], dict[str, Contrib
     """
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
-            header = _checked_header(path, json.loads(next(file, "null")))
-            totals, vocabulary = _read_terms(header["namespaces"], map(json.loads, file))
-    except (EOFError, gzip.BadGzipFile, KeyError, TypeError, ValueError) as error:
+            lines = map(json.loads, _lines(file))
+            header = _checked_header(path, next(lines, None))
+            totals, vocabulary = _read_terms(header["namespaces"], lines)
+    except (AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, *_NOT_GZIP) as error:
         if isinstance(error, FormatError):
             raise
         msg = f"{path} is not a file of statistics, or damaged: {error}"
@@ -99,13 +105,29 @@ def read_statistics(path: str | Path) -> tuple[dict[str, Any], dict[str, Contrib
     return header["config"], totals, vocabulary
 
 
+_NOT_GZIP = (gzip.BadGzipFile, zlib.error)
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines; a few bytes may have been made to unpack to one that fills the memory."""
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            msg = f"a line has more than {MAX_LINE:,} characters"
+            raise ValueError(msg)
+        yield line
+
+
 def _checked_header(path: str | Path, header: Any) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("kind") != KIND:
         msg = f"{path} is not a file of statistics"
         raise FormatError(msg)
-    if header["format"] > FILE_FORMAT:
+    if _whole(header["format"], "format") > FILE_FORMAT:
         msg = f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}"
         raise FormatError(msg)
+    for name in ("config", "namespaces"):
+        if not isinstance(header[name], dict):
+            msg = f"its {name} must be a JSON object"
+            raise TypeError(msg)
     return header
 
 
@@ -115,10 +137,12 @@ def _read_terms(
     vocabulary = Vocabulary()
     dfs: dict[str, dict[int, int]] = {name: {} for name in sums}
     for term, id_, df in lines:
+        checked = _whole(id_, "id", 1, MAX_ID)
         if term is not None:
-            vocabulary.add({term: id_})
+            term.encode()  # as everything that is stored
+            vocabulary.add({term: checked})
         for name, count in df.items():
-            dfs[name][id_] = count
+            dfs[name][checked] = _whole(count, "df")
     totals = {name: _contribution(sums[name], df) for name, df in dfs.items()}
     return totals, vocabulary
 
@@ -127,4 +151,12 @@ def _contribution(sums: Mapping[str, int], df: Mapping[int, int]) -> Contributio
     ids = np.fromiter(df.keys(), np.uint32, len(df))
     order = np.argsort(ids)
     counts = np.fromiter(df.values(), np.int64, len(df))
-    return Contribution(sums["chunks"], sums["length"], ids[order], counts[order])
+    totals = _whole(sums["chunks"], "chunks"), _whole(sums["length"], "length")
+    return Contribution(*totals, ids[order], counts[order])
+
+
+def _whole(value: object, name: str, lowest: int = -MAX_COUNT, highest: int = MAX_COUNT) -> int:
+    if type(value) is not int or not lowest <= value <= highest:
+        msg = f"{name} must be a whole number in {lowest}..{highest}"
+        raise ValueError(msg)
+    return value

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, shown
 
 __all__ = ["Query", "QueryLike", "QueryPart"]
 
 MIN_BOOST, MAX_BOOST = 0.001, 1000.0
+MAX_QUERY_CHARACTERS = 65_535
+MAX_QUERY_PARTS = 16_384
 
 _BOOST = r"\^(?P<boost>\d+(?:\.\d+)?|\.\d+)(?![A-Za-z0-9_^]|\.\d)"
 _WORD = r"""(?<![^\s"“”])[^\s"“”*^]+"""
@@ -53,8 +54,9 @@ class QueryPart:
             msg = f"a part of a query must be a str, got {type(self.text).__name__}"
             raise InputError(msg)
         number = isinstance(self.boost, int | float) and not isinstance(self.boost, bool)
-        if not (number and math.isfinite(self.boost) and MIN_BOOST <= self.boost <= MAX_BOOST):
-            msg = f"boost of {self.text!r} must be a number in {MIN_BOOST:g}..{MAX_BOOST:g}, got {self.boost!r}"
+        if not (number and MIN_BOOST <= self.boost <= MAX_BOOST):
+            boost, text = shown(self.boost), shown(self.text)
+            msg = f"boost of {text} must be a number in {MIN_BOOST:g}..{MAX_BOOST:g}, got {boost}"
             raise InputError(msg)
 
 
@@ -73,7 +75,7 @@ class Query:
     Raises
     ------
     InputError
-        The parts are something else.
+        The parts are something else, or have more than 65,535 characters together.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Query:
             if not isinstance(part, QueryPart):
                 msg = f"parts[{at}] must be a QueryPart, got {type(part).__name__}"
                 raise InputError(msg)
+        _check_size(sum(len(part.text) for part in self.parts), len(self.parts))
 
     @classmethod
     def of(cls, query: QueryLike, *, syntax: bool = False) -> Query:
@@ -151,6 +154,7 @@ class Query:
             A boost is out of its range.
         """
         parts: list[QueryPart] = []
+        _check_size(len(text))
         while match := _OPERATOR.search(text):
             parts += [*_plain(text[: match.start()]), _operated(match)]
             text = text[match.end() :]
@@ -168,6 +172,14 @@ class Query:
 
 QueryLike: TypeAlias = "str | Mapping[str, float] | Query"
 """What may be searched for: a text, ``{text: boost}``, or a :class:`Query`."""
+
+
+def _check_size(characters: int, parts: int = 1) -> None:
+    """Refuse what is no question but a document."""
+    for size, limit, what in ((characters, MAX_QUERY_CHARACTERS, "characters"), (parts, MAX_QUERY_PARTS, "parts")):
+        if size > limit:
+            msg = f"a query must have at most {limit:,} {what}, got {size:,}"
+            raise InputError(msg)
 
 
 def _plain(text: str) -> list[QueryPart]:

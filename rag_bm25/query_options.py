@@ -11,12 +11,14 @@ from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.expansion import QueryExpansion
 from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.min_should_match import check_min_should_match
+from rag_bm25.search_params import check_search_params
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import UnionType
 
     from rag_bm25.feedback import Feedback
+    from rag_bm25.search_params import SearchParams
     from rag_bm25.similarity import IdfName, QueryWeighting
 
 __all__ = ["QUERY_OPTIONS", "QueryOptions", "StatisticsScope", "check_options", "feedback_of", "weighting_of"]
@@ -56,6 +58,9 @@ class QueryOptions(TypedDict, total=False):
         Ids of chunks that users marked, in the namespaces that are searched. Where some are given, `feedback` is
         :class:`~rag_bm25.feedback.Rocchio` by default, which alone learns from irrelevant ones; where empty ones are
         given, the query is as it is.
+    search_params : mapping of str to str, bool, int or float, or None
+        What Milvus is told about the search of sparse vectors, such as ``{"drop_ratio_search": 0.1}``; which there are
+        depends on the engine, and some make its answer approximate. It has no part in vectors and explanations.
     """
 
     statistics: StatisticsScope
@@ -69,6 +74,7 @@ class QueryOptions(TypedDict, total=False):
     feedback: Feedback | None
     relevant: Sequence[str] | None
     irrelevant: Sequence[str] | None
+    search_params: SearchParams | None
 
 
 QUERY_OPTIONS = frozenset(QueryOptions.__annotations__)
@@ -93,7 +99,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     InputError
         `statistics` is neither "namespace" nor "all".
     ParameterError
-        `syntax`, `expansion` or `min_should_match` breaks its rule.
+        `syntax`, `expansion`, `min_should_match` or `search_params` breaks its rule.
     """
     unknown = sorted(set(options) - QUERY_OPTIONS)
     if unknown:
@@ -107,6 +113,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     _check_type("expansion", options.get("expansion"), QueryExpansion | None, "a QueryExpansion or None")
     if options.get("min_should_match") is not None:
         check_min_should_match(options["min_should_match"])
+    check_search_params(options.get("search_params"))
 
 
 def _check_type(name: str, value: object, kind: type | UnionType, rule: str) -> None:
@@ -190,6 +197,8 @@ def weighting_of(weighting: QueryWeighting, options: QueryOptions) -> QueryWeigh
     QueryWeighting(idf='lucene', epsilon=0.25, k3=None, bigram_weight=0.4)
     """
     given: dict[str, Any] = {name: value for name, value in options.items() if name in WEIGHTING}
+    if not given:
+        return weighting
     return replace(
         weighting, **{name: value for name, value in given.items() if not (value is None and name in REQUIRED)}
     )

@@ -15,6 +15,7 @@ from rag_bm25.lookup import TermLookup
 from rag_bm25.min_should_match import required_words
 from rag_bm25.query import Query
 from rag_bm25.query_encoder import QueryEncoder
+from rag_bm25.query_memo import QueryMemo
 from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
 from rag_bm25.ranking import MAX_K, best
 from rag_bm25.spelling import Fuzzy, Speller
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "Question", "Searcher", "newest_rows"]
 
+MAX_KEPT = 1000
+"""How many characters a query may have to be remembered as it was weighed."""
+
 OVERFETCH = 4
 """How many times k chunks are asked for at first, where some of them may have too few words of the query."""
 
@@ -59,6 +63,22 @@ class Question:
     terms: QueryTerms
     vector: SparseVector
 
+    @classmethod
+    def of(cls, terms: QueryTerms) -> Question:
+        """Write terms as a vector.
+
+        Parameters
+        ----------
+        terms : QueryTerms
+            Those of the query.
+
+        Returns
+        -------
+        Question
+            Independent of later writes.
+        """
+        return cls(terms, terms.vector())
+
 
 @dataclass(frozen=True, eq=False)
 class Asked:
@@ -67,7 +87,7 @@ class Asked:
     Parameters
     ----------
     questions : list of Question
-        One for each query.
+        One for each query; shared with others who ask the same.
     weighting : QueryWeighting
         The query's side in use.
     figures : CorpusFigures
@@ -77,26 +97,6 @@ class Asked:
     questions: list[Question]
     weighting: QueryWeighting
     figures: CorpusFigures
-
-    @classmethod
-    def of(cls, terms: list[QueryTerms], encoder: QueryEncoder, corpus: CorpusStatistics) -> Asked:
-        """Keep what the weights come from, which the next write may change.
-
-        Parameters
-        ----------
-        terms : list of QueryTerms
-            One for each query.
-        encoder : QueryEncoder
-            What weighed them.
-        corpus : CorpusStatistics
-            By which statistics.
-
-        Returns
-        -------
-        Asked
-            Independent of later writes.
-        """
-        return cls([Question(each, each.vector()) for each in terms], encoder.weighting, corpus.figures)
 
 
 class Searcher:
@@ -135,6 +135,8 @@ class Searcher:
         self._refresh = refresh
         self._lookup = TermLookup()
         self._synonyms: tuple[Synonyms, SynonymTable] | None = None
+        self._plain = Expander(analyzer)
+        self._memo: QueryMemo[Question] = QueryMemo()
 
     def ask(
         self, queries: Sequence[QueryLike], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
@@ -170,7 +172,8 @@ class Searcher:
         completing, method = any(query.has_prefix for query in asked), feedback_of(options)
         with self._lock:  # a write in another thread must not change the statistics halfway through
             encoder, corpus = self._query_side(namespaces, options, completing=completing)
-            weighed = Asked.of([encoder.terms(query, corpus) for query in asked], encoder, corpus)
+            questions = [self._question(query, encoder, corpus, namespaces, options) for query in asked]
+            weighed = Asked(questions, encoder.weighting, corpus.figures)
         if method is None:
             return weighed
         relevant = self._relevant(weighed.questions, method.fb_docs, where, namespaces, options)
@@ -178,11 +181,11 @@ class Searcher:
         with self._lock:
             encoder, corpus = self._query_side(namespaces, options, completing=completing)
             term_of = self._log.vocabulary().term
-            terms = [
-                learn(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of))
+            questions = [
+                Question.of(learn(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)))
                 for query, chunks in zip(asked, relevant, strict=True)
             ]
-            return Asked.of(terms, encoder, corpus)
+            return Asked(questions, encoder.weighting, corpus.figures)
 
     def search(
         self,
@@ -205,7 +208,7 @@ class Searcher:
         namespaces : list of str or None
             Whose chunks; None for all.
         options : QueryOptions
-            `min_should_match` among them.
+            `min_should_match` and `search_params` among them.
 
         Returns
         -------
@@ -219,7 +222,11 @@ class Searcher:
                 needed, wanted = self.needed(namespaces), options.get("min_should_match")
                 answers = best(
                     lambda some, limit: self._store.search(
-                        [question.vector for question in some], limit=limit, where=where, namespaces=needed
+                        [question.vector for question in some],
+                        limit=limit,
+                        where=where,
+                        namespaces=needed,
+                        params=options.get("search_params"),
                     ),
                     [asked[position] for position in positions],
                     k,
@@ -269,8 +276,10 @@ class Searcher:
         str or None
             None where there is nothing to correct.
         """
+        options: QueryOptions = {"statistics": statistics}
+        check_options(options)
         with self._lock:
-            encoder, corpus = self._query_side(namespaces, {"statistics": statistics})
+            encoder, corpus = self._query_side(namespaces, options)
             speller = Speller(fuzzy, self._analyzer, self._terms_of_vocabulary(), encoder.dfs_in(corpus))
             return speller.corrected(query)
 
@@ -316,15 +325,32 @@ class Searcher:
         self, namespaces: list[str] | None, options: QueryOptions, *, completing: bool = False
     ) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
-        check_options(options)
         weighting = weighting_of(self._config.query_weighting(), options)
         self._refresh()
-        expander = self._expander(options.get("expansion") or QueryExpansion(), completing=completing)
+        expander = self._expander(options.get("expansion"), completing=completing)
         encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced), expander)
         return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)
 
-    def _expander(self, expansion: QueryExpansion, *, completing: bool) -> Expander:
+    def _question(
+        self,
+        query: Query,
+        encoder: QueryEncoder,
+        corpus: CorpusStatistics,
+        namespaces: list[str] | None,
+        options: QueryOptions,
+    ) -> Question:
+        """Weigh a query, unless that has just been done; what is added to a query may depend on the vocabulary."""
+        if encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
+            return Question.of(encoder.terms(query, corpus))
+        spaces = None if namespaces is None or options.get("statistics") == "all" else tuple(namespaces)
+        key = (query, encoder.weighting, spaces, len(self._log.displaced))
+        return self._memo.get(key, corpus.figures, lambda: Question.of(encoder.terms(query, corpus)))
+
+    def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
         """Return what adds terms; the vocabulary is read only where near spellings or prefixes need it."""
+        if expansion is None and not completing:
+            return self._plain
+        expansion = expansion or QueryExpansion()
         lookup = self._terms_of_vocabulary() if completing or expansion.fuzzy is not None else None
         return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
 

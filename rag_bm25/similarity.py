@@ -31,7 +31,7 @@ from rag_bm25.parameters import check_parameter, comparable
 from rag_bm25.weightings import SMALLEST_NORM, WEIGHTINGS, document_form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -54,13 +54,19 @@ __all__ = [
 ]
 
 IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
+"""An IDF that can be asked for."""
 IDF_NAMES: tuple[str, ...] = get_args(IdfName)
+"""All of them."""
 
 POSITIVE_FLOOR = 1e-6
 """Weight of a term whose IDF is zero or less: Milvus refuses negative weights and cannot rank on zero."""
 
 ROUNDING = 1e-12
 """A mean IDF this close to zero is zero: terms on both sides of N / 2 may cancel."""
+
+
+MAX_FACTOR = 1_000
+MAX_K3 = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -430,44 +436,43 @@ def _always(formula: str, values: NDArray[np.float64]) -> IdfBranch:
     return IdfBranch(formula, np.ones(values.shape, np.bool_), values)
 
 
-def _positive(formula: str, values: NDArray[np.float64]) -> list[IdfBranch]:
+def _positive(formula: str, values: NDArray[np.float64]) -> Iterator[IdfBranch]:
     """Cases of a formula that may fall to zero or below."""
-    floor = _always(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
-    return [IdfBranch(formula, values > 0, values), floor]
+    yield IdfBranch(formula, values > 0, values)
+    yield _always(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
 
 
-def _epsilon(df: NDArray[np.float64], corpus: CorpusFigures, epsilon: float) -> list[IdfBranch]:
+def _epsilon(df: NDArray[np.float64], corpus: CorpusFigures, epsilon: float) -> Iterator[IdfBranch]:
     raw = robertson_idf(df, corpus.num_chunks)
+    yield IdfBranch(_ROBERTSON, raw > 0, raw)
     average = np.full(df.shape, epsilon * corpus.average_idf)
+    yield IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", average > 0, average)
     smooth = epsilon * _lucene_values(df, corpus.num_chunks)
-    return [
-        IdfBranch(_ROBERTSON, raw > 0, raw),
-        IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", average > 0, average),
-        _always(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth),
-    ]
+    yield _always(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth)
 
 
-def _lucene(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
-    return [_always(_LUCENE, _lucene_values(df, corpus.num_chunks))]
+def _lucene(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> Iterator[IdfBranch]:
+    yield _always(_LUCENE, _lucene_values(df, corpus.num_chunks))
 
 
-def _zero(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+def _zero(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> Iterator[IdfBranch]:
     return _positive(_ROBERTSON, robertson_idf(df, corpus.num_chunks))
 
 
-def _plus(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
-    return [_always("ln((N + 1) / df)", np.log((corpus.num_chunks + 1) / np.maximum(df, 1)))]
+def _plus(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> Iterator[IdfBranch]:
+    yield _always("ln((N + 1) / df)", np.log((corpus.num_chunks + 1) / np.maximum(df, 1)))
 
 
-def _tfidf(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+def _tfidf(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> Iterator[IdfBranch]:
     return _positive("ln((N + 1) / (df + 1))", np.log((corpus.num_chunks + 1) / (df + 1)))
 
 
-def _plain(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> list[IdfBranch]:
+def _plain(df: NDArray[np.float64], corpus: CorpusFigures, _epsilon: float) -> Iterator[IdfBranch]:
     return _positive("ln(N / df)", np.log(np.maximum(corpus.num_chunks, 1) / np.maximum(df, 1)))
 
 
-_IDFS: dict[str, Callable[[NDArray[np.float64], CorpusFigures, float], list[IdfBranch]]] = {
+# Lazy, since of most queries the first case weighs every term.
+_IDFS: dict[str, Callable[[NDArray[np.float64], CorpusFigures, float], Iterator[IdfBranch]]] = {
     "epsilon": _epsilon,
     "lucene": _lucene,
     "zero": _zero,
@@ -477,7 +482,7 @@ _IDFS: dict[str, Callable[[NDArray[np.float64], CorpusFigures, float], list[IdfB
 }
 
 
-def idf_branches(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.25) -> list[IdfBranch]:
+def idf_branches(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.25) -> Iterator[IdfBranch]:
     """Return the cases of an IDF, in the order in which they are tried.
 
     Parameters
@@ -493,7 +498,7 @@ def idf_branches(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: f
 
     Returns
     -------
-    list of IdfBranch
+    iterator of IdfBranch
         The last one applies everywhere.
     """
     return _IDFS[name](np.asarray(df, np.float64), corpus, epsilon)
@@ -535,8 +540,15 @@ def idf(name: IdfName, df: ArrayLike, corpus: CorpusFigures, epsilon: float = 0.
     >>> idf("lucene", [1, 5], CorpusFigures(num_chunks=10, average_idf=1.0)).round(4)
     array([1.9924, 0.6931])
     """
-    branches = idf_branches(name, df, corpus, epsilon)
-    return np.select([branch.applies for branch in branches], [branch.values for branch in branches])
+    cases: list[IdfBranch] = []
+    for case in idf_branches(name, df, corpus, epsilon):
+        cases.append(case)
+        if case.applies.all():
+            break
+    values = cases.pop().values
+    for case in reversed(cases):
+        values = np.where(case.applies, case.values, values)
+    return values
 
 
 @dataclass(frozen=True)
@@ -548,11 +560,11 @@ class QueryWeighting:
     idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Which IDF, see :func:`idf`.
     epsilon : float
-        Factor of the floor of ``epsilon``; > 0.
+        Factor of the floor of ``epsilon``; > 0, at most 1,000.
     k3 : float or None
-        Saturation of repeated query terms, >= 0; None counts them linearly.
+        Saturation of repeated query terms, in 0..1,000,000; None counts them linearly.
     bigram_weight : float
-        Weight of the channel of bigrams, >= 0, beside that of words, which is 1.
+        Weight of the channel of bigrams, in 0..1,000, beside that of words, which is 1.
 
     Raises
     ------
@@ -574,6 +586,10 @@ class QueryWeighting:
         if self.k3 is not None:
             check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)
         check_parameter("bigram_weight", self.bigram_weight, "finite and >= 0", comparable(self.bigram_weight) >= 0)
+        limits = {"epsilon": MAX_FACTOR, "bigram_weight": MAX_FACTOR, "k3": MAX_K3}
+        for name, limit in limits.items():  # a weight of a query has to fit into float32
+            value = getattr(self, name) or 0.0
+            check_parameter(name, value, f"at most {limit:,}", value <= limit)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         r"""Weight of repetition in the query: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.

@@ -202,6 +202,24 @@ class SparseBatch:
         keys: NDArray[np.uint64] = self.ids | (rows << np.uint64(32))
         return keys
 
+    def rows(self, span: slice) -> SparseBatch:
+        """Return neighbouring rows, without copying their entries.
+
+        Parameters
+        ----------
+        span : slice
+            Which, without a step.
+
+        Returns
+        -------
+        SparseBatch
+            These rows.
+        """
+        first, last, _ = span.indices(len(self))
+        indptr = self.indptr[first : last + 1]
+        entries = slice(indptr[0], indptr[-1])
+        return SparseBatch(indptr - indptr[0], self.ids[entries], self.values[entries])
+
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.indptr) - 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from rag_bm25.analysis import query_tokens
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import ParameterError, shown
 from rag_bm25.terms import words_in
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def check_int(name: str, value: object, lowest: int, highest: int) -> None:
         The range.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        msg = f"{name} must be an int in {lowest}..{highest}, got {value!r}"
+        msg = f"{name} must be an int in {lowest}..{highest}, got {shown(value)}"
         raise ParameterError(msg)
 
 

@@ -23,6 +23,7 @@ from rag_bm25.log_rows import (
     complete_entries,
     config_of,
     config_rows,
+    copy_of,
     copy_row,
     delta_of,
     delta_rows,
@@ -30,7 +31,9 @@ from rag_bm25.log_rows import (
     format_of,
     intent_of,
     intent_row,
+    lease_of,
     lease_row,
+    num_terms_of,
     snapshot_head_of,
     snapshot_of,
     snapshot_rows,
@@ -69,6 +72,10 @@ _T = TypeVar("_T")
 
 class _RowsMovedError(Exception):
     """A row that was listed is gone: somebody compacted the log in between."""
+
+
+class _NewerFormatError(FormatError):
+    """What a newer version wrote, which is not damaged."""
 
 
 class StatisticsLog:
@@ -145,8 +152,18 @@ class StatisticsLog:
         """
         keys = self._store.log_keys()
         if any(_kind(key) == "copy" for key in keys):
-            msg = f"{self._store.name} is an unfinished copy of an index: run the same copy again, or drop it"
+            begun = self.unfinished_copy()
+            source = begun[0] if begun else "an index"  # it may have been finished meanwhile
+            msg = f"{self._store.name} is an unfinished copy of {source}: run the same copy or load again, or drop it"
             raise FormatError(msg)
+        try:
+            return self._read_config(keys)
+        except FormatError as error:
+            if salvage and not isinstance(error, _NewerFormatError):
+                return None
+            raise
+
+    def _read_config(self, keys: Sequence[str]) -> dict[str, Any] | None:
         entries = complete_entries(keys, "config")
         rows = self._store.get_log(entries["index"]) if entries else []
         if not rows:
@@ -157,13 +174,8 @@ class StatisticsLog:
                 f"{self._store.name} has format {version}, this version of rag_bm25 reads up to {FORMAT}: "
                 "upgrade rag_bm25"
             )
-            raise FormatError(msg)
-        try:
-            return self._decoded(config_of, rows)
-        except FormatError:
-            if salvage:
-                return None
-            raise
+            raise _NewerFormatError(msg)
+        return self._decoded(config_of, rows)
 
     # Copies
 
@@ -188,7 +200,7 @@ class StatisticsLog:
             What was given to :meth:`begin_copy`.
         """
         rows = self._store.get_log([key for key in self._store.log_keys() if _kind(key) == "copy"], packed=False)
-        return (rows[0].meta["source"], rows[0].meta["fingerprint"]) if rows else None
+        return self._decoded(copy_of, rows[0]) if rows else None
 
     def end_copy(self) -> None:
         """Let the copy be opened."""
@@ -256,8 +268,8 @@ class StatisticsLog:
         leases = [key for key in keys if LogKey.parse(key).kind == "lease"]
         renewed: dict[str, float] = {}
         for row in self._store.get_log(leases):
-            batch = LogKey.parse(row.key).name
-            renewed[batch] = max(renewed.get(batch, 0.0), row.meta["time"])
+            batch, time_of_lease = self._decoded(lease_of, row)
+            renewed[batch] = max(renewed.get(batch, 0.0), time_of_lease)
         found = [self._decoded(intent_of, row) for row in self._store.get_log(wanted)]
         heard_of = [replace(i, time=max(i.time, renewed.get(i.batch, 0.0))) for i in found]
         return sorted(heard_of, key=lambda intent: intent.batch)
@@ -433,10 +445,10 @@ class StatisticsLog:
         """Write the terms of many small rows into few large ones; deleting comes last."""
         entries = complete_entries(self._keys, "terms").values()
         rows = self._store.get_log([key for keys in entries for key in keys], packed=False)
-        few = [row.key for row in rows if row.meta["count"] < FEW_TERMS]
+        few = [row.key for row in rows if self._decoded(num_terms_of, row) < FEW_TERMS]
         if len(few) <= above:
             return
-        terms = {term: id_ for row in self._store.get_log(few) for term, id_ in terms_of(row).items()}
+        terms = {term: id_ for row in self._store.get_log(few) for term, id_ in self._decoded(terms_of, row).items()}
         name = self.new_batch()
         self._insert_in_pieces(terms_rows(name, terms))
         self._known_terms.add(name)
@@ -492,7 +504,7 @@ class StatisticsLog:
         folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
         self._last_batch = max((later_than, *(_batch(key) for key in sound)))
         batch = self.new_batch()
-        terms = {term: vocabulary.id(term) or 0 for term in vocabulary}
+        terms = dict(zip(vocabulary, vocabulary.ids, strict=True))
         self._insert_in_pieces(terms_rows(batch, terms))
         head = SnapshotHead(_NEVER_A_BASE, counted)
         self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))
@@ -514,7 +526,7 @@ class StatisticsLog:
         """Read a row, or say that it is damaged."""
         try:
             return decode(rows)
-        except (KeyError, TypeError, ValueError, zlib.error) as error:
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError, zlib.error) as error:
             first = rows if isinstance(rows, LogRow) else rows[0]
             msg = f"{self._store.name} is damaged: its log row {first.key!r} cannot be read ({error!r}); run repair"
             raise FormatError(msg) from error

@@ -20,10 +20,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.filters import Filter
+    from rag_bm25.search_params import SearchParams
 
-__all__ = ["ChunkRow", "DenseField", "DenseMetric", "LogRow", "LogStore", "Match", "SearchArm", "Store"]
+__all__ = [
+    "ChunkRow",
+    "ConsistencyLevel",
+    "DenseField",
+    "DenseMetric",
+    "ImportState",
+    "LogRow",
+    "LogStore",
+    "Match",
+    "SearchArm",
+    "Store",
+]
 
+ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]
+"""How dense vectors are compared."""
 
 MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
 
@@ -145,6 +159,8 @@ class SearchArm:
         Condition on the metadata.
     namespaces : sequence of str, optional
         Only these namespaces.
+    params : mapping of str to str, bool, int or float, optional
+        What else the engine is told.
     """
 
     query: SparseVector | NDArray[np.float32]
@@ -152,6 +168,7 @@ class SearchArm:
     limit: int
     where: Filter | None = None
     namespaces: Sequence[str] | None = None
+    params: SearchParams | None = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +195,22 @@ class LogRow:
     packed: str = ""
     added: SparseVector = field(default_factory=_empty)
     removed: SparseVector = field(default_factory=_empty)
+
+
+@dataclass(frozen=True)
+class ImportState:
+    """How far an engine has come with reading a file by itself.
+
+    Parameters
+    ----------
+    finished : bool
+        Whether all of its rows are stored.
+    failure : str
+        Why none of them will be; "" where nothing is wrong.
+    """
+
+    finished: bool
+    failure: str = ""
 
 
 class LogStore(Protocol):
@@ -281,10 +314,12 @@ class Store(LogStore, Protocol):
         limit: int,
         where: Filter | None = None,
         namespaces: Sequence[str] | None = None,
+        params: SearchParams | None = None,
     ) -> list[list[Match]]:
         """Return for each query the `limit` rows of greatest inner product, by (-score, id, pk).
 
-        Rows without a shared dimension are never returned. `limit` is in 1..16384; queries are never empty.
+        Rows without a shared dimension are never returned. `limit` is in 1..16384; queries are never empty. `params`
+        are the engine's own matter, and may make it leave out rows.
         """
         ...
 
@@ -296,11 +331,12 @@ class Store(LogStore, Protocol):
         limit: int,
         where: Filter | None = None,
         namespaces: Sequence[str] | None = None,
+        params: SearchParams | None = None,
     ) -> list[list[Match]]:
         """Return for each row of `queries`, of shape (n, dim), the `limit` most similar rows, by (-score, id, pk).
 
         `metric` is that of the index. Rows are returned whatever the sign of their score. A collection without a dense
-        field is a ``StoreError``. `limit` is in 1..16384.
+        field is a ``StoreError``. `limit` is in 1..16384. `params` as for :meth:`search`.
         """
         ...
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Substitute", "SynonymMatch", "SynonymRule", "SynonymTable", "Synonyms"]
 
+MAX_RULES = 100_000
+MAX_WORDS = 256  # of a rule, each of which may add all others
+MAX_FILE_BYTES = 16 << 20
+
 DEFAULT_WEIGHT = 0.8
 MIN_WEIGHT, MAX_WEIGHT = 0.001, 1.0
 
@@ -62,7 +66,13 @@ class Synonyms:
     Parameters
     ----------
     rules : tuple of SynonymRule
-        In any order. Those for one word add up; of several matches at one place of a query the longest counts.
+        In any order, at most 100,000, of at most 256 words on each side. Those for one word add up; of several matches
+        at one place of a query the longest counts.
+
+    Raises
+    ------
+    InputError
+        They are more.
 
     Examples
     --------
@@ -73,6 +83,12 @@ class Synonyms:
     """
 
     rules: tuple[SynonymRule, ...]
+
+    def __post_init__(self) -> None:
+        """Check the sizes: each word of a rule may add all others."""
+        _check_size("synonyms", len(self.rules), MAX_RULES, "rules")
+        for rule in self.rules:
+            _check_size(rule.where, max(len(rule.sources), len(rule.targets)), MAX_WORDS, "words on a side")
 
     @classmethod
     def read(cls, path: str | Path) -> Synonyms:
@@ -95,7 +111,10 @@ class Synonyms:
         OSError
             The file cannot be opened.
         """
-        return cls(tuple(_rules(Path(path).read_bytes().removeprefix(codecs.BOM_UTF8), str(path))))
+        with Path(path).open("rb") as file:
+            lines = file.read(MAX_FILE_BYTES + 1)
+        _check_size(str(path), len(lines), MAX_FILE_BYTES, "bytes")
+        return cls(tuple(_rules(lines.removeprefix(codecs.BOM_UTF8), str(path))))
 
     @classmethod
     def parse(cls, text: str, name: str = "synonyms") -> Synonyms:
@@ -152,6 +171,12 @@ class Synonyms:
     def __repr__(self) -> str:
         """Return the number of rules: there may be thousands."""
         return f"Synonyms({len(self.rules)} rules)"
+
+
+def _check_size(where: str, size: int, limit: int, what: str) -> None:
+    if size > limit:
+        msg = f"{where} must have at most {limit:,} {what}, got {'more' if what == 'bytes' else f'{size:,}'}"
+        raise InputError(msg)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import zlib
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
+from rag_bm25.errors import InputError, shown
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -25,6 +27,7 @@ __all__ = [
 
 ID_SPACE = 0xFFFFFFFF  # Milvus takes dimensions below 2**32 - 1
 HASHED_BYTES = 100
+MAX_TERM_BYTES = 32_768
 REHASHES_TRIED = 16
 
 NO_TERMS_ID = 0
@@ -134,7 +137,8 @@ def term_id(term: str) -> int:
     >>> term_id("milvus"), term_id("检索")
     (725768567, 3218957596)
     """
-    return zlib.crc32(term.encode()[:HASHED_BYTES]) % ID_SPACE or 1
+    # Of a query, a lone surrogate may come from an analyzer of the user's; no chunk has it.
+    return zlib.crc32(term.encode(errors="surrogatepass")[:HASHED_BYTES]) % ID_SPACE or 1
 
 
 class TermIds(dict[str, int]):
@@ -201,6 +205,11 @@ class Vocabulary:
         """Iterate over the terms, in the order in which they were first seen."""
         return iter(self._terms.values())
 
+    @property
+    def ids(self) -> Collection[int]:
+        """The ids of the terms, in the same order."""
+        return self._terms.keys()
+
     def id(self, term: str) -> int | None:
         """Return the id of a known term.
 
@@ -257,6 +266,18 @@ class Vocabulary:
                 self.displaced[term] = id_
 
 
+def _check_storable(term: str) -> None:
+    """Refuse what the log cannot hold; of the built-in analyzer, no term is that long."""
+    try:
+        size = len(term.encode())
+    except UnicodeEncodeError as error:
+        msg = f"the analyzer made a term with a lone surrogate at character {error.start}: {shown(term)}"
+        raise InputError(msg) from None
+    if size > MAX_TERM_BYTES:
+        msg = f"a term must have at most {MAX_TERM_BYTES:,} bytes of UTF-8, the analyzer made one of {size:,}"
+        raise InputError(msg)
+
+
 class StagedTerms(dict[str, int]):
     """Memo of term -> id for one batch; terms new to the vocabulary are collected, not added.
 
@@ -279,6 +300,7 @@ class StagedTerms(dict[str, int]):
 
     def __missing__(self, term: str) -> int:
         """Look a term up, and assign an id where it is new."""
+        _check_storable(term)
         hashed = term_id(term)  # once: a batch asks for tens of thousands of terms
         id_ = self._vocabulary.displaced.get(term, hashed)
         if self._vocabulary.term(id_) != term:

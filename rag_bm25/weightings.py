@@ -48,7 +48,9 @@ WeightingName = Literal[
     "saturation",
     "saturation-smoothed",
 ]
+"""A document side that can be asked for."""
 WEIGHTING_NAMES: tuple[str, ...] = get_args(WeightingName)
+"""All of them."""
 
 Numbers: TypeAlias = NDArray[np.float64]
 

@@ -1,33 +1,174 @@
-"""Processes that analyse the next chunks while the last ones are written."""
+"""Counting the terms of the next batches while the last one is written: in a thread, or in processes."""
 
 from __future__ import annotations
 
 import pickle
 import signal
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import ParameterError, WorkerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
+    from typing import TypeAlias
 
     from rag_bm25.chunks import NewChunk
     from rag_bm25.config import IndexConfig
     from rag_bm25.document_encoder import CountedChunks
 
-__all__ = ["MAX_WORKERS", "Workers", "check_workers"]
+    Count: TypeAlias = Callable[[Sequence[int]], CountedChunks]
+
+__all__ = [
+    "MAX_WORKERS",
+    "CountingAhead",
+    "CountingThread",
+    "Pool",
+    "Workers",
+    "check_picklable",
+    "check_workers",
+    "deaths_told",
+    "interrupts_blocked",
+]
 
 MAX_WORKERS = 61
 """How many processes a pool can have on Windows."""
 
 _encoder: list[DocumentEncoder] = []  # of a worker process: one, made when it starts
+
+
+class Pool(Protocol):
+    """Who counts batches ahead."""
+
+    number: int
+    """How many batches are counted at the same time."""
+
+    def count(self, chunks: list[NewChunk]) -> CountedChunks:
+        """Count chunks and wait for it."""
+        ...
+
+    def submit(self, chunks: list[NewChunk]) -> Future[CountedChunks]:
+        """Have chunks counted, after those that were submitted before."""
+        ...
+
+
+class CountingAhead:
+    """Batches in order, each with what counts its terms, and counts those of the next ones ahead.
+
+    Nothing is counted before it is asked for: a batch that is stored already needs no analysis. As soon as a batch
+    turns out to be new as a whole, the next ones are taken to be so as well. They are read in the thread that iterates,
+    and what their source raises comes when it is their turn: all batches before are handed out first.
+
+    Parameters
+    ----------
+    batches : iterable of list of NewChunk
+        Taken one by one; at most one more is held than the pool counts at the same time.
+    pool : Pool
+        Who counts.
+    """
+
+    def __init__(self, batches: Iterable[list[NewChunk]], pool: Pool) -> None:
+        self._batches = iter(batches)
+        self._pool = pool
+        self._waiting: deque[tuple[list[NewChunk], Future[CountedChunks] | None]] = deque()
+        self._failure: Exception | None = None
+
+    def __iter__(self) -> Iterator[tuple[list[NewChunk], Count]]:
+        """Yield each batch with what counts the chunks at some of its places; to be called at most once."""
+        while self._read(1):
+            batch, future = self._waiting.popleft()
+            yield batch, partial(self._count, batch, future)
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Drop what was counted ahead."""
+        for _, future in self._waiting:
+            if future is not None:
+                future.cancel()
+
+    def _read(self, wanted: int) -> bool:
+        """Hold as many batches, if there are so many; tell whether there is one at all."""
+        while len(self._waiting) < wanted and self._failure is None:
+            try:
+                batch = next(self._batches, None)
+            except Exception as error:  # noqa: BLE001  # raised again when what came before is written
+                self._failure = error
+                break
+            if batch is None:
+                break
+            self._waiting.append((batch, None))
+        return bool(self._waiting)
+
+    def _count(
+        self, batch: list[NewChunk], future: Future[CountedChunks] | None, places: Sequence[int]
+    ) -> CountedChunks:
+        """Count chunks of a batch that was handed out; those of the next ones meanwhile, where all of it is needed."""
+        if len(places) < len(batch):
+            return self._pool.count([batch[place] for place in places])
+        if future is None and not self._read(1):
+            return self._pool.count(batch)
+        future = future or self._pool.submit(batch)
+        self._read(self._pool.number)
+        self._waiting = deque((later, ahead or self._pool.submit(later)) for later, ahead in self._waiting)
+        return future.result()
+
+
+class CountingThread:
+    """A thread that counts, for as long as one call takes; it is started by the second batch.
+
+    Parameters
+    ----------
+    encoder : DocumentEncoder
+        What counts.
+    """
+
+    number = 1
+
+    def __init__(self, encoder: DocumentEncoder) -> None:
+        self._encoder = encoder
+        self._pool = ThreadPoolExecutor(1, "rag_bm25")
+
+    def count(self, chunks: list[NewChunk]) -> CountedChunks:
+        """Count chunks in the caller's thread.
+
+        Parameters
+        ----------
+        chunks : list of NewChunk
+            Which.
+
+        Returns
+        -------
+        CountedChunks
+            Their terms.
+        """
+        return self._encoder.count([chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks])
+
+    def submit(self, chunks: list[NewChunk]) -> Future[CountedChunks]:
+        """Have chunks counted, after those that were submitted before.
+
+        Parameters
+        ----------
+        chunks : list of NewChunk
+            Which.
+
+        Returns
+        -------
+        Future of CountedChunks
+            Their terms.
+        """
+        return self._pool.submit(self.count, chunks)
+
+    def close(self) -> None:
+        """End the thread, after the batch that it is at."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 class Workers:
@@ -50,56 +191,64 @@ class Workers:
 
     def __init__(self, config: IndexConfig, number: int) -> None:
         self.number = check_workers(number)
-        _check_picklable(config)
+        check_picklable(config)
         self._with_fields = bool(config.document_weighting().fields)
         self._pool = ProcessPoolExecutor(number, get_context("spawn"), _start, (config,))
 
-    def count(self, batches: Iterable[list[NewChunk]]) -> Iterator[tuple[list[NewChunk], CountedChunks]]:
-        """Count batches, ahead of who takes them by as many as there are workers.
+    def count(self, chunks: list[NewChunk]) -> CountedChunks:
+        """Have chunks counted, and wait for it.
 
         Parameters
         ----------
-        batches : iterable of list of NewChunk
-            Taken one by one; at most one more than there are workers is held.
+        chunks : list of NewChunk
+            Which.
 
-        Yields
-        ------
-        tuple of (list of NewChunk, CountedChunks)
-            Each batch with its terms, in order.
-
-        Raises
-        ------
-        WorkerError
-            A process has died.
+        Returns
+        -------
+        CountedChunks
+            Their terms.
         """
-        waiting: deque[tuple[list[NewChunk], Future[CountedChunks]]] = deque()
-        try:
-            for batch in batches:
-                waiting.append((batch, self._submit(batch)))
-                if len(waiting) > self.number:
-                    first, counted = waiting.popleft()
-                    yield first, counted.result()
-            while waiting:
-                first, counted = waiting.popleft()
-                yield first, counted.result()
-        except BrokenProcessPool as error:
-            msg = (
-                "a worker process died before its chunks were analysed; what was written before stays. A script that "
-                'uses workers must do so below `if __name__ == "__main__":`'
-            )
-            raise WorkerError(msg) from error
-        finally:
-            for _, counted in waiting:
-                counted.cancel()
+        return self.submit(chunks).result()
 
-    def _submit(self, batch: list[NewChunk]) -> Future[CountedChunks]:
-        with _interrupts_blocked():  # a process may be started now
-            metadatas = [chunk.metadata for chunk in batch] if self._with_fields else None
-            return self._pool.submit(_count, [chunk.text for chunk in batch], metadatas)
+    def submit(self, chunks: list[NewChunk]) -> Future[CountedChunks]:
+        """Have chunks counted.
+
+        Parameters
+        ----------
+        chunks : list of NewChunk
+            Which.
+
+        Returns
+        -------
+        Future of CountedChunks
+            Their terms.
+        """
+        with interrupts_blocked():  # a process may be started now
+            metadatas = [chunk.metadata for chunk in chunks] if self._with_fields else None
+            return self._pool.submit(_count, [chunk.text for chunk in chunks], metadatas)
 
     def close(self) -> None:
         """End the processes."""
         self._pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def deaths_told() -> Iterator[None]:
+    """Say what to do when a worker process has died.
+
+    Raises
+    ------
+    WorkerError
+        In the place of what the pool raises.
+    """
+    try:
+        yield
+    except BrokenProcessPool as error:
+        msg = (
+            "a worker process died before its chunks were analysed; what was written before stays. A script that "
+            'uses workers must do so below `if __name__ == "__main__":`'
+        )
+        raise WorkerError(msg) from error
 
 
 def check_workers(number: int) -> int:
@@ -126,7 +275,19 @@ def check_workers(number: int) -> int:
     return number
 
 
-def _check_picklable(config: IndexConfig) -> None:
+def check_picklable(config: IndexConfig) -> None:
+    """Refuse a config that cannot be sent to another process.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        What chunks are analysed by.
+
+    Raises
+    ------
+    ParameterError
+        Its analyzer cannot be pickled.
+    """
     try:
         pickle.dumps(config)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -135,7 +296,7 @@ def _check_picklable(config: IndexConfig) -> None:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def interrupts_blocked() -> Iterator[None]:
     """Start processes with SIGINT blocked, which they inherit: until they are ready to ignore it, it would end them."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

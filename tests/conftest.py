@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,11 @@ settings.register_profile(  # to see that a test fails; nobody reads the example
     "mutants", settings.get_profile("ci"), print_blob=False, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So it is in a background job of a shell, and programs that the tests start and interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:

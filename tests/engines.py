@@ -1,7 +1,8 @@
 """The engines that stores are tested on, and how to open a store on each.
 
 ``open_store("embedded", tmp_path)`` works with whatever milvus-lite is installed. ``"server"`` needs a Python that has
-milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"docker"`` needs a Docker engine.
+milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"docker-2.6"`` and the like need a Docker
+engine, and are those that ``RAG_BM25_MILVUS_VERSIONS`` names: ``2.5,2.6,3.0`` for all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import functools
 import hashlib
 import os
 import socket
-import subprocess
 import tempfile
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
@@ -25,16 +25,12 @@ if TYPE_CHECKING:
 
     from rag_bm25.store import Store
 
-ENGINES = ["memory", "embedded", "server", pytest.param("docker", marks=pytest.mark.docker)]
 closing = ExitStack()  # ends what the functions below have started, after the last test
-# The port is chosen by whoever listens on it, so that nobody else can have it; and the server ends with its parent.
-SERVE = """
-import sys
-from milvus_lite.adapter.grpc.server import start_server_in_thread
-started = start_server_in_thread(sys.argv[1])
-print(started[2], flush=True)
-sys.stdin.read()
-"""
+MILVUS = {"2.5": "v2.5.27", "2.6": "v2.6.25", "3.0": "v3.0.2"}
+VERSIONS = os.environ.get("RAG_BM25_MILVUS_VERSIONS", "2.6").split(",")
+SLOW = [pytest.mark.docker, pytest.mark.timeout(1800)]  # the first one fetches the image
+DOCKER = [pytest.param(f"docker-{version}", marks=SLOW) for version in VERSIONS]
+ENGINES = ["memory", "embedded", "server", *DOCKER]
 lite3_python = os.environ.get("RAG_BM25_LITE3_PYTHON", "")
 
 
@@ -46,7 +42,7 @@ def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) 
 
     if engine == "embedded":
         return MilvusStore(tmp_path / "test.db", name, **options)
-    uri = {"server": server_uri, "docker": docker_uri, "shared": shared_file}[engine]()
+    uri = shared_file() if engine == "shared" else uri_of(engine)
     if engine != "shared":
         options = {"timeout": 60, **options}  # the machine may be busy
     own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
@@ -65,7 +61,12 @@ def dialect_of(engine: str) -> str:
     """Which family of engines answers: memory, lite2, lite3 or milvus."""
     if engine == "embedded":
         return "lite2" if lite_version().startswith("2.") else "lite3"
-    return {"memory": "memory", "server": "lite3", "docker": "milvus"}[engine]
+    return {"memory": "memory", "server": "lite3"}.get(engine, "milvus")
+
+
+def uri_of(engine: str) -> str:
+    """Return the address of a server, started for all tests."""
+    return server_uri() if engine == "server" else docker_uri(engine.removeprefix("docker-"))
 
 
 @functools.cache
@@ -90,39 +91,21 @@ def server_uri() -> str:
     """Start one server of milvus-lite 3 for all tests; it ends with them."""
     if not lite3_python:
         pytest.skip("no Python with milvus-lite 3 named by --lite3-python or RAG_BM25_LITE3_PYTHON")
-    folder = tempfile.TemporaryDirectory(prefix="lite3-")
-    process = subprocess.Popen(
-        [lite3_python, "-c", SERVE, folder.name],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    closing.callback(folder.cleanup)
-    closing.enter_context(process)
-    closing.callback(process.kill)
-    assert process.stdout is not None
-    port = process.stdout.readline().strip()
-    assert port, f"milvus-lite 3 of {lite3_python} does not start"
-    return f"http://127.0.0.1:{port}"
+    from milvus_servers import LiteServer
+
+    server = LiteServer(lite3_python)
+    closing.callback(server.close)
+    return server.uri
 
 
 @functools.cache
-def docker_uri() -> str:
-    """Start one Milvus standalone for all tests."""
-    if not os.environ.get("DOCKER_HOST") and not Path("/var/run/docker.sock").exists():
-        pytest.skip("no Docker engine here: neither DOCKER_HOST nor /var/run/docker.sock")
-    pytest.importorskip("testcontainers.community.milvus")
-    from docker.errors import DockerException
-    from testcontainers.community.milvus import MilvusContainer
+def docker_uri(version: str) -> str:
+    """Start one Milvus standalone of a version for all tests; it ends with them."""
+    from milvus_servers import container
 
-    try:
-        container = MilvusContainer("milvusdb/milvus:v2.6.4")
-        container.start()
-    except DockerException as error:
-        pytest.skip(f"no Docker engine answers: {error}")
-    closing.callback(container.stop)
-    return str(container.get_connection_url())
+    server = container(version)
+    closing.callback(server.close)
+    return server.uri
 
 
 @contextmanager

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rag_bm25.search_params import SearchParams
+
 SCAN_BATCH = 1000
 
 
@@ -43,6 +45,7 @@ class MemoryStore:
     def __init__(self, *, exclusive: bool = True, collections: Collections | None = None) -> None:
         self.collections = collections or Collections()
         self.calls: list[str] = []
+        self.params: list[SearchParams | None] = []
         self.on_call: Callable[[str], None] | None = None
         self.closed = False
         self._exclusive = exclusive
@@ -122,7 +125,9 @@ class MemoryStore:
         limit: int,
         where: Filter | None = None,
         namespaces: Sequence[str] | None = None,
+        params: SearchParams | None = None,
     ) -> list[list[Match]]:
+        self.params.append(params)
         self._called("search")
         rows = self._fitting(where, namespaces)
         return [_best(query, rows)[:limit] for query in queries]
@@ -135,7 +140,9 @@ class MemoryStore:
         limit: int,
         where: Filter | None = None,
         namespaces: Sequence[str] | None = None,
+        params: SearchParams | None = None,
     ) -> list[list[Match]]:
+        self.params.append(params)
         self._called("search_dense")
         self._check_metric(metric)
         rows = self._fitting(where, namespaces)

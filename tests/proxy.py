@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
 
 class Proxy:
-    """Passes TCP on to a server, until it is cut."""
+    """Passes TCP on to a server, each piece after `delay` seconds, until it is cut."""
 
-    def __init__(self, uri: str) -> None:
-        server = urlsplit(uri)
-        self._server = (str(server.hostname), server.port or 0)
+    def __init__(self, uri: str, *, delay: float = 0) -> None:
+        self._delay = delay
+        self._server = _place(uri)
         self._sockets: list[socket.socket] = []
         self._cut = False
         self._connecting = threading.Lock()
@@ -30,8 +31,9 @@ class Proxy:
                 with suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 
-    def mend(self) -> None:
-        """Accept connections again."""
+    def mend(self, uri: str = "") -> None:
+        """Accept connections again, to a server that may have moved."""
+        self._server = _place(uri) if uri else self._server
         self._cut = False
 
     def close(self) -> None:
@@ -69,5 +71,11 @@ class Proxy:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
+                time.sleep(self._delay)
                 target.sendall(data)
             target.shutdown(socket.SHUT_RDWR)
+
+
+def _place(uri: str) -> tuple[str, int]:
+    server = urlsplit(uri)
+    return str(server.hostname), server.port or 0

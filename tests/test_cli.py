@@ -175,6 +175,35 @@ def test_the_token_is_never_shown() -> None:
         assert "secret" not in run(*arguments, env={"MILVUS_TOKEN": "secret"}).output
 
 
+def test_a_token_is_read_from_a_file(databases: Databases, tmp_path: Path) -> None:
+    databases["http://host:1", "docs"] = Collections()
+    (tmp_path / "token").write_text("kim:open sesame\n")
+    for arguments, env in (
+        (("--token", "@token"), {}),
+        ((), {"MILVUS_TOKEN": f"@{tmp_path}/token"}),
+        ((), {"MILVUS_TOKEN": "kim:open sesame"}),
+    ):
+        result = run("search", "q", "--uri", "http://host:1", *arguments, env=env)
+        assert "every user" not in result.stderr
+    assert [opened["token"] for opened in databases.opened] == ["kim:open sesame"] * 3
+
+
+def test_a_token_file_that_cannot_be_read_is_named(databases: Databases, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff")
+    for name, reason in (("none", "No such file or directory"), ("binary", "it is not UTF-8")):
+        result = run("stats", "--token", f"@{name}")
+        assert result.exit_code == 2
+        assert f"{name} cannot be read: {reason}" in " ".join(result.stderr.replace("│", " ").split())
+    assert databases.opened == []
+
+
+def test_a_token_among_the_arguments_is_remarked_upon(databases: Databases) -> None:
+    databases["http://host:1", "docs"] = Collections()
+    result = run("copy", "--uri", "http://host:1", "--to-uri", "http://host:2", "--to-token", "hush", "--dry-run")
+    assert result.stderr.startswith("every user of this machine can see --to-token: use MILVUS_TO_TOKEN or @FILE")
+    assert "hush" not in result.output
+
+
 def test_errors_of_milvus_are_one_line(docs: Path, databases: Databases) -> None:
     def refuse(_: str) -> None:
         raise StoreError("cannot reach Milvus\nat http://host:1")
@@ -244,14 +273,15 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
 def test_ingest_reports_counts(docs: Path) -> None:
     result = run("ingest", docs, "--collection", "new")
     assert result.exit_code == 0
-    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 there before (updated where they differ), 0 stale; ")
+    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 updated, 0 unchanged, 0 stale; ")
     assert result.stderr == ""
 
 
 def test_ingest_json(docs: Path) -> None:
     report = run_json("ingest", docs, "--collection", "new")
     assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
-        "files": 3, "chunks": 3, "added": 3, "stale": 0, "deleted": 0, "failed": {}, "skipped": 0,
+        "files": 3, "chunks": 3, "added": 3, "updated": 0, "unchanged": 0, "stale": 0, "deleted": 0, "failed": {},
+            "skipped": 0,
     }  # fmt: skip
     assert report["seconds"] > 0
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,17 @@ import engines
 import pytest
 from mutants import MUTANTS
 
+import rag_bm25
 from rag_bm25 import events
 from rag_bm25.similarity import IDF_NAMES
 from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
 
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PACKAGE = Path(rag_bm25.__file__).parent
+FENCE = r"^```(\w*)\n(.*?)^```$"
 
 
 def rows(heading: str) -> dict[str, str]:
@@ -45,11 +52,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @embedded
-@pytest.mark.parametrize("page", ["querying.md", "langchain.md", "operating.md"])
+@pytest.mark.parametrize("page", ["querying.md", "langchain.md", "operating.md", "bulk.md"])
 def test_the_code_of_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("rapidfuzz")
+    pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
     code = blocks(DOCS / page, "python")
     assert code
@@ -73,25 +81,112 @@ def test_the_code_of_the_readme_runs_and_prints_what_it_says(
     pytest.importorskip("rapidfuzz")
     monkeypatch.chdir(tmp_path)
     Path("synonyms.txt").write_text("劳动合同, 劳务协议\n", encoding="utf-8")
-    first, *others = blocks(DOCS.parent / "README.md", "python")
+    first, *others = blocks(ROOT / "README.md", "python")
     names: dict[str, Any] = {}
     exec(compile(first, "README.md", "exec"), names)
-    assert capsys.readouterr().out == blocks(DOCS.parent / "README.md", "text")[0]
+    assert capsys.readouterr().out == blocks(ROOT / "README.md", "text")[0]
     exec(GIVEN, names)
     for code in others:
         exec(compile(code.replace("index.delete(ids)", "index.delete([])"), "README.md", "exec"), names)
     names["index"].close()
 
 
+@embedded
+@pytest.mark.parametrize("page", ["tutorial.md", "tutorial.zh-CN.md"])
+def test_a_tutorial_prints_what_it_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("langchain_text_splitters")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    printed = 0
+    for language, block in re.findall(FENCE, (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        if language == "python":
+            exec(compile(block, page, "exec"), names)
+        elif language == "text":
+            assert capsys.readouterr().out == block
+            printed += 1
+    assert printed
+    assert capsys.readouterr().out == ""
+
+
 def test_links_lead_somewhere() -> None:
-    for page in (DOCS.parent / "README.md", *DOCS.glob("*.md")):
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
+        for link, anchor in re.findall(r"\]\(([^)#:]+)(#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+            assert not anchor or anchor in anchors(page.parent / link), f"{page.name}: {link}{anchor}"
+
+
+def anchors(page: Path) -> list[str]:
+    """Name the headings of a page as links do."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return ["#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def facts(section: str) -> dict[str, Any]:
+    """What a text and its translation have in common: code but for its comments, names, figures, links, tables."""
+    prose = re.sub(FENCE, "", section, flags=re.MULTILINE | re.DOTALL)
+    code = [
+        [line.split("#")[0].rstrip() for line in block.splitlines()[: 1 if language == "text" else None]]
+        for language, block in re.findall(FENCE, section, re.MULTILINE | re.DOTALL)
+    ]
+    links = [link.replace(".zh-CN", "") for link in re.findall(r"\]\(([^)]+)\)", prose)]
+    figures = re.findall(r"\d+(?:[.,]\d+)*|\.\d+", re.sub(r"`[^`]+`|\]\([^)]+\)", "", prose))
+    return {
+        "code": code,
+        "names": Counter(re.findall(r"`([^`]+)`", prose)),
+        "links": Counter(links),
+        "figures": Counter(figures),
+        "rows and items": Counter(re.findall(r"^[|-]", prose, re.MULTILINE)),
+    }
+
+
+def test_the_chinese_readme_says_the_same() -> None:
+    english, chinese = (
+        (ROOT / name).read_text(encoding="utf-8").split("\n## ") for name in ("README.md", "README.zh-CN.md")
+    )
+    assert len(english) == len(chinese)
+    for section, translation in zip(english, chinese, strict=True):
+        assert facts(translation) == facts(section), section.split("\n")[0]
+
+
+def test_the_nav_of_the_site_names_every_page() -> None:
+    named = set(re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    made = set(re.findall(r'"([\w.-]+\.md)",?$', (ROOT / "scripts/website/pages.py").read_text("utf-8"), re.MULTILINE))
+    assert named - made == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert made <= named
+
+
+def test_every_public_name_is_on_a_page_of_the_api() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
+    described = {id(member) for name in shown for member in members(name)}
+    packages = ["", ".adapters", ".analysis", ".evaluation", ".langchain", ".milvus_store"]
+    for package in (importlib.import_module(f"rag_bm25{name}") for name in packages):
+        public = {name: getattr(package, name) for name in package.__all__ if name != "__version__"}
+        assert [name for name, member in public.items() if id(member) not in described] == [], package.__name__
+
+
+def members(name: str) -> list[Any]:
+    """What ``::: name`` shows: a class, or all that a module exports."""
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError:
+        parent, _, member = name.rpartition(".")
+        return [getattr(importlib.import_module(parent), member)]
+    return [getattr(module, exported) for exported in module.__all__]
+
+
+def test_every_module_is_in_a_layer_of_the_architecture() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n| layer |")[1].split("\n\n")[0]
+    named = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[2])]
+    modules = {info.name for info in pkgutil.iter_modules(rag_bm25.__path__) if not info.name.startswith("_")}
+    assert sorted(named) == sorted(modules)
 
 
 def test_every_mutant_is_of_code_that_is_there() -> None:
     for mutant in MUTANTS:
-        code = (DOCS.parent / "rag_bm25" / f"{mutant.module}.py").read_text(encoding="utf-8")
+        code = (PACKAGE / f"{mutant.module}.py").read_text(encoding="utf-8")
         assert code.count(mutant.old) == 1, mutant
 
 

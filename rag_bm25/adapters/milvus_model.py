@@ -20,7 +20,7 @@ from rag_bm25.errors import FormatError, MissingExtraError
 from rag_bm25.similarity import robertson_idf
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
@@ -34,6 +34,8 @@ __all__ = ["DIMENSION", "BM25EmbeddingFunction", "read_json"]
 DIMENSION = 2**32 - 1
 """Width of the matrices: ids are hashes, not positions in a vocabulary."""
 
+MAX_COUNT = 2**53
+MAX_IDF = 64.0  # of more chunks than there are
 IDF_ERROR = 1e-9
 DF_ERROR = 1e-11  # as a share of the number of chunks; what rounding an IDF to float64 amounts to is 1e-14
 SUM_ERROR = 1e-2
@@ -153,16 +155,41 @@ def _load(path: str | Path) -> dict[str, Any]:
     """Read the file, and check that it has what both programs write."""
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise _refusal(path, f"it is not JSON: {error}") from error
     if not isinstance(saved, dict) or saved.get("version") != "v1":
         raise _refusal(path, 'it is not a JSON object with version "v1"')
     lacking = {"corpus_size", "idf_word", "idf_value", "k1", "b", "epsilon"} - saved.keys()
     if lacking or not saved.keys() & {"avgdl", "chunk_size"}:
         raise _refusal(path, f"it lacks {', '.join(sorted(lacking)) or 'avgdl or chunk_size'}")
-    if len(saved["idf_word"]) != len(saved["idf_value"]):
-        raise _refusal(path, "idf_word and idf_value have different lengths")
+    _check_types(path, saved)
     return saved
+
+
+def _check_types(path: str | Path, saved: Mapping[str, Any]) -> None:
+    """Refuse values that are not what their names say."""
+    words, df = saved["idf_word"], saved.get("term_document_frequencies", {})
+    numbers = [saved[name] for name in ("k1", "b", "epsilon", "avgdl", "chunk_size") if name in saved]
+    sound = {
+        "corpus_size": _all_of(int, [saved["corpus_size"]]),
+        "idf_word": isinstance(words, list) and _all_of(str, words) and len(set(words)) == len(words),
+        "idf_value": isinstance(saved["idf_value"], list) and _all_of((int, float), saved["idf_value"]),
+        "term_document_frequencies": isinstance(df, dict) and _all_of(int, df.values()),
+        "k1, b, epsilon, avgdl or chunk_size": _all_of((int, float), numbers),
+    }
+    for name, is_sound in sound.items():
+        if not is_sound:
+            raise _refusal(path, f"{name} is damaged")
+    if len(words) != len(saved["idf_value"]):
+        raise _refusal(path, "idf_word and idf_value have different lengths")
+
+
+def _all_of(kind: type | tuple[type, ...], values: Iterable[object]) -> bool:
+    """Tell whether all are of a type, and all numbers finite, which JSON's need not be."""
+    return all(
+        isinstance(value, kind) and not isinstance(value, bool) and (isinstance(value, str) or abs(value) <= MAX_COUNT)  # type: ignore[arg-type]
+        for value in values
+    )
 
 
 def _stored_df(path: str | Path, saved: Mapping[str, Any], idf: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -230,7 +257,7 @@ def _is_whole(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.bool_]:
 
 def _df_of(idf: NDArray[np.float64] | float, num_chunks: int) -> NDArray[np.float64]:
     """Invert the IDF."""
-    ratio = np.exp(idf)
+    ratio = np.exp(np.clip(idf, -MAX_IDF, MAX_IDF))
     return np.asarray((num_chunks + 0.5 - 0.5 * ratio) / (1 + ratio))
 
 

@@ -95,7 +95,7 @@ class Analyzer:
         self._segmenter_name = segmenter
         self._segmenter: Segmenter | None = None
         self._stop_words = frozenset(map(self._stop_form, config.stop_words))
-        self._drops_chinese = not all(map(str.isascii, self._stop_words))
+        self._chinese_stop_words = frozenset(word for word in self._stop_words if not word.isascii())
         self._terms = TermMemo(self._stop_words, stem=config.stem, split_camel_case=config.split_camel_case)
         user_words = self._normalized_user_words()
         self._chinese_words = {word: f for word, f in user_words.items() if is_only_han(word)}
@@ -212,9 +212,9 @@ class Analyzer:
     def _filtering_cutter(self, mode: Segmentation) -> Callable[[str], list[str]]:
         """Return the same without stop words, where there are Chinese ones."""
         cut = self._cutter(mode)
-        if not self._drops_chinese:
+        if not self._chinese_stop_words:
             return cut
-        return lambda run: [word for word in cut(run) if word not in self._stop_words]
+        return lambda run: [word for word in cut(run) if word not in self._chinese_stop_words]
 
     def _tokens(self, text: str, mode: Segmentation) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""
@@ -222,7 +222,7 @@ class Analyzer:
         tokens: list[str] = []
         for place, piece in enumerate(self._pieces(text)):
             tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode)
-        return tokens + bigrams_of(text, self._stop_words) if self.config.bigrams else tokens
+        return tokens + bigrams_of(text, self._chinese_stop_words) if self.config.bigrams else tokens
 
     def _tokens_between(self, text: str, mode: Segmentation) -> Iterable[str]:
         """Return the tokens of a text without user words of mixed scripts."""

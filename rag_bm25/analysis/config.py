@@ -6,11 +6,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from typing import Any, Literal
 
 from rag_bm25.analysis.stop_words import LUCENE_33
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
-from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.errors import FormatError, ParameterError, shown
 
 __all__ = ["BEFORE_SETTINGS", "AnalyzerConfig", "Segmentation"]
 
@@ -18,6 +19,7 @@ Segmentation = Literal["search", "exact"]
 
 SEGMENTATIONS = ("search", "exact")
 MAX_FREQUENCY = 2**31 - 1
+MAX_WORDS = 500_000  # jieba's own dictionary has 350,000
 
 BEFORE_SETTINGS: dict[str, Any] = {"bigrams": False}
 """What indexes were made with before there were these settings: they do not have them stored."""
@@ -38,10 +40,11 @@ class AnalyzerConfig:
     stem : bool
         Whether English words are stemmed (Snowball), so that ``running`` finds ``run``.
     stop_words : iterable of str
-        Words that are dropped; English ones not where they are written in capitals. Stored sorted.
+        Words that are dropped, at most 500,000; English ones not where they are written in capitals. Stored sorted.
     user_words : iterable of str or of (str, int or None)
-        Words that are kept whole. One of Chinese characters may have a frequency in [1, 2**31 - 1], in occurrences
-        within jieba's dictionary of 60 million; without, it gets the least that keeps it whole. Stored sorted.
+        Words that are kept whole, at most 500,000. One of Chinese characters may have a frequency in [1, 2**31 - 1],
+        in occurrences within jieba's dictionary of 60 million; without, it gets the least that keeps it whole. Stored
+        sorted.
     split_camel_case : bool
         Whether ``getUserName`` also gives ``get``, ``user`` and ``name``; for corpora of source code.
     bigrams : bool
@@ -124,7 +127,7 @@ class AnalyzerConfig:
 def _require(holds: bool, name: str, rule: str, value: object) -> None:
     """Raise where a rule does not hold."""
     if not holds:
-        msg = f"{name} must be {rule}, got {value!r}"
+        msg = f"{name} must be {rule}, got {shown(value)}"
         raise ParameterError(msg)
 
 
@@ -145,9 +148,13 @@ def _sorted_user_words(words: object) -> tuple[tuple[str, int | None], ...]:
 def _members(name: str, words: object) -> Iterable[object]:
     """Return the members of a collection, which a single string is not."""
     if isinstance(words, str) or not isinstance(words, Iterable):
-        msg = f"{name} must be a collection of words, got {words!r}"
+        msg = f"{name} must be a collection of words, got {shown(words)}"
         raise ParameterError(msg)
-    return words
+    members = list(islice(words, MAX_WORDS + 1))
+    if len(members) > MAX_WORDS:
+        msg = f"{name} must be a collection of at most {MAX_WORDS:,} words, got more"
+        raise ParameterError(msg)
+    return members
 
 
 def _checked_word(name: str, word: object) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from math import log
 from typing import TYPE_CHECKING
 
-import jieba
-
 from rag_bm25.analysis.dictionary import read_dictionary
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # jieba warns of its own escape sequences and of pkg_resources
+    import jieba
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

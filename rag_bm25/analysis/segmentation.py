@@ -5,7 +5,6 @@ Without the model a word is cut the same way wherever it stands, and rjieba and 
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -84,8 +83,7 @@ def _segmenter_class(name: SegmenterName) -> _SegmenterClass:
 
 
 def _jieba_class() -> _SegmenterClass:
-    """Import jieba, which warns of its own escape sequences and of pkg_resources."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from rag_bm25.analysis.jieba_segmenter import JiebaSegmenter
+    """Import jieba, which takes longer than all else here."""
+    from rag_bm25.analysis.jieba_segmenter import JiebaSegmenter
+
     return JiebaSegmenter

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,12 +19,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from rich.console import RenderableType
 
 __all__ = [
     "count_bars",
@@ -40,10 +39,42 @@ __all__ = [
 
 UNWRAPPED = 100_000
 
+# A terminal obeys control characters, and texts come from anywhere: each is shown as the sign for it. Characters that
+# turn the direction of writing make a line read as another one.
+_SIGNS = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"},
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+    0x7F: 0x2421,
+}
+
+
+_ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if code >= 0x20}
+"""In JSON, such characters stand in strings only; the others are escaped already."""
+
+
+class _Harmless:
+    """A result whose text cannot steer the terminal; the colours are ours."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = Text(renderable) if isinstance(renderable, str) else renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the pieces of the result, which rich puts between the escape sequences of the colours."""
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(segment.text.translate(_SIGNS), segment.style)
+
+
+class _Console(Console):
+    """A console that prints every text as text."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print results."""
+        super().print(*map(_Harmless, objects), **options)
+
 
 def out() -> Console:
     """Return the console for results; without a terminal, lines are not wrapped."""
-    console = Console(markup=False, emoji=False, highlight=False)
+    console = _Console(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         console.width = UNWRAPPED
     return console
@@ -59,7 +90,8 @@ def show(*renderables: RenderableType) -> None:
 def print_json(value: Any) -> None:
     """Print a result for machines."""
     unicode = sys.stdout.encoding.lower().startswith("utf")
-    sys.stdout.write(json.dumps(value, ensure_ascii=not unicode, indent=2) + "\n")
+    text = json.dumps(value, ensure_ascii=not unicode, indent=2)
+    sys.stdout.write(text.translate(_ESCAPES) + "\n")
 
 
 def print_note(text: str) -> None:
@@ -127,4 +159,4 @@ def _bar(wanted: bool | None, *columns: Any) -> Progress:
 
 
 def _err() -> Console:
-    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+    return _Console(stderr=True, markup=False, emoji=False, highlight=False)

@@ -208,11 +208,10 @@ def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, 
     if as_json:
         print_json({**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate})
         return
-    kept = report.chunks - report.added
     gone = f"{report.deleted:,} deleted" if report.deleted else f"{report.stale:,} stale"
     show(
         f"{counted(report.files, 'file')}, {counted(report.chunks, 'chunk')}: {report.added:,} added, "
-        f"{kept:,} there before (updated where they differ), {gone}; {seconds:.1f} s, {rate:,.0f} chunks/s"
+        f"{report.updated:,} updated, {report.unchanged:,} unchanged, {gone}; {seconds:.1f} s, {rate:,.0f} chunks/s"
     )
     if report.stale > report.deleted:
         print_note(f"stale are {counted(report.stale, 'chunk')} that these files once had: --prune deletes them")

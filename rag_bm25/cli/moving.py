@@ -23,8 +23,10 @@ ToToken: TypeAlias = Annotated[
     str | None,
     typer.Option(
         envvar="MILVUS_TO_TOKEN",
+        callback=opt.secret,
         show_default=False,
-        help="user:password or API key of the server that is written to; never shown.",
+        metavar="TOKEN|@FILE",
+        help="user:password or API key of the server that is written to, or the file that has it; never shown.",
     ),
 ]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from rag_bm25.cli.console import print_note
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import IndexNotFoundError
 from rag_bm25.expansion import QueryExpansion
@@ -53,6 +54,7 @@ __all__ = [
     "open_index",
     "parsed_filter",
     "query_expansion",
+    "secret",
     "tls_for",
     "weighting_options",
 ]
@@ -62,6 +64,21 @@ DEFAULT_URI = "./rag_bm25.db"
 certificates: ContextVar[TLS | None] = ContextVar("certificates", default=None)
 """Those of the command that runs; options of ``rag-bm25`` itself, since each command may open several connections."""
 
+
+def secret(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> str | None:
+    """Read a token from the file that is named after an @; say so where one can be seen in the list of processes."""
+    if value is None or not value.startswith("@"):
+        source = context.get_parameter_source(str(parameter.name))
+        if value is not None and source is not None and source.name == "COMMANDLINE":
+            print_note(f"every user of this machine can see {parameter.opts[0]}: use {parameter.envvar} or @FILE")
+        return value
+    try:
+        return Path(value[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        msg = f"{value[1:]} cannot be read: {getattr(error, 'strerror', 'it is not UTF-8')}"
+        raise typer.BadParameter(msg) from None
+
+
 Uri: TypeAlias = Annotated[
     str,
     typer.Option(envvar="MILVUS_URI", help="A file ending in .db (embedded engine), or the URI of a Milvus server."),
@@ -69,7 +86,11 @@ Uri: TypeAlias = Annotated[
 Token: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        envvar="MILVUS_TOKEN", show_default=False, help="user:password or API key of the server; never shown."
+        envvar="MILVUS_TOKEN",
+        callback=secret,
+        show_default=False,
+        metavar="TOKEN|@FILE",
+        help="user:password or API key of the server, or the file that has it; never shown.",
     ),
 ]
 Collection: TypeAlias = Annotated[str, typer.Option(help="Name of the index.")]
@@ -172,9 +193,9 @@ def tls_for(uri: str | Path) -> TLS | None:
 
 
 def open_index(uri: str, collection: str, token: str | None, *, read_only: bool = False) -> BM25Index:
-    """Open an index that must exist."""
+    """Open an index that must exist; a search finds what the command before it has written."""
     try:
-        return BM25Index.open(uri, collection, token=token, tls=tls_for(uri), read_only=read_only)
+        return BM25Index.open(uri, collection, token=token, tls=tls_for(uri), read_only=read_only, consistency="Strong")
     except IndexNotFoundError as error:
         msg = f"{str(error).partition(';')[0]}; `rag-bm25 ingest` creates one"
         raise IndexNotFoundError(msg) from None
@@ -194,7 +215,7 @@ def parsed_filter(text: str | None) -> dict[str, Any] | str | None:
         return text
     try:
         conditions: dict[str, Any] = json.loads(text)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         msg = f"not a JSON object: {error}"
         raise typer.BadParameter(msg, param_hint="--filter") from None
     return conditions

@@ -2,6 +2,7 @@
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from inspect import signature
@@ -134,7 +135,7 @@ def _flags(config: IndexConfig, command: Callable[..., None]) -> list[str]:
 def _flag(name: str, value: Value) -> str:
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no-{name}"
-    return f"--{name} {value}"
+    return f"--{name} {shlex.quote(str(value))}"
 
 
 def _plain_tuning(found: evaluation.Tuning, confirmed: float | None, commands: Mapping[str, list[str]]) -> Any:

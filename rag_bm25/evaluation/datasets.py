@@ -141,7 +141,7 @@ def _read_rows(file: Path, limit: int | None) -> tuple[dict[str, str], dict[str,
 def _read_qrels(file: Path) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         msg = f"{file}: not UTF-8 at byte {error.start} of the file"
         raise InputError(msg) from None

@@ -26,7 +26,9 @@ __all__ = [
 ]
 
 MeasureName: TypeAlias = Literal["ndcg@10", "recall@100", "mrr@10"]
+"""A measure that can be asked for."""
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
+"""All of them."""
 
 
 @dataclass(frozen=True)

@@ -317,6 +317,14 @@ def _asked(
     return EvaluationResult(measure_queries(dataset.qrels, run), run, len(dataset.texts), speed, chunks_per_second)
 
 
+def _check_encodable(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        msg = f"a TREC run is in UTF-8, which cannot hold {name!r}"
+        raise InputError(msg) from None
+
+
 def write_run(path: Path, run: Run, tag: str) -> None:
     """Write rankings as a TREC run file: query, ``Q0``, document, rank, score and tag in each line.
 
@@ -352,6 +360,7 @@ def write_run(path: Path, run: Run, tag: str) -> None:
         if not name or len(name.split()) != 1 or name != name.strip():
             msg = f"a TREC run holds names without white space, got {name!r}"
             raise InputError(msg)
+        _check_encodable(name)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for query, hits in run.items():
             scores = _falling(np.fromiter(hits.values(), np.float32, len(hits)))

@@ -83,6 +83,8 @@ class MilvusBM25Retriever(BaseRetriever):
         How a query learns from relevant documents, see :mod:`rag_bm25.feedback`.
     relevant, irrelevant : list of str, optional
         Ids of documents that users marked; without them, the best ones of a first search are taken for relevant.
+    search_params : dict, optional
+        What Milvus is told about the search, such as ``{"drop_ratio_search": 0.1}``.
     score_threshold : float, optional
         Leave out documents whose BM25 score is lower. Scores have no upper bound and depend on the query; for a
         threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
@@ -117,6 +119,7 @@ class MilvusBM25Retriever(BaseRetriever):
     feedback: Feedback | None = None
     relevant: list[str] | None = None
     irrelevant: list[str] | None = None
+    search_params: dict[str, str | bool | int | float] | None = None
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None

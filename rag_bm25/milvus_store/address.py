@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 from rag_bm25.errors import ParameterError, StoreError
 
 if TYPE_CHECKING:
     from rag_bm25.tls import TLS
 
-__all__ = ["database_path", "is_address", "is_missing_file", "refuse_tls", "without_secrets"]
+__all__ = ["database_path", "is_address", "is_missing_file", "login_in", "refuse_tls", "without_secrets"]
 
 SCHEMES = ("http", "https", "tcp")
 
@@ -72,16 +72,29 @@ def refuse_tls(uri: str | Path, tls: TLS | None) -> None:
 
 
 def without_secrets(uri: str) -> str:
-    """Take user and password out of an address."""
-    parts = urlsplit(uri)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    """Take user and password out of an address, also where a sign in them is not quoted as it should be."""
+    scheme, separator, rest = uri.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if separator else uri
+
+
+def login_in(uri: str) -> str:
+    """Return user and password of an address, or the key in their place, quoted as they are there; "" without."""
+    return uri.partition("://")[2].rpartition("@")[0]
 
 
 def _checked_path(uri: str | Path) -> Path:
     """Check that something is a path to a database."""
-    if not isinstance(uri, (str, Path)) or not str(uri).endswith(".db") or "\0" in str(uri):
+    if not isinstance(uri, (str, Path)) or not str(uri).endswith(".db") or not _is_path(str(uri)):
         raise ParameterError(_rule(uri))
     return Path(uri)
+
+
+def _is_path(text: str) -> bool:
+    """Tell whether the system can be asked for a path."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _rule(uri: object) -> str:

@@ -1,33 +1,31 @@
 """The client: pymilvus's own, with sparse vectors as arrays.
 
-pymilvus packs and unpacks them entry by entry, which takes longer than analysing the text they come from. Here a
-message is made column by column and sent by the way that pymilvus has for messages made elsewhere; rows are read from
-the columns of a reply. Where a version of pymilvus lacks the parts this needs, its own way is taken: slower, the same
-rows.
+What is inserted and searched for is sent as messages that were made here, by the ways that pymilvus has for sending,
+and replies are read from their columns, see :mod:`rag_bm25.milvus_store.messages`. Where a version of pymilvus lacks
+the parts this needs, its own way is taken: slower, the same rows.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import json
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+import grpc
 import numpy as np
 
+from rag_bm25.milvus_store.messages import hybrid_request, insert_request, search_hits, search_request, unpacked_vector
 from rag_bm25.sparse import SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from rag_bm25.milvus_store.messages import Entity
 
-__all__ = ["Client", "insert_request", "packed_vector", "pymilvus", "unpacked_vector"]
-
-Entity: TypeAlias = "dict[str, Any]"
-
-ENTRY = np.dtype([("id", "<u4"), ("weight", "<f4")])
+__all__ = ["Client", "pymilvus"]
 
 
 def _imported_pymilvus() -> Any:
@@ -50,6 +48,7 @@ class Client(_MilvusClient):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._fields: dict[str, set[str]] = {}
+        _give_up_lost_calls(self._get_connection())
 
     def insert(
         self,
@@ -75,6 +74,85 @@ class Client(_MilvusClient):  # type: ignore[misc]
         """Return the rows that fit."""
         return _rows(super().query(*args, **kwargs))
 
+    def start_import(self, collection_name: str, path: str, timeout: float | None = None, **kwargs: Any) -> int:
+        """Have the server read a file of its object storage; return the number of the job."""
+        context = self._generate_call_context(**kwargs)
+        job: int = self._get_connection().do_bulk_insert(collection_name, "", [path], timeout=timeout, context=context)
+        return job
+
+    def import_state(self, job: int, timeout: float | None = None, **kwargs: Any) -> Any:
+        """Return how far a job has come."""
+        context = self._generate_call_context(**kwargs)
+        return self._get_connection().get_bulk_insert_state(job, timeout=timeout, context=context)
+
+    def list_imports(self, collection_name: str, timeout: float | None = None, **kwargs: Any) -> list[Any]:
+        """Return how far each job of a collection has come."""
+        context = self._generate_call_context(**kwargs)
+        states: list[Any] = self._get_connection().list_bulk_insert_tasks(
+            0, collection_name, timeout=timeout, context=context
+        )
+        return states
+
+    def search(
+        self,
+        collection_name: str,
+        data: Sequence[Any],
+        *,
+        timeout: float | None = None,
+        consistency_level: str | None = None,
+        retry_times: int | None = None,
+        **asked: Any,
+    ) -> Any:
+        """Return the hits of each vector; `asked` is what ``search_request`` takes."""
+        call = {"timeout": timeout, "consistency_level": consistency_level, "retry_times": retry_times}
+        if not (_sender() and _are_arrays(data)):
+            return super().search(collection_name, _plain_vectors(data), **asked, **call)
+        return self._sent("Search", collection_name, partial(search_request, collection_name, data, **asked), call)
+
+    def hybrid_search(
+        self,
+        collection_name: str,
+        reqs: Sequence[Any],
+        ranker: Any,
+        limit: int = 10,
+        output_fields: Sequence[str] | None = None,
+        **call: Any,
+    ) -> Any:
+        """Return the hits that several searches find together."""
+        if not (_sender() and all(_are_arrays(search.data) for search in reqs)):
+            return super().hybrid_search(
+                collection_name, [_plain_search(search) for search in reqs], ranker, limit, output_fields, **call
+            )
+
+        def request(**stamps: Any) -> Any:
+            searches = [
+                search_request(
+                    collection_name,
+                    search.data,
+                    anns_field=search.anns_field,
+                    search_params=search.param,
+                    limit=search.limit,
+                    filter=search.expr or "",
+                    **stamps,
+                )
+                for search in reqs
+            ]
+            return hybrid_request(
+                collection_name,
+                searches,
+                ranker=ranker.dict(),
+                limit=limit,
+                output_fields=output_fields or (),
+                **stamps,
+            )
+
+        return self._sent("HybridSearch", collection_name, request, call)
+
+    def _sent(self, method: str, collection: str, request: Callable[..., Any], call: Mapping[str, Any]) -> Any:
+        """Send a search that was made here."""
+        context = self._generate_call_context(**call)
+        return _sender()(self._get_connection(), method, collection, request, context=context, **call)
+
     def drop_collection(self, collection_name: str, *args: Any, **kwargs: Any) -> None:
         """Drop a collection, and forget its fields: the next one of the name may have others."""
         self._fields.pop(collection_name, None)
@@ -94,87 +172,41 @@ class Client(_MilvusClient):  # type: ignore[misc]
         return fits
 
 
-def insert_request(collection: str, entities: Sequence[Entity]) -> Any:
-    """Make the message that inserts entities.
+def _give_up_lost_calls(connection: Any) -> None:
+    """Let a call fail when it is lost: pymilvus repeats it for as long as a call may take, and writes as well.
 
-    Parameters
-    ----------
-    collection : str
-        Where they go.
-    entities : sequence of dict
-        One or more, all with the same fields. The type of a value says that of its field: str is VARCHAR, int is INT64,
-        dict is JSON, SparseVector is SPARSE_FLOAT_VECTOR, ndarray of float32 is FLOAT_VECTOR.
-
-    Returns
-    -------
-    InsertRequest
-        What pymilvus would have made of them.
+    It still connects again before the call fails, and repeats what a server has refused for its rate limit.
     """
-    from pymilvus.grpc_gen import milvus_pb2
+    recover = getattr(connection, "_on_rpc_error", lambda _: False)
 
-    request = milvus_pb2.InsertRequest(collection_name=collection, num_rows=len(entities))
-    for name, first in entities[0].items():
-        column = request.fields_data.add(field_name=name)
-        FILLERS[type(first)](column, [entity[name] for entity in entities])
-    return request
+    def give_up(error: Exception) -> bool:
+        recovered: bool = recover(error)
+        if isinstance(error, grpc.RpcError):
+            raise error
+        return recovered
 
-
-def packed_vector(vector: SparseVector) -> bytes:
-    """Write a sparse vector as Milvus has it in messages: ids and weights by turns, four bytes each."""
-    entries = np.empty(len(vector), ENTRY)
-    entries["id"], entries["weight"] = vector.ids, vector.values
-    return entries.tobytes()
-
-
-def unpacked_vector(packed: bytes) -> SparseVector:
-    """Read what :func:`packed_vector` has written, or another program, in whatever order."""
-    entries = np.frombuffer(packed, ENTRY)
-    ids, weights = entries["id"].astype(np.uint32), entries["weight"].astype(np.float32)
-    if (ids[1:] > ids[:-1]).all():
-        return SparseVector(ids, weights)
-    return SparseVector.from_dict(dict(zip(ids.tolist(), weights.tolist(), strict=True)))
-
-
-def _fill_strings(column: Any, values: list[str]) -> None:
-    column.type = pymilvus.DataType.VARCHAR
-    column.scalars.string_data.data.extend(values)
-
-
-def _fill_integers(column: Any, values: list[int]) -> None:
-    column.type = pymilvus.DataType.INT64
-    column.scalars.long_data.data.extend(values)
-
-
-def _fill_json(column: Any, values: list[Any]) -> None:
-    column.type = pymilvus.DataType.JSON
-    column.scalars.json_data.data.extend(
-        json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() for value in values
-    )
-
-
-def _fill_sparse(column: Any, values: list[SparseVector]) -> None:
-    column.type = pymilvus.DataType.SPARSE_FLOAT_VECTOR
-    column.vectors.sparse_float_vector.contents.extend(map(packed_vector, values))
-
-
-def _fill_dense(column: Any, values: list[NDArray[np.float32]]) -> None:
-    column.type = pymilvus.DataType.FLOAT_VECTOR
-    column.vectors.dim = len(values[0])
-    column.vectors.float_vector.data.extend(np.concatenate(values))
-
-
-FILLERS: dict[type, Callable[[Any, list[Any]], None]] = {
-    str: _fill_strings,
-    int: _fill_integers,
-    dict: _fill_json,
-    SparseVector: _fill_sparse,
-    np.ndarray: _fill_dense,
-}
+    connection._on_rpc_error = give_up  # noqa: SLF001
 
 
 def _plain(entity: Entity) -> Entity:
     """Return an entity as pymilvus takes it."""
     return {name: value.to_dict() if isinstance(value, SparseVector) else value for name, value in entity.items()}
+
+
+def _are_arrays(vectors: Sequence[Any]) -> bool:
+    """Tell vectors that a message can be made of."""
+    return all(isinstance(vector, SparseVector | np.ndarray) for vector in vectors)
+
+
+def _plain_vectors(vectors: Sequence[Any]) -> list[Any]:
+    """Return vectors as pymilvus takes them."""
+    return [vector.to_dict() if isinstance(vector, SparseVector) else vector for vector in vectors]
+
+
+def _plain_search(search: Any) -> Any:
+    """Return one search of a hybrid one as pymilvus takes it."""
+    vectors = _plain_vectors(search.data)
+    return pymilvus.AnnSearchRequest(vectors, search.anns_field, search.param, search.limit, expr=search.expr)
 
 
 def _rows(found: Sequence[Entity]) -> list[Entity]:
@@ -209,3 +241,50 @@ def _takes_requests() -> bool:
         return prepare(None, "", [], insert_param=request, schema={"fields": []}) is request
     except Exception:  # noqa: BLE001  # whatever is missing, there is another way
         return False
+
+
+@functools.cache
+def _sender() -> Any:
+    """Return what sends a search as it was made here, and reads the reply; None where this pymilvus lacks a part."""
+    try:
+        send = _made_sender()
+        from pymilvus.client.call_context import CallContext
+        from pymilvus.grpc_gen import milvus_pb2
+
+        vector, params = SparseVector.from_dict({1: 1.0}), {"metric_type": "IP"}
+        request = partial(search_request, "", [vector], anns_field="sparse", search_params=params, limit=1)
+        stub = SimpleNamespace(Search=lambda request, **_: milvus_pb2.SearchResults() if request.nq else None)
+        connection = SimpleNamespace(_stub=stub, server_address="")
+        return send if send(connection, "Search", "", request, context=CallContext()) == [] else None
+    except Exception:  # noqa: BLE001  # whatever is missing, there is another way
+        return None
+
+
+def _made_sender() -> Any:
+    """Write what pymilvus does around the sending of a search: freshness, retries, and errors of the engine."""
+    from pymilvus.client.search_result import SearchResult
+    from pymilvus.client.ts_utils import construct_guarantee_ts
+    from pymilvus.client.utils import check_status
+    from pymilvus.decorators import retry_on_rpc_failure
+
+    def search(
+        connection: Any,
+        method: str,
+        collection: str,
+        request: Callable[..., Any],
+        *,
+        context: Any,
+        timeout: float | None = None,
+        consistency_level: str | None = None,
+        **_: Any,
+    ) -> Any:
+        stamps = {"consistency_level": consistency_level}
+        default = construct_guarantee_ts(collection, stamps, connection.server_address, context.get_db_name())
+        message = request(use_default_consistency=default, **stamps)
+        send = getattr(connection._stub, method)  # noqa: SLF001  # the only way to the engine
+        reply = send(message, timeout=timeout, metadata=context.to_grpc_metadata())
+        check_status(reply.status)
+        hits = search_hits(reply.results)
+        return SearchResult(reply.results) if hits is None else hits
+
+    return retry_on_rpc_failure()(search)

@@ -39,6 +39,11 @@ __all__ = [
     "release_engine",
 ]
 
+try:  # those of `signal` ask an enum about each handler, which takes as long as packing a search
+    _handler_of, _handle = (getattr(importlib.import_module("_signal"), name) for name in ("getsignal", "signal"))
+except (ImportError, AttributeError):
+    _handler_of, _handle = signal.getsignal, signal.signal
+
 # The client pings an idle connection every 10 s; milvus-lite takes that for abuse after some time, and hangs up.
 NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1}
 MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
@@ -66,6 +71,7 @@ class Engine:
     """
 
     exclusive = False
+    imports = False  # whether it reads files by itself
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; embedded engines have FLAT, which is exact
     dense_bytes = MESSAGE_BYTES  # of dense vectors in a message or a reply
@@ -138,6 +144,8 @@ class Engine:
     def reason(self, error: Exception) -> str:
         """Return what the engine says, on one line."""
         text = str(getattr(error, "message", "")) or str(error)
+        if isinstance(error, grpc.Call):
+            text = f"{error.code()}, {error.details()}"
         return re.sub(r"\s+", " ", re.sub(r"^\[\w+\] Retry run out of 0 retry times, (message=)?", "", text)).strip()
 
 
@@ -282,7 +290,7 @@ def _interrupts_deferred() -> Iterator[None]:
     Within gRPC it can leave a lock of the channel taken, and the next call would wait for ever; and a write that goes
     on in the engine must not overlap with what the program does next.
     """
-    previous = signal.getsignal(signal.SIGINT)
+    previous = _handler_of(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(previous):
         yield
         return
@@ -293,11 +301,11 @@ def _interrupts_deferred() -> Iterator[None]:
         if len(pressed) > 1:
             previous(number, frame)
 
-    signal.signal(signal.SIGINT, defer)
+    _handle(signal.SIGINT, defer)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        _handle(signal.SIGINT, previous)
         if pressed:
             previous(signal.SIGINT, None)
 

@@ -296,7 +296,7 @@ class BesideStore(MilvusStore):
 
     Parameters
     ----------
-    uri, collection, token, tls, timeout, read_only
+    uri, collection, token, tls, timeout, read_only, consistency
         As for :class:`~rag_bm25.milvus_store.MilvusStore`; the log of ``X`` is ``X_bm25``.
     """
 

@@ -282,7 +282,7 @@ def _fresh_home(path: Path) -> Path:
     Its name is new, so that a shell which such a process had just begun does not start an engine in it.
     """
     shutil.rmtree(_homes(path), ignore_errors=True)
-    _homes(path).mkdir()
+    _homes(path).mkdir(mode=0o700)
     home = Path(tempfile.mkdtemp(dir=_homes(path)))
     with contextlib.suppress(OSError):  # not every file system has pipes
         os.mkfifo(home / "alive")
@@ -313,7 +313,10 @@ def _answers(server: Any) -> bool:
     end = time.monotonic() + START_TIMEOUT
     while server.is_running and time.monotonic() < end:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(server.uds_path.removeprefix("unix:"))
+            path = Path(server.uds_path.removeprefix("unix:"))
+            probe.connect(str(path))
+            with contextlib.suppress(OSError):  # whoever may write to it may read everything
+                path.chmod(0o700)
             return True
         time.sleep(0.01)
     return False

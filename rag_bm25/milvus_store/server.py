@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import random
-import time
+import base64
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
+
+import grpc
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from rag_bm25.errors import StoreError
-from rag_bm25.milvus_store.address import refuse_tls, without_secrets
+from rag_bm25.milvus_store.address import login_in, refuse_tls, without_secrets
 from rag_bm25.milvus_store.engines import NO_PINGS, UNREACHABLE, Engine, connect_client
 from rag_bm25.milvus_store.lite3 import FlushingEngine
 
@@ -28,39 +30,43 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 class Server(Engine):
     """A Milvus server, 2.5 or later."""
 
+    imports = True
     channel: Mapping[str, int] = {}
 
     def __init__(self, uri: str, *, token: str | None, timeout: float | None, tls: TLS | None = None) -> None:
         super().__init__(without_secrets(uri))
         seconds = CONNECT_TIMEOUT if timeout is None else timeout
+        token = token or unquote(login_in(uri))
         self._secrets = _secrets(uri, token)
         self.options: dict[str, Any] = {"timeout": CALL_TIMEOUT if timeout is None else timeout}
-        self.client = connect_client(
-            uri,
-            f"cannot reach Milvus at {self.place} within {seconds:g} s; check that it runs, its address and port, "
-            "http or https, certificates, the token, and whether a proxy is set",
-            token=token or "",
-            timeout=seconds,
-            grpc_options=self.channel,
-            **_certificates(uri, tls),
-        )
+        try:
+            self.client = connect_client(
+                without_secrets(uri),
+                f"cannot reach Milvus at {self.place} within {seconds:g} s; check that it runs, its address and port, "
+                "http or https, certificates, and whether a proxy is set",
+                token=token,
+                timeout=seconds,
+                grpc_options=self.channel,
+                **_certificates(uri, tls),
+            )
+        except StoreError as error:
+            if not _is_refused(error):
+                raise
+            msg = f"Milvus at {self.place} refused {'the token' if token else 'a connection without a token'}"
+            raise StoreError(msg) from error
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the server; where it cannot be reached, again for some time.
 
         Writes are not repeated: whether they took place is unknown, and finding that out is the index's matter.
         """
-        end = time.monotonic() + min(RETRY_SECONDS, self.options["timeout"])
-        longest = FIRST_PAUSE
-        while True:
-            pause = random.uniform(0, longest)  # noqa: S311 - so that clients do not all come back at once
-            try:
-                return super().read(method, *args, **kwargs)
-            except StoreError as error:
-                if time.monotonic() + pause > end or not any(sign in str(error) for sign in UNREACHABLE):
-                    raise
-            time.sleep(pause)
-            longest = min(2 * longest, LONGEST_PAUSE)
+        repeated = Retrying(
+            retry=retry_if_exception(_is_lost),
+            wait=wait_random_exponential(FIRST_PAUSE, LONGEST_PAUSE),  # so that clients do not all come back at once
+            stop=stop_after_delay(min(RETRY_SECONDS, self.options["timeout"])),
+            reraise=True,
+        )
+        return repeated(super().read, method, *args, **kwargs)
 
     def prepare(self, collection: str) -> None:
         """Load the collection, which may be done twice: servers search only what is loaded."""
@@ -82,6 +88,7 @@ class Server(Engine):
 class Lite3Server(FlushingEngine, Server):
     """milvus-lite 3, served to other processes."""
 
+    imports = False
     channel = NO_PINGS
 
 
@@ -94,11 +101,25 @@ def connect(uri: str, *, token: str | None, timeout: float | None, tls: TLS | No
     return Lite3Server(uri, token=token, timeout=timeout, tls=tls)
 
 
-def _secrets(uri: str, token: str | None) -> list[str]:
+def _is_lost(error: BaseException) -> bool:
+    """Tell whether the server could not be reached."""
+    return isinstance(error, StoreError) and any(sign in str(error) for sign in UNREACHABLE)
+
+
+def _is_refused(error: StoreError) -> bool:
+    """Tell whether a connection failed for want of the right token."""
+    cause = error.__cause__ and error.__cause__.__cause__  # the client's error, and the call's
+    return isinstance(cause, grpc.Call) and cause.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def _secrets(uri: str, token: str) -> list[str]:
     """Return everything that must not be shown, longest first: the password is a part of some tokens."""
-    password = urlsplit(uri).password or ""
-    user, separator, rest = (token or "").partition(":")
-    return sorted({token or "", rest if separator and user else "", password, unquote(password)} - {""}, key=len)[::-1]
+    given = {token, login_in(uri), unquote(login_in(uri))}
+    passwords = {password for user, _, password in (text.partition(":") for text in given) if user}
+    sent = {
+        base64.b64encode(text.encode(errors="replace")).decode() for text in given
+    }  # as the client writes it into a header
+    return sorted((given | passwords | sent) - {""}, key=len, reverse=True)
 
 
 def _certificates(uri: str, tls: TLS | None) -> dict[str, str]:

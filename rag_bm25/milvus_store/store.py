@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
-from rag_bm25.errors import FormatError, ReadOnlyError, StoreError
+from rag_bm25.errors import FormatError, ParameterError, ReadOnlyError, StoreError
 from rag_bm25.milvus_store.expressions import where_clause
 from rag_bm25.milvus_store.schema import (
     CHUNK_CONTENTS,
@@ -25,7 +25,7 @@ from rag_bm25.milvus_store.schema import (
     vector_fields,
 )
 from rag_bm25.sparse import SparseVector
-from rag_bm25.store import DenseField, Match
+from rag_bm25.store import ConsistencyLevel, DenseField, ImportState, Match
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.filters import Filter
     from rag_bm25.milvus_store.engines import Engine
+    from rag_bm25.search_params import SearchParams
     from rag_bm25.store import ChunkRow, DenseMetric, LogRow, SearchArm
     from rag_bm25.tls import TLS
 
@@ -48,6 +49,8 @@ PAGE = 1000
 KEYS_PAGE = 10_000
 MAX_LIMIT = 16_384
 QUERIES_PER_CALL = 100
+STRONG: ConsistencyLevel = "Strong"  # of everything but searches
+SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
 SPARSE_METRIC = "IP"
 SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
 
@@ -70,11 +73,14 @@ class MilvusStore:
         Seconds that a call of a server may take; by default 10 for connecting and 60 for other calls.
     read_only : bool, default False
         Refuse every write.
+    consistency : {"Strong", "Bounded", "Session", "Eventually"}, default "Session"
+        Which writes a search of a server waits for: all of them, those older than some seconds, those of this process,
+        or none. Everything else is read Strong, whatever this is.
 
     Raises
     ------
     ParameterError
-        If the path or the name breaks a rule.
+        If the path, the name or the level breaks a rule.
     IndexNotFoundError
         If the file is missing and `read_only` is set.
     MissingExtraError
@@ -94,14 +100,17 @@ class MilvusStore:
         tls: TLS | None = None,
         timeout: float | None = None,
         read_only: bool = False,
+        consistency: ConsistencyLevel = "Session",
     ) -> None:
         # pymilvus takes a third of a second to import: only those who open a store wait for it.
         from rag_bm25.milvus_store.engines import open_engine
 
         check_name(collection)
+        _check_consistency(consistency)
         self._chunks = collection
         self._log = f"{collection}_bm25"
         self._read_only = read_only
+        self._consistency = consistency  # of searches
         self._prepared: set[str] = set()
         self._dense: DenseField | None = None  # as stored, once it has been read
         self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=read_only)
@@ -271,6 +280,7 @@ class MilvusStore:
         limit: int,
         where: Filter | None = None,
         namespaces: Sequence[str] | None = None,
+        params: SearchParams | None = None,
     ) -> list[list[Match]]:
         """Return for each query the rows of greatest inner product, by (-score, id, pk).
 
@@ -284,6 +294,8 @@ class MilvusStore:
             Condition on the metadata.
         namespaces : sequence of str, optional
             Only these namespaces.
+        params : mapping of str to str, bool, int or float, optional
+            What else the engine is told; some make it leave out rows.
 
         Returns
         -------
@@ -296,8 +308,8 @@ class MilvusStore:
         FilterError
             If the engine cannot evaluate the filter.
         """
-        call = self._call(SPARSE, SPARSE_METRIC, where, namespaces)
-        return self._search_all([query.to_dict() for query in queries], limit, call)
+        call = self._call(SPARSE, SPARSE_METRIC, where, namespaces, params)
+        return self._search_all(queries, limit, call)
 
     def search_dense(
         self,
@@ -307,6 +319,7 @@ class MilvusStore:
         limit: int,
         where: Filter | None = None,
         namespaces: Sequence[str] | None = None,
+        params: SearchParams | None = None,
     ) -> list[list[Match]]:
         """Return for each query the most similar rows, by (-score, id, pk).
 
@@ -322,6 +335,8 @@ class MilvusStore:
             Condition on the metadata.
         namespaces : sequence of str, optional
             Only these namespaces.
+        params : mapping of str to str, bool, int or float, optional
+            What else the engine is told; some make it leave out rows.
 
         Returns
         -------
@@ -337,7 +352,7 @@ class MilvusStore:
             If the index has no dense vectors, or another metric.
         """
         self._check_metric(metric)
-        return self._search_all(list(queries), limit, self._call(DENSE, metric, where, namespaces))
+        return self._search_all(list(queries), limit, self._call(DENSE, metric, where, namespaces, params))
 
     def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
         """Fuse searches by reciprocal rank, and return the best rows, by (-score, id, pk).
@@ -390,6 +405,83 @@ class MilvusStore:
         """
         counted = self._query(self._chunks, "", ["count(*)"])
         return int(counted[0]["count(*)"])
+
+    def count_batch(self, batch: str) -> int:
+        """Return how many rows a batch has put there.
+
+        Parameters
+        ----------
+        batch : str
+            Its id.
+
+        Returns
+        -------
+        int
+            Rows of all namespaces.
+        """
+        counted = self._query(self._chunks, f'batch == "{batch}"', ["count(*)"])
+        return int(counted[0]["count(*)"])
+
+    def require_imports(self) -> None:
+        """Refuse an engine that cannot read files by itself.
+
+        Raises
+        ------
+        StoreError
+            It has no bulk import.
+        """
+        self._importing()
+
+    def start_import(self, path: str) -> int:
+        """Have a server read a Parquet file with rows from its own object storage.
+
+        Parameters
+        ----------
+        path : str
+            Where it is in the server's bucket.
+
+        Returns
+        -------
+        int
+            Number of the job: all of its rows come, or none.
+
+        Raises
+        ------
+        StoreError
+            The engine has no bulk import, or refuses it.
+        """
+        self._check_writable()
+        return int(self._importing().write("start_import", self._chunks, path))
+
+    def import_state(self, job: int) -> ImportState:
+        """Return how far a job has come.
+
+        Parameters
+        ----------
+        job : int
+            As returned by :meth:`start_import`.
+
+        Returns
+        -------
+        ImportState
+            As of now.
+        """
+        return _import_state(self._importing().read("import_state", job))
+
+    def imports_under_way(self) -> list[int]:
+        """Return the jobs that are not finished yet, whoever started them.
+
+        Returns
+        -------
+        list of int
+            Their numbers.
+        """
+        states = {state.task_id: _import_state(state) for state in self._importing().read("list_imports", self._chunks)}
+        return [job for job, state in states.items() if not (state.finished or state.failure)]
+
+    def after_imports(self) -> None:
+        """Make what was imported visible."""
+        self._importing().read("refresh_load", self._chunks)
 
     def insert_log(self, rows: Sequence[LogRow]) -> None:
         """Insert log rows.
@@ -457,6 +549,14 @@ class MilvusStore:
             msg = f"{self._name} was opened read-only"
             raise ReadOnlyError(msg)
 
+    def _importing(self) -> Engine:
+        """Return the engine, where it reads files by itself."""
+        engine = self._open
+        if not engine.imports:
+            msg = f"{self._name} has no bulk import: load the files row by row instead"
+            raise StoreError(msg)
+        return engine
+
     def _prepare(self, collection: str) -> Engine:
         """Make a collection ready, once."""
         engine = self._open
@@ -502,7 +602,7 @@ class MilvusStore:
                 name, **{**field, "datatype": _data_type(field["datatype"])}, is_partition_key=partition_key
             )
         if not engine.read("has_collection", collection):
-            engine.write("create_collection", collection, schema=schema, num_shards=1)
+            engine.write("create_collection", collection, schema=schema, num_shards=1, consistency_level=STRONG)
         indexed = engine.read("list_indexes", collection)  # milvus-lite 3 refuses to make one twice
         for name in (name for name in vector_fields(fields) if name not in indexed):
             index = client.prepare_index_params()
@@ -529,7 +629,7 @@ class MilvusStore:
         """Read what is stored now, whoever wrote it."""
         engine = self._prepare(collection)
         found: list[dict[str, Any]] = engine.read(
-            "query", collection, filter=clause, output_fields=list(output), consistency_level="Strong", **kwargs
+            "query", collection, filter=clause, output_fields=list(output), consistency_level=STRONG, **kwargs
         )
         return found
 
@@ -561,7 +661,7 @@ class MilvusStore:
 
         key, last = output[0], ""
         while True:
-            rest = f'{key} > "{last}"'
+            rest = f"{key} > {self._open.dialect.quote(last)}"
             try:
                 found = self._query(
                     collection, f"({clause}) and {rest}" if clause else rest, output, limit=page, **IN_KEY_ORDER
@@ -576,22 +676,28 @@ class MilvusStore:
             yield found
             last = found[-1][key]
 
-    def _call(self, field: str, metric: str, where: Filter | None, namespaces: Sequence[str] | None) -> dict[str, Any]:
+    def _call(
+        self,
+        field: str,
+        metric: str,
+        where: Filter | None,
+        namespaces: Sequence[str] | None,
+        params: SearchParams | None,
+    ) -> dict[str, Any]:
         """Say what a search compares and which rows it considers."""
         clause = where_clause(self._open.dialect, where, namespaces)
-        return {"anns_field": field, "search_params": {"metric_type": metric}, "filter": clause}
+        return {"anns_field": field, "search_params": {"metric_type": metric, **(params or {})}, "filter": clause}
 
     def _request(self, arm: SearchArm) -> Any:
         """Write one search of a hybrid one."""
         from pymilvus import AnnSearchRequest
 
-        clause = where_clause(self._open.dialect, arm.where, arm.namespaces)
-        if isinstance(arm.query, SparseVector):
-            return AnnSearchRequest(
-                [arm.query.to_dict()], SPARSE, {"metric_type": SPARSE_METRIC}, arm.limit, expr=clause
-            )
-        self._check_metric(arm.metric)
-        return AnnSearchRequest([arm.query], DENSE, {"metric_type": arm.metric}, arm.limit, expr=clause)
+        is_sparse = isinstance(arm.query, SparseVector)
+        if not is_sparse:
+            self._check_metric(arm.metric)
+        field, metric = (SPARSE, SPARSE_METRIC) if is_sparse else (DENSE, arm.metric)
+        call = self._call(field, metric, arm.where, arm.namespaces, arm.params)
+        return AnnSearchRequest([arm.query], field, call["search_params"], arm.limit, expr=call["filter"])
 
     def _search_all(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
         """Search, call by call."""
@@ -603,7 +709,7 @@ class MilvusStore:
 
     def _search(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
         """Search one call's worth of queries."""
-        wanted = limit + 1  # one more shows whether the last score is shared
+        wanted = limit + max(SPARE, limit // 10)  # those below show whether the last score is shared
         found = self._nearest(queries, min(wanted, MAX_LIMIT), call)
         while wanted < MAX_LIMIT:
             cut = [at for at, matches in enumerate(found) if _is_cut(matches, limit, wanted)]
@@ -635,11 +741,25 @@ class MilvusStore:
 
     def _hits(self, method: str, output: list[str], call: Mapping[str, Any]) -> _Hits:
         """Search, and return score and entity of each hit."""
-        found = self._open.read(method, self._chunks, output_fields=output, consistency_level="Session", **call)
+        found = self._open.read(method, self._chunks, output_fields=output, consistency_level=self._consistency, **call)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 
+# The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
+
+
+def _import_state(state: Any) -> ImportState:
+    """Read the client's state of an import."""
+    failed = state.state in (state.ImportFailed, state.ImportFailedAndCleaned)
+    return ImportState(state.state == state.ImportCompleted, state.failed_reason or "unknown" if failed else "")
+
+
+def _check_consistency(level: str) -> None:
+    """Refuse what is no level."""
+    if level not in get_args(ConsistencyLevel):
+        msg = f"consistency must be one of {', '.join(get_args(ConsistencyLevel))}, got {level!r}"
+        raise ParameterError(msg)
 
 
 def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:

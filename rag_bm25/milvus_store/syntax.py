@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rag_bm25.errors import FilterError
+from rag_bm25.errors import FilterError, shown
 
 __all__ = ["check_brackets", "check_lite2"]
 
@@ -46,7 +46,7 @@ def check_lite2(text: str) -> None:
 def _error(text: str, position: int, found: str, rule: str = "") -> FilterError:
     """Name the position and what is wrong there."""
     hint = f"; {rule}" if rule else ""
-    return FilterError(f"cannot read the filter {text!r}: {found} at position {position}{hint}")
+    return FilterError(f"cannot read the filter {shown(text)}: {found} at position {position}{hint}")
 
 
 TOKENS = re.compile(
@@ -109,7 +109,7 @@ class _Reader:
     def _unexpected(self, wanted: str) -> FilterError:
         """Name what stands in place of what is wanted."""
         token = self._next
-        found = repr(token.text) if token.text else "the end"
+        found = shown(token.text) if token.text else "the end"
         return _error(self.text, token.position, found, f"milvus-lite 2.5 needs {wanted} here")
 
     def _disjunction(self) -> None:
@@ -180,7 +180,7 @@ class _Reader:
         operator = self._next.text
         if not self._take("+", "-", "*", "/", "%"):
             return
-        if operator in "/%" and (not self._next.text.isdigit() or int(self._next.text) == 0):
+        if operator in "/%" and not re.fullmatch("[1-9][0-9]*", self._next.text):
             raise self._unexpected("a whole number above 0")
         self._number()
 
@@ -227,8 +227,8 @@ class _Reader:
     def _number(self) -> None:
         """Read a number that the engine reads as the same number."""
         text = self._next.text
-        octal = text.isdigit() and (text != str(int(text)) or int(text) >= 2**63)
-        if self._next.kind != "number" or octal:
+        unsafe = text.isdigit() and (text != text.lstrip("0") or len(text) > 19 or int(text) >= 2**63) and text != "0"
+        if self._next.kind != "number" or unsafe:
             raise self._unexpected("a literal: a string, a decimal number below 2**63, true or false")
         self.at += 1
 

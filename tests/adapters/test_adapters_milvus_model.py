@@ -137,6 +137,18 @@ class TestBM25Milvus:
         ({"version": "v1", "k1": 1, "b": 1, "avgdl": 1}, "it lacks corpus_size, epsilon, idf_value, idf_word"),
         ({key: value for key, value in saved_json(TEXTS).items() if key != "avgdl"}, "it lacks avgdl or chunk_size"),
         ({**saved_json(TEXTS), "idf_word": ["apple"]}, "idf_word and idf_value have different lengths"),
+        ("[" * 100_000, "it is not JSON"),
+        ({**saved_json(TEXTS), "corpus_size": "3"}, "corpus_size is damaged"),
+        ({**saved_json(TEXTS), "corpus_size": 10**400}, "corpus_size is damaged"),
+        ({**saved_json(TEXTS), "idf_word": {"a": 1}}, "idf_word is damaged"),
+        ({**saved_json(TEXTS), "idf_word": ["a", "a"]}, "idf_word is damaged"),
+        ({**saved_json(TEXTS), "idf_value": 1.0}, "idf_value is damaged"),
+        ({**saved_json(TEXTS), "idf_value": ["1"]}, "idf_value is damaged"),
+        ({**saved_json(TEXTS), "idf_value": [1e300] * 5}, "idf_value is damaged"),
+        ({**saved_json(TEXTS), "idf_value": [900.0] * 5}, "5 of its terms, such as 'apple', are in more than half"),
+        ({**saved_json(TEXTS), "term_document_frequencies": [1]}, "term_document_frequencies is damaged"),
+        ({**saved_json(TEXTS), "avgdl": True}, "k1, b, epsilon, avgdl or chunk_size is damaged"),
+        ({**saved_json(TEXTS), "epsilon": float("nan")}, "k1, b, epsilon, avgdl or chunk_size is damaged"),
     ],
 )
 def test_another_file_is_refused_with_the_reason(read: Any, saved: Any, reason: str) -> None:

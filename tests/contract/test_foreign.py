@@ -80,7 +80,7 @@ def is_lite2() -> bool:
     return engines.lite_version().startswith("2.")
 
 
-@pytest.fixture(params=["embedded", "server", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(params=["embedded", "server", *engines.DOCKER])
 def engine(request: pytest.FixtureRequest) -> str:
     """The engine's name."""
     if request.param == "embedded" and not engines.lite_version():
@@ -178,7 +178,7 @@ def others(engine: str, tmp_path: Path) -> Others:
     if engine == "embedded":
         return Others(str(tmp_path / "test.db"), "theirs")
     name = re.sub(r"\W", "_", tmp_path.name)
-    return Others(engines.server_uri() if engine == "server" else engines.docker_uri(), f"theirs_{name}")
+    return Others(engines.uri_of(engine), f"theirs_{name}")
 
 
 def sentences(number: int) -> list[str]:

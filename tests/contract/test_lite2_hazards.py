@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -195,6 +196,17 @@ class TestOneProcess:
 
 
 class TestEngineProcess:
+    def test_nobody_else_can_connect_or_read_its_log(self, path: Path) -> None:
+        code = (
+            "import os, pathlib; os.umask(0); folder = pathlib.Path(sys.argv[1]).parent;"
+            "os.environ['TMPDIR'] = sys.argv[2];" + OPEN + "store.create();"
+            "[socket] = pathlib.Path(sys.argv[2]).glob('*.sock');"
+            "places = folder / '.test.db.engine', socket;"
+            "print(*(oct(place.stat().st_mode & 0o777) for place in places)); store.close()"
+        )
+        with tempfile.TemporaryDirectory(prefix="s-", dir="/tmp") as short:  # a socket's path must be
+            assert run(code, path, short).stdout.split() == ["0o700", "0o700"]
+
     def test_survives_ctrl_c(self, store: MilvusStore, path: Path) -> None:
         pid = engine_pid(path)
         os.kill(pid, signal.SIGINT)

@@ -23,6 +23,12 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let ``-k server`` choose every test that needs one, whatever its name."""
+    if "server_uri" in getattr(item, "fixturenames", ()):
+        item.extra_keyword_matches.add("server")
+
+
 @pytest.fixture(scope="session")
 def server_uri(pytestconfig: pytest.Config) -> str:
     """A server of milvus-lite 3."""

@@ -9,7 +9,9 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import engines
 import pytest
+from milvus_servers import ContainerServer, container
 from proxy import Proxy
 
 from rag_bm25 import TLS, BM25Index, IndexConfig, StoreError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "milvus.test"
+MILVUS_TLS = {"TLS_SERVERPEMPATH": "server.pem", "TLS_SERVERKEYPATH": "server.key", "TLS_CAPEMPATH": "ca.pem"}
 
 
 def openssl(*arguments: str, folder: Path) -> None:
@@ -61,39 +64,47 @@ class TLSProxy(Proxy):
         return self._context.wrap_socket(client, server_side=True)
 
 
-@pytest.fixture
-def proxied(server_uri: str, certificates: Path) -> Iterator[Callable[..., str]]:
-    proxies: list[TLSProxy] = []
+@pytest.fixture(params=["server", *engines.DOCKER])
+def encrypted(request: pytest.FixtureRequest, certificates: Path) -> Iterator[Callable[..., str]]:
+    """Starts servers that encrypt."""
+    started: list[TLSProxy | ContainerServer] = []
 
-    def start(**options: bool) -> str:
-        proxies.append(TLSProxy(server_uri, certificates, **options))
-        return proxies[-1].uri
+    def start(*, ask_for_client: bool = False) -> str:
+        if request.param == "server":
+            uri = request.getfixturevalue("server_uri")
+            started.append(TLSProxy(uri, certificates, ask_for_client=ask_for_client))
+        else:
+            files = {name: certificates / name for name in MILVUS_TLS.values()}
+            settings = {name: f"/milvus/test/{file}" for name, file in MILVUS_TLS.items()}
+            settings["COMMON_SECURITY_TLSMODE"] = "2" if ask_for_client else "1"
+            started.append(container(request.param.removeprefix("docker-"), settings=settings, files=files))
+        return started[-1].uri
 
     yield start
-    for proxy in proxies:
-        proxy.close()
+    for one in started:
+        one.close()
 
 
-def search(uri: str, tls: TLS | None) -> list[str]:
-    with BM25Index.open(uri, "encrypted", tls=tls, timeout=5, config=IndexConfig(chunk_size=9)) as index:
+def search(uri: str, tls: TLS | None, timeout: float = 60) -> list[str]:
+    with BM25Index.open(uri, "encrypted", tls=tls, timeout=timeout, config=IndexConfig(chunk_size=9)) as index:
         index.add(["sparse vectors"], ids=["1"])
         return [hit.id for hit in index.search("sparse")]
 
 
-def test_encrypted_connection(proxied: Callable[..., str], certificates: Path) -> None:
-    uri = proxied()
+def test_encrypted_connection(encrypted: Callable[..., str], certificates: Path) -> None:
+    uri = encrypted()
     assert search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME)) == ["1"]
     for tls in (None, TLS(ca_file=certificates / "other.pem", server_name=NAME), TLS(ca_file=certificates / "ca.pem")):
-        with pytest.raises(StoreError, match=r"cannot reach Milvus at https://127\.0\.0\.1:.* certificates"):
-            search(uri, tls)
+        with pytest.raises(StoreError, match=r"cannot reach Milvus at https://.* certificates"):
+            search(uri, tls, timeout=5)
 
 
-def test_server_that_asks_for_the_certificate_of_the_client(proxied: Callable[..., str], certificates: Path) -> None:
-    uri = proxied(ask_for_client=True)
+def test_server_that_asks_for_the_certificate_of_the_client(encrypted: Callable[..., str], certificates: Path) -> None:
+    uri = encrypted(ask_for_client=True)
     own = {"cert_file": certificates / "client.pem", "key_file": certificates / "client.key"}
     assert search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME, **own)) == ["1"]
     with pytest.raises(StoreError, match="cannot reach Milvus"):
-        search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME))
+        search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME), timeout=5)
 
 
 @pytest.fixture
@@ -104,7 +115,7 @@ def flaky(server_uri: str) -> Iterator[Proxy]:
 
 
 def test_reading_goes_on_when_a_lost_connection_comes_back(flaky: Proxy) -> None:
-    with BM25Index.open(flaky.uri, "flaky", config=IndexConfig(chunk_size=9), refresh_interval=0) as index:
+    with BM25Index.open(flaky.uri, "flaky", config=IndexConfig(chunk_size=9), timeout=60, refresh_interval=0) as index:
         index.add(["sparse vectors"], ids=["1"])
         for _ in range(2):
             flaky.cut()
@@ -117,7 +128,8 @@ def test_reading_goes_on_when_a_lost_connection_comes_back(flaky: Proxy) -> None
 def test_writes_are_not_repeated_and_nothing_is_repeated_for_ever(
     flaky: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(connect(flaky.uri, token=None, timeout=1)) as server:
+    with closing(connect(flaky.uri, token=None, timeout=60)) as server:
+        server.options = {"timeout": 1}
         calls: list[str] = []
         monkeypatch.setattr(type(server), "_call", failing(calls, "StatusCode.UNAVAILABLE"))
         for call in (server.write, server.read):

@@ -35,7 +35,7 @@ BEFORE = {"a": "apple", "b": "banana split", "c": "cherry"}
 UPDATE = {"a": "apple pie", "b": "banana split", "x": "fig"}
 AFTER = {"a": "apple pie", "b": "banana split", "c": "cherry", "x": "fig"}
 WRITES = {"insert_chunks", "delete_chunks", "insert_log", "delete_log"}
-STATEFUL = {"index.py", "chunk_writer.py", "statistics_log.py", "statistics.py", "terms.py"}
+STATEFUL = {"index.py", "workers.py", "chunk_writer.py", "statistics_log.py", "statistics.py", "terms.py"}
 PACKAGE = Path(rag_bm25.__file__).parent
 # gRPC's own handlers of forks take its threads down and up again, and sometimes wait for ever or skip it. They are not
 # what is tested: a child touches no gRPC. For the same reason it ends by its exit functions and os._exit: when Python
@@ -355,6 +355,22 @@ def test_ctrl_c_at_any_line_leaves_an_index_that_the_next_write_finds_sound(excl
         add(index, UPDATE)
         assert_sound(index, AFTER)
         assert_sound(opened(store.reopen()), AFTER)
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_ctrl_c_between_batches_that_are_counted_ahead_leaves_a_sound_index(
+    start: int, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One chunk a batch: while one is written, a thread is at the next one."""
+    monkeypatch.setattr("rag_bm25.chunks.MAX_BATCH_CHUNKS", 1)
+    for lines in itertools.count(start * 11, 44):
+        index = opened(MemoryStore())
+        add(index, BEFORE)
+        if not interrupted_after(lines, partial(add, index, UPDATE)):
+            assert lines > 200
+            return
+        add(index, UPDATE)
+        assert_sound(index, AFTER)
 
 
 # Clocks

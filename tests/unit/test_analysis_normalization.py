@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import rag_bm25
 from rag_bm25.analysis.normalization import is_plain, normalize
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -75,7 +76,7 @@ def test_the_kept_table_is_what_the_script_makes() -> None:
 
 
 def test_the_licence_of_the_table_is_beside_it() -> None:
-    licence = PROJECT / "rag_bm25" / "analysis" / "data" / "LICENSE-OpenCC"
+    licence = Path(rag_bm25.__file__).parent / "analysis" / "data" / "LICENSE-OpenCC"
     text = licence.read_text(encoding="utf-8")
     assert "https://github.com/BYVoid/OpenCC" in text
     assert "Apache License" in text

@@ -76,10 +76,12 @@ def test_nothing_is_loaded_before_it_is_needed() -> None:
     assert run_python(code).stdout.splitlines() == ["[]", "[]", "[]", "['Stemmer']", "True"]
 
 
-def test_jieba_is_used_without_warnings_logs_or_cache_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["rag_bm25", "rag_bm25.analysis.jieba_segmenter"])
+def test_jieba_is_used_without_warnings_logs_or_cache_files(module: str, tmp_path: Path) -> None:
     bytecode, temporary = tmp_path / "bytecode", tmp_path / "temporary"
     temporary.mkdir()
-    code = "from rag_bm25.analysis import Analyzer; print(*Analyzer(segmenter='jieba')('全文检索')[:3])"
+    code = f"import {module}; from rag_bm25.analysis import Analyzer; "
+    code += "print(*Analyzer(segmenter='jieba')('全文检索')[:3])"
     # An empty folder of bytecode makes Python compile jieba, which is when it warns of jieba's escape sequences.
     done = run_python(code, "-W", "error", PYTHONPYCACHEPREFIX=str(bytecode), TMPDIR=str(temporary), PYTHONUTF8="1")
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "全文 检索 全文检索\n")
@@ -236,3 +238,23 @@ def test_both_segmenters_cut_real_text_alike(name: str, both: Callable[..., tupl
     for text in texts:
         assert in_python(text[:2000]) == in_rust(text[:2000])
         assert in_python.query(text[:2000]) == in_rust.query(text[:2000])
+
+
+@pytest.mark.usefixtures("_nothing_loaded")
+@pytest.mark.parametrize("segmenter", ["jieba", "rjieba"])
+def test_no_cache_of_the_dictionary_is_read_or_written(
+    segmenter: Literal["jieba", "rjieba"], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """jieba itself unmarshals a file in the shared folder for temporary files, which anybody may have put there."""
+    if segmenter == "rjieba":
+        pytest.importorskip("rjieba")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "jieba.cache").write_bytes(b"not of ours")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    for name in ("load", "dump"):  # of files; importing modules takes "loads"
+        monkeypatch.setattr(f"marshal.{name}", refuse)
+    assert "合同" in Analyzer(AnalyzerConfig(user_words=["云计算合"]), segmenter=segmenter)("劳动合同")
+    assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]

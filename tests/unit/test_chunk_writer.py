@@ -9,7 +9,7 @@ from reference import recount, split
 
 from rag_bm25 import chunk_writer
 from rag_bm25.chunk_writer import ChunkWriter, delete_leftovers
-from rag_bm25.chunks import NewChunk, new_chunks, pk_digest
+from rag_bm25.chunks import AddReport, NewChunk, new_chunks, pk_digest
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import StoreError
 from rag_bm25.log_rows import Change, Intent, LogKey
@@ -82,12 +82,12 @@ def test_update_makes_the_five_writes_in_the_order_that_survives_a_crash(
 ) -> None:
     writer.add("", chunks(a="apple"))
     store.calls.clear()
-    assert writer.add("", chunks(a="banana")) == 1
+    assert writer.add("", chunks(a="banana")) == AddReport(updated=1)
     assert [call for call in store.calls if call in WRITES] == METHODS
 
 
 def test_new_chunks_delete_nothing(writer: ChunkWriter, store: MemoryStore) -> None:
-    assert writer.add("", chunks(a="apple", b="banana")) == 2
+    assert writer.add("", chunks(a="apple", b="banana")) == AddReport(added=2)
     assert "delete_chunks" not in store.calls
 
 
@@ -111,14 +111,14 @@ def test_slots_alternate(writer: ChunkWriter, store: MemoryStore) -> None:
 def test_unchanged_chunks_cost_no_write(writer: ChunkWriter, store: MemoryStore) -> None:
     writer.add("", chunks(a="apple", b="banana"))
     store.calls.clear()
-    assert writer.add("", chunks(a="apple", b="banana")) == 0
+    assert writer.add("", chunks(a="apple", b="banana")) == AddReport(unchanged=2)
     assert not WRITES & set(store.calls)
 
 
 def test_only_changed_chunks_are_written(writer: ChunkWriter, store: MemoryStore) -> None:
     writer.add("", chunks(a="apple", b="banana"))
     before = {row.id: row.batch for row in store.collections.chunks.values()}
-    assert writer.add("", chunks(a="apple", b="cherry", c="fig")) == 2
+    assert writer.add("", chunks(a="apple", b="cherry", c="fig")) == AddReport(added=1, updated=1, unchanged=1)
     after = {row.id: row.batch for row in store.collections.chunks.values()}
     assert after["a"] == before["a"]
     assert after["b"] == after["c"] > before["b"]
@@ -130,14 +130,14 @@ def test_other_metadata_is_a_change(
     writer: ChunkWriter, store: MemoryStore, old: dict[str, object], new: dict[str, object]
 ) -> None:
     writer.add("", new_chunks(["apple"], ["a"], [old]))
-    assert writer.add("", new_chunks(["apple"], ["a"], [new])) == 1
+    assert writer.add("", new_chunks(["apple"], ["a"], [new])) == AddReport(updated=1)
     (row,) = store.collections.chunks.values()
     assert str(row.metadata) == str(new)
 
 
 def test_order_of_metadata_keys_is_no_change(writer: ChunkWriter) -> None:
     writer.add("", new_chunks(["apple"], ["a"], [{"x": 1, "y": 2}]))
-    assert writer.add("", new_chunks(["apple"], ["a"], [{"y": 2, "x": 1}])) == 0
+    assert writer.add("", new_chunks(["apple"], ["a"], [{"y": 2, "x": 1}])) == AddReport(unchanged=1)
 
 
 def test_order_in_which_the_engine_returns_metadata_is_no_change(writer: ChunkWriter, store: MemoryStore) -> None:
@@ -145,7 +145,7 @@ def test_order_in_which_the_engine_returns_metadata_is_no_change(writer: ChunkWr
     writer.add("", given)
     (row,) = store.collections.chunks.values()
     store.collections.chunks[row.pk] = replace(row, metadata={"y": {"q": 2, "p": 1}, "x": 1})
-    assert writer.add("", given) == 0
+    assert writer.add("", given) == AddReport(unchanged=1)
 
 
 def test_deleting_returns_how_many_there_were(writer: ChunkWriter, store: MemoryStore) -> None:
@@ -282,13 +282,13 @@ def doubled(writer: ChunkWriter, store: MemoryStore) -> MemoryStore:
 
 
 def test_older_of_two_rows_goes_with_the_next_add(doubled: MemoryStore) -> None:
-    assert writer_on(doubled).add("", chunks(a="banana pie")) == 0
+    assert writer_on(doubled).add("", chunks(a="banana pie")) == AddReport(unchanged=1)
     assert [row.text for row in doubled.collections.chunks.values()] == ["banana pie"]
     assert is_sound(doubled)
 
 
 def test_two_rows_of_one_chunk_are_updated_to_one(doubled: MemoryStore) -> None:
-    assert writer_on(doubled).add("", chunks(a="cherry")) == 1
+    assert writer_on(doubled).add("", chunks(a="cherry")) == AddReport(updated=1)
     assert [row.text for row in doubled.collections.chunks.values()] == ["cherry"]
     assert is_sound(doubled)
 
@@ -362,7 +362,7 @@ def test_writers_see_what_others_stored() -> None:
     store = shared_store()
     one, other = writer_on(store), writer_on(store.reopen())
     one.add("", chunks(a="apple", b="banana"))
-    assert other.add("", chunks(a="apple")) == 0
+    assert other.add("", chunks(a="apple")) == AddReport(unchanged=1)
     other.add("", chunks(b="cherry", c="fig"))
     assert one.delete("", ["c"]) == 1
     assert is_sound(store)

@@ -205,18 +205,27 @@ def test_bad_metadatas_are_refused(given: Any, message: str) -> None:
     assert refusal(["t", "u"], None, given) == message
 
 
-@pytest.mark.parametrize("depth", [2_000, 100_000])
+@pytest.mark.parametrize("depth", [100, 2_000, 100_000])
 def test_metadata_nested_too_deeply_is_refused(depth: int) -> None:
     nested: Any = 1
     for _ in range(depth):
         nested = [nested]
-    assert refusal(["t"], None, [{"a": nested}]) == "metadatas[0] is nested too deeply for JSON"
+    message = refusal(["t"], None, [{"a": nested}])
+    assert message.startswith("metadatas[0]['a'][0][0]")
+    assert message.endswith("... is nested more than 100 levels deep")
+
+
+def test_metadata_of_the_greatest_depth_is_taken() -> None:
+    nested: Any = 1
+    for _ in range(99):
+        nested = {"k": nested}
+    assert new_chunks(["t"], None, [{"a": nested}])[0].metadata == {"a": nested}
 
 
 def test_metadata_that_contains_itself_is_refused() -> None:
     circular: dict[str, Any] = {}
     circular["a"] = circular
-    assert refusal(["t"], None, [circular]) == "metadatas[0] is nested too deeply for JSON"
+    assert refusal(["t"], None, [circular]).endswith("is nested more than 100 levels deep")
 
 
 @given(metadatas)

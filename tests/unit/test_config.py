@@ -8,8 +8,8 @@ import pytest
 from reference import split
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of
-from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
-from rag_bm25.errors import ConfigMismatchError, ParameterError
+from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, dense_field_of, require_same
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.fields import FieldWeight
 from rag_bm25.weightings import WEIGHTING_NAMES
 
@@ -46,6 +46,9 @@ def test_config_is_frozen() -> None:
         ({"k1": -1.0}, "k1 must be finite and >= 0, got -1.0"),
         ({"b": 2}, "b must be in [0, 1], got 2"),
         ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
+        ({"epsilon": 1001}, "epsilon must be at most 1,000, got 1001"),
+        ({"k3": 1e308}, "k3 must be at most 1,000,000, got 1e+308"),
+        ({"bigram_weight": 1e300}, "bigram_weight must be at most 1,000, got 1e+300"),
         ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'bm25'"),
         ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
         ({"bigram_weight": -0.1}, "bigram_weight must be finite and >= 0, got -0.1"),
@@ -210,3 +213,30 @@ def test_fields_are_the_config_s_own() -> None:
 
 def test_config_with_fields_can_be_hashed() -> None:
     assert len({CONFIG, replace(CONFIG, fields={"title": TITLE})}) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"document": None},
+        {"query": []},
+        {"analyzer": "x"},
+        {"analyzer": {"settings": {"analyzer": "rag_bm25"}}},
+        {"analyzer": {"settings": {}, "probes": {}}},
+        {"document": {"fields": {"title": 1}}},
+        {"document": {"fields": []}},
+        {"document": {"unknown": 1}},
+        {"query": {"self": 1}},
+    ],
+)
+def test_what_is_no_config_is_refused(damage: dict[str, Any]) -> None:
+    kept = {**stored(IndexConfig(chunk_size=500)), **damage}
+    with pytest.raises(FormatError, match="the stored parameters are damaged: they are not those of an index"):
+        config_from_dict(kept, None)
+
+
+def test_the_dense_field_of_what_is_no_config_is_refused() -> None:
+    with pytest.raises(FormatError, match="the stored parameters are damaged"):
+        dense_field_of({"document": 1})
+    with pytest.raises(ParameterError, match="metric must be one of COSINE, IP, got None"):
+        dense_field_of({**stored(), "document": {"dense_dim": 8}})

@@ -91,6 +91,11 @@ def test_another_split_has_other_judgements(folder: Path) -> None:
     assert load_beir(folder, "dev").queries == {"q3": "unjudged"}
 
 
+def test_qrels_are_cut_at_line_feeds_alone(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("q1\td\u20282\t1\r\nq1\td\x0b3\t0\r\n", newline="")
+    assert load_beir(folder).qrels == {"q1": {"d\u20282": 1, "d\x0b3": 0}}
+
+
 def test_qrels_may_lack_the_header_and_have_a_byte_order_mark(folder: Path) -> None:
     (folder / "qrels" / "test.tsv").write_text("\ufeffq1\td2\t-1\n")
     assert load_beir(folder).qrels == {"q1": {"d2": -1}}
@@ -313,4 +318,10 @@ def test_tools_that_order_by_score_see_our_ranking(tmp_path: Path) -> None:
 def test_a_run_cannot_hold_names_with_white_space(tmp_path: Path, run: dict[str, dict[str, float]], tag: str) -> None:
     with pytest.raises(InputError, match="a TREC run holds names without white space, got"):
         write_run(tmp_path / "bm25.run", run, tag)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_cannot_hold_what_utf_8_cannot(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a TREC run is in UTF-8, which cannot hold"):
+        write_run(tmp_path / "bm25.run", {"q": {"a": 1.0, "\ud800": 0.5}}, "bm25")
     assert list(tmp_path.iterdir()) == []

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from memory_store import MemoryStore
 from reference import split
 
-from rag_bm25 import BM25Index, Chunk, Hit, IndexConfig
+from rag_bm25 import AddReport, BM25Index, Chunk, FieldWeight, Hit, IndexConfig
 from rag_bm25 import index as module
 from rag_bm25.chunks import pk_digest
 from rag_bm25.errors import (
@@ -23,7 +23,7 @@ from rag_bm25.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 WRITES = {"create", "insert_chunks", "delete_chunks", "insert_log", "delete_log"}
 
@@ -243,6 +243,131 @@ def test_new_chunks_are_embedded_without_looking_for_them(store: MemoryStore) ->
     index.add(["apple", "fig"], embeddings=embed, assume_new=True)
     assert asked == [["apple", "fig"]]
     assert "get_chunks" not in store.calls
+
+
+class TestStream:
+    """Chunks one by one, any number of them."""
+
+    @pytest.fixture(autouse=True)
+    def small_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rag_bm25.chunks.MAX_BATCH_CHUNKS", 2)
+
+    def test_stores_what_add_stores(self, index: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
+        chunks = [Chunk(f"i{n}", f"apple w{n}", {"page": n}) for n in range(7)]
+        report = index.add_stream(chunk for chunk in chunks)
+        assert report == AddReport(added=7)
+        other = BM25Index.from_store(MemoryStore(), config=config)
+        other.add([c.text for c in chunks], ids=[c.id for c in chunks], metadatas=[c.metadata for c in chunks])
+        assert list(index.chunks()) == list(other.chunks())
+        assert index.stats() == other.stats()
+        assert store.calls.count("insert_chunks") == 4
+
+    def test_tells_what_became_of_the_chunks(self, index: BM25Index) -> None:
+        index.add(["a", "b", "c"], ids=["1", "2", "3"])
+        told: list[AddReport] = []
+        given = [Chunk("1", "a"), Chunk("2", "new b"), Chunk("3", "c", {"page": 1}), Chunk("4", "d"), Chunk("5", "e")]
+        report = index.add_stream(given, progress=told.append)
+        assert report == AddReport(added=2, updated=2, unchanged=1) == told[-1]
+        assert [so_far.total for so_far in told] == [2, 4, 5]
+
+    def test_one_index_flows_into_another(self, filled: BM25Index, config: IndexConfig) -> None:
+        other = BM25Index.from_store(MemoryStore(), config=config)
+        other.add_stream(filled.chunks())
+        assert list(other.chunks()) == list(filled.chunks())
+
+    def test_takes_no_more_than_it_counts_ahead(self, index: BM25Index, store: MemoryStore) -> None:
+        taken: list[int] = []
+        most: list[int] = []
+        store.on_call = lambda method: most.append(len(taken)) if method == "insert_chunks" else None
+
+        def chunks() -> Iterator[Chunk]:
+            for n in range(12):
+                taken.append(n)
+                yield Chunk(str(n), f"w{n}")
+
+        index.add_stream(chunks())
+        assert most == [5, 7, 9, 11, 12, 12]  # two batches, and the first of the one after
+
+    def test_id_that_comes_again_updates(self, index: BM25Index) -> None:
+        report = index.add_stream([Chunk("1", "a"), Chunk("1", "b"), Chunk("2", "c"), Chunk("1", "d")])
+        assert report == AddReport(added=2, updated=2)
+        assert {chunk.id: chunk.text for chunk in index.chunks()} == {"1": "d", "2": "c"}
+        assert index.verify().ok
+
+    def test_chunks_without_an_id_are_named_by_their_contents(self, index: BM25Index) -> None:
+        @dataclass
+        class Mine:
+            text: str
+            id: None = None
+            metadata: None = None
+
+        assert index.add_stream([Mine("a"), Mine("b"), Mine("a")]) == AddReport(added=2, unchanged=1)
+        assert sorted(chunk.id for chunk in index.chunks()) == sorted(index.add(["a", "b"]))
+
+    def test_source_that_fails_leaves_whole_batches(self, index: BM25Index) -> None:
+        def chunks() -> Iterator[Chunk]:
+            yield from (Chunk(str(n), f"w{n}") for n in range(5))
+            msg = "no more"
+            raise OSError(msg)
+
+        with pytest.raises(OSError, match="no more"):
+            index.add_stream(chunks())
+        assert sorted(chunk.id for chunk in index.chunks()) == ["0", "1", "2", "3"]
+        assert index.verify().ok
+
+    @pytest.mark.parametrize(
+        ("bad", "says"),
+        [
+            (Chunk("", "x"), r"chunk 5 of the stream: ids\[0\] must not be empty"),
+            (Chunk("5", "a\0b"), r"chunk 5 of the stream: texts\[0\] \(id '5'\) has a NUL at character 1"),
+            (Chunk("5", "x", {"page": float("nan")}), r"chunk 5 of the stream: metadatas\[0\]\['page'\] is nan"),
+        ],
+    )
+    def test_bad_chunk_is_named_and_whole_batches_stay(self, index: BM25Index, bad: Chunk, says: str) -> None:
+        with pytest.raises(InputError, match=says):
+            index.add_stream([*(Chunk(str(n), f"w{n}") for n in range(5)), bad])
+        assert index.stats().num_chunks == 4
+        assert index.verify().ok
+
+    def test_fields_are_checked(self) -> None:
+        config = IndexConfig(4, analyzer=split, fields={"title": FieldWeight(chunk_size=2)})
+        index = BM25Index.from_store(MemoryStore(), config=config)
+        with pytest.raises(InputError, match=r"chunk 1 of the stream: .*'title'.* must be a str"):
+            index.add_stream([Chunk("1", "a", {"title": "b"}), Chunk("2", "a", {"title": 2})])
+
+    def test_embeds_what_is_new(self, store: MemoryStore) -> None:
+        config = IndexConfig(4, length_unit="terms", analyzer=split, dense_dim=2, dense_metric="IP")
+        index = BM25Index.from_store(store, config=config)
+        asked: list[list[str]] = []
+
+        def embed(texts: list[str]) -> list[list[float]]:
+            asked.append(texts)
+            return [[1.0, 0.5]] * len(texts)
+
+        index.add_stream([Chunk(str(n), f"w{n}") for n in range(3)], embeddings=embed)
+        index.add_stream([Chunk(str(n), f"w{n}") for n in range(4)], embeddings=embed)
+        assert asked == [["w0", "w1"], ["w2"], ["w3"]]
+        with pytest.raises(InputError, match="embeddings must be given"):
+            index.add_stream([])
+
+    def test_new_chunks_are_not_looked_for(self, index: BM25Index, store: MemoryStore) -> None:
+        store.calls.clear()
+        assert index.add_stream((Chunk(str(n), "w") for n in range(5)), assume_new=True) == AddReport(added=5)
+        assert "get_chunks" not in store.calls
+
+    def test_namespace_is_theirs(self, index: BM25Index) -> None:
+        index.add_stream([Chunk("1", "a", namespace="elsewhere")], namespace="here")
+        assert [chunk.id for chunk in index.chunks(namespace="here")] == ["1"]
+
+    def test_bad_arguments_are_refused_before_anything_is_taken(self, index: BM25Index) -> None:
+        untouched = iter([Chunk("1", "a")])
+        with pytest.raises(InputError, match="namespace must be a str"):
+            index.add_stream(untouched, namespace=1)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="workers must be"):
+            index.add_stream(untouched, workers=-1)
+        with pytest.raises(InputError, match="embeddings given, but"):
+            index.add_stream(untouched, embeddings=lambda texts: [[0.0] for _ in texts])
+        assert len(list(untouched)) == 1
 
 
 def test_batches_that_were_written_stay_where_a_later_one_fails(index: BM25Index, store: MemoryStore) -> None:

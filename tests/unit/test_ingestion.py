@@ -4,12 +4,27 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, ParameterError
-from rag_bm25.ingestion import IngestReport, SourceFile, find_files, ingest, read_file, sample, splitter
+from rag_bm25 import ingestion as module
+from rag_bm25.ingestion import (
+    IngestReport,
+    Piece,
+    SourceFile,
+    Splitter,
+    find_files,
+    ingest,
+    read_file,
+    sample,
+    splitter,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
 
 CONFIG = IndexConfig(chunk_size=40, analyzer=str.split)
 
@@ -90,6 +105,23 @@ def test_broken_links_are_skipped(tmp_path: Path) -> None:
 def test_links_that_go_in_circles_end(tmp_path: Path) -> None:
     write(tmp_path / "docs" / "a.txt")
     (tmp_path / "docs" / "again").symlink_to(tmp_path / "docs")
+    assert sources(tmp_path / "docs") == ["docs/a.txt"]
+
+
+def test_links_that_lead_out_of_the_folder_are_skipped(tmp_path: Path) -> None:
+    secret = write(tmp_path / "private" / "key.txt", "secret")
+    write(tmp_path / "docs" / "sub" / "a.txt")
+    link = tmp_path / "docs" / "b.txt"
+    link.symlink_to(secret)
+    (tmp_path / "docs" / "c.txt").symlink_to(tmp_path / "docs" / "sub" / "a.txt")
+    found = find_files([tmp_path / "docs"])
+    assert ([file.source for file in found.files], found.skipped) == (["docs/c.txt"], [link])
+    assert sources(link) == ["b.txt"]  # who names the link itself means the file
+
+
+def test_a_folder_may_be_a_link_itself(tmp_path: Path) -> None:
+    write(tmp_path / "real" / "a.txt")
+    (tmp_path / "docs").symlink_to(tmp_path / "real")
     assert sources(tmp_path / "docs") == ["docs/a.txt"]
 
 
@@ -326,8 +358,50 @@ def test_workers_make_no_difference(tmp_path: Path, index: BM25Index) -> None:
     seen: list[int] = []
     with other:
         assert ingest(other, found, workers=1, progress=lambda _, chunks: seen.append(chunks)) == ingest(index, found)
-        assert seen == [2_500, 2_500]
+        assert seen == [1_000, 2_000, 2_500, 2_500]
         assert (list(other.chunks()), other.stats()) == (list(index.chunks()), index.stats())
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that were read, in order."""
+    taken: list[str] = []
+
+    def noted(file: SourceFile, split: Splitter, fields: Collection[str] = ()) -> Iterator[Piece]:
+        taken.append(file.source)
+        return read_file(file, split, fields)
+
+    monkeypatch.setattr(module, "read_file", noted)
+    return taken
+
+
+@pytest.mark.parametrize("held", [0, 3, 1_000])
+def test_files_are_read_once_however_large(
+    held: int, tmp_path: Path, index: BM25Index, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HELD_CHUNKS", held)
+    monkeypatch.setattr(module, "SPOOLED_BYTES", 100)
+    rows = [{"id": f"r{n}", "text": f"word w{n}", "metadata": {"page": n}} for n in range(30)]
+    write_rows(tmp_path / "docs" / "a.jsonl", *rows)
+    write_rows(tmp_path / "docs" / "bad.jsonl", *({**row, "id": f"b{row['id']}"} for row in rows), {"id": "x"})
+    write(tmp_path / "docs" / "c.txt", "word " * 30)
+    report = run(index, tmp_path / "docs")
+    assert reads == ["docs/a.jsonl", "docs/bad.jsonl", "docs/c.txt"]
+    assert list(report.failed) == ["docs/bad.jsonl"]
+    assert {chunk.id: (chunk.text, chunk.metadata) for chunk in index.chunks() if chunk.id.startswith("r")} == {
+        f"r{n}": (f"word w{n}", {"source": "docs/a.jsonl", "chunk": 0, "page": n}) for n in range(30)
+    }
+    assert not [id_ for id_ in ids(index) if id_.startswith("b")]
+    assert report.chunks == report.added == index.stats().num_chunks > 30
+
+
+def test_report_tells_what_became_of_the_chunks(tmp_path: Path, index: BM25Index) -> None:
+    write_rows(tmp_path / "docs" / "a.jsonl", *({"id": f"r{n}", "text": f"w{n}"} for n in range(5)))
+    assert run(index, tmp_path / "docs").added == 5
+    write_rows(tmp_path / "docs" / "a.jsonl", *({"id": f"r{n}", "text": f"w{max(n, 3)}"} for n in range(1, 9)))
+    report = run(index, tmp_path / "docs", prune=True)
+    assert (report.added, report.updated, report.unchanged, report.stale, report.deleted) == (4, 2, 2, 1, 1)
+    assert report.chunks == 8
 
 
 def test_progress_counts_the_bytes_of_all_files(tmp_path: Path, index: BM25Index) -> None:

@@ -17,8 +17,9 @@ from pymilvus.client.types import HybridExtraList
 from pymilvus.grpc_gen import schema_pb2
 from strategies import any_terms, metadatas
 
+from rag_bm25.errors import FormatError
 from rag_bm25.milvus_store import client
-from rag_bm25.milvus_store.client import insert_request, packed_vector, unpacked_vector
+from rag_bm25.milvus_store.messages import insert_request, packed_vector, unpacked_vector
 from rag_bm25.milvus_store.schema import LOG_FIELDS, as_vector, chunk_entity, chunk_fields, log_entity
 from rag_bm25.sparse import EMPTY, SparseVector
 from rag_bm25.store import ChunkRow, LogRow
@@ -122,6 +123,10 @@ class TestReplies:
         columns = [self.column([struct.pack("<If", 7, 0.5)], [False, True])]
         found = HybridExtraList(columns, [{"pk": "a", "sparse": None}, {"pk": "b", "sparse": None}])
         assert client._rows(found) == [{"pk": "a", "sparse": None}, {"pk": "b", "sparse": {7: 0.5}}]
+
+    def test_a_vector_of_another_size_is_an_error_of_ours(self) -> None:
+        with pytest.raises(FormatError, match="must have 8 bytes for each of its entries, got 7"):
+            client.unpacked_vector(b"1234567")
 
     def test_replies_that_pymilvus_has_unpacked_are_left_alone(self) -> None:
         assert client._rows([{"pk": "a", "sparse": {7: 0.5}}]) == [{"pk": "a", "sparse": {7: 0.5}}]

@@ -23,7 +23,7 @@ from rag_bm25.errors import (
     StoreLockedError,
 )
 from rag_bm25.milvus_store import MilvusStore, is_missing_file, server
-from rag_bm25.milvus_store.address import without_secrets
+from rag_bm25.milvus_store.address import login_in, without_secrets
 from rag_bm25.milvus_store.lock import DatabaseLock
 from rag_bm25.sparse import SparseVector
 from rag_bm25.store import ChunkRow, DenseField, LogRow
@@ -48,12 +48,32 @@ class TestAddress:
         [
             ("http://user:pass@host:19530/base", "http://host:19530/base"),
             ("https://token@host", "https://host"),
+            ("http://user:pa/ss@host:19530", "http://host:19530"),
+            ("http://user:p@ss#?@host/base", "http://host/base"),
+            ("http://user:pass@[", "http://["),
             ("tcp://host:1", "tcp://host:1"),
             ("unix:/tmp/a@b.sock", "unix:/tmp/a@b.sock"),
         ],
     )
     def test_secrets_are_taken_out(self, uri: str, shown: str) -> None:
         assert without_secrets(uri) == shown
+
+    @pytest.mark.parametrize(
+        ("uri", "login"),
+        [
+            ("http://user:pa/ss@host", "user:pa/ss"),
+            ("https://token@host", "token"),
+            ("http://host:19530", ""),
+            ("./a@b:c.db", ""),
+        ],
+    )
+    def test_user_and_password_are_known_to_be_hidden(self, uri: str, login: str) -> None:
+        assert login_in(uri) == login
+
+    @pytest.mark.parametrize("path", ["a\0.db", "a\ud800.db"])
+    def test_what_no_system_takes_for_a_path_is_refused(self, path: str) -> None:
+        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db"):
+            MilvusStore(path, "docs")
 
     def test_a_missing_folder_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=r"the folder \S+/nowhere does not exist; create it first"):
@@ -79,6 +99,11 @@ class TestNames:
 
 
 class TestServer:
+    @pytest.mark.parametrize("level", ["strong", "", "Customized", None])
+    def test_a_level_of_consistency_that_there_is_not_is_refused(self, level: Any, tmp_path: Path) -> None:
+        with pytest.raises(ParameterError, match=f"consistency must be one of Strong, .*, Eventually, got {level!r}"):
+            MilvusStore(tmp_path / "rag.db", "docs", consistency=level)
+
     def test_an_address_nobody_listens_on_is_named_without_secrets(self) -> None:
         with engines.refusing_port() as port, pytest.raises(StoreError) as caught:
             MilvusStore(f"http://user:hush@127.0.0.1:{port}/base", "docs", token="psst", timeout=0.5)

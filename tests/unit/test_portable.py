@@ -8,6 +8,8 @@ import pytest
 from reference import split
 
 from rag_bm25 import BM25Index, ConfigMismatchError, FormatError, IndexConfig
+from rag_bm25.adapters import BM25Encoder
+from rag_bm25.portable import read_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +57,61 @@ def test_file_is_lines_of_json(filled: BM25Index, tmp_path: Path) -> None:
         "split": {},
         "fig": {"x": 1},
     }
+
+
+HEADER = {"kind": "rag_bm25 statistics", "format": 1, "config": {}, "namespaces": {"": {"chunks": 1, "length": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ({"config": []}, ["a", 7, {"": 1}]),
+        ({"format": "1"}, ["a", 7, {"": 1}]),
+        ({"namespaces": []}, ["a", 7, {}]),
+        ({"namespaces": {"": {"chunks": 1.5, "length": 1}}}, ["a", 7, {}]),
+        ({"namespaces": {"": {"chunks": 2**53 + 1, "length": 1}}}, ["a", 7, {}]),
+        ({}, ["a", 0, {"": 1}]),
+        ({}, ["a", 2**32 - 1, {"": 1}]),
+        ({}, ["a", "7", {"": 1}]),
+        ({}, ["a", 7, [1]]),
+        ({}, ["a", 7, {"": True}]),
+        ({}, ["a", 7, {"": 2**63}]),
+        ({}, ["a", 7, {"other": 1}]),
+        ({}, [1, 7, {"": 1}]),
+        ({}, ["\ud800", 7, {"": 1}]),
+        ({}, ["a", 7]),
+        ({}, 1),
+    ],
+)
+def test_damaged_lines_are_refused(tmp_path: Path, header: dict[str, Any], line: Any) -> None:
+    read_statistics(write(tmp_path / "sound", HEADER, ["a", 7, {"": 1}]))
+    with pytest.raises(FormatError, match="is not a file of statistics, or damaged"):
+        read_statistics(write(tmp_path / "s", {**HEADER, **header}, line))
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-12], lambda data: data[:30] + b"??" + data[32:], lambda _: b"[["]
+)
+def test_damaged_bytes_are_refused(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    file = write(tmp_path / "s", HEADER, ["a", 7, {"": 1}])
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(FormatError, match="is not a file of statistics, or damaged"):
+        read_statistics(file)
+
+
+def test_a_deep_header_is_refused(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "s", "wb") as file:
+        file.write(b"[" * 100_000)
+    with pytest.raises(FormatError, match="is not a file of statistics, or damaged"):
+        read_statistics(tmp_path / "s")
+
+
+def test_parameters_that_are_none_are_refused(filled: BM25Index, tmp_path: Path) -> None:
+    file = write(tmp_path / "s", HEADER, ["a", 7, {"": 1}])
+    with pytest.raises(FormatError, match="the stored parameters are damaged"):
+        filled.import_statistics(file)
+    with pytest.raises(FormatError, match="the stored parameters are damaged"):
+        BM25Encoder.load(file)
 
 
 def test_displaced_ids_travel_along(

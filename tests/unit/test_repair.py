@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rag_bm25 import BM25Index, FormatError, IndexNotFoundError, ReadOnlyError, RepairReport, StoreError
+from rag_bm25.log_rows import config_rows
 from rag_bm25.store import ChunkRow
 
 if TYPE_CHECKING:
@@ -188,3 +189,35 @@ def test_progress_counts_every_row(filled: BM25Index) -> None:
     filled.repair(progress=lambda done, total: told.append((done, total)))
     filled.verify(progress=lambda done, total: told.append((done, total)))
     assert told == [(4, 4), (4, 4)]
+
+
+@pytest.mark.parametrize(
+    "config_row", [{"meta": {}}, {"meta": {"format": "1"}}, {"packed": "?"}, {"key": "config:x:0:1"}]
+)
+def test_parameters_that_cannot_be_read_are_replaced_by_the_given_ones(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, config_row: dict[str, Any]
+) -> None:
+    [key] = [key for key in store.log_keys() if key.startswith("config:")]
+    row = replace(store.collections.log.pop(key), **config_row)
+    store.collections.log[row.key] = row
+    with pytest.raises(FormatError):
+        BM25Index.from_store(store.reopen(), config=config)
+    mended(store, config, filled)
+
+
+def test_parameters_of_another_shape_are_replaced_by_the_given_ones(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig
+) -> None:
+    [row] = config_rows({"document": {}})
+    store.collections.log[row.key] = row
+    with pytest.raises(FormatError, match="the stored parameters are damaged"):
+        BM25Index.from_store(store.reopen(), repair=True)
+    mended(store, config, filled)
+
+
+def test_an_index_of_a_newer_version_is_not_repaired(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig
+) -> None:
+    spoil(store, "config", meta={"format": 2})
+    with pytest.raises(FormatError, match="upgrade rag_bm25"):
+        BM25Index.from_store(store.reopen(), config=config, repair=True)

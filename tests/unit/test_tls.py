@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -76,8 +77,31 @@ def test_no_form_of_a_secret_is_in_what_the_server_says(
 ) -> None:
     monkeypatch.setattr(server, "connect_client", lambda *_, **__: None)
     one = server.Server(uri, token=token, timeout=None)
-    said = one.reason(ValueError(f"refused {token}: pa ss, pa%20ss of {uri}"))
+    sent = base64.b64encode((token or "user:pa ss").encode()).decode()
+    said = one.reason(ValueError(f"refused {token}: pa ss, pa%20ss of {uri}; {sent}"))
     assert "pa ss" not in said
+    assert sent not in said
     assert "other" not in said
     assert "***" in said
     assert "pa" not in one.name + repr(one)
+
+
+@pytest.mark.parametrize(
+    ("uri", "token", "expected"),
+    [
+        ("http://host:1/base", None, ""),
+        ("http://host:1/base", "user:pass", "user:pass"),
+        ("http://us%40er:pa%20ss%2F%3A@host:1/base", None, "us@er:pa ss/:"),
+        ("http://key@host:1/base", None, "key"),
+        ("http://user:other@host:1/base", "key", "key"),
+    ],
+)
+def test_the_client_gets_the_token_and_an_address_without_it(
+    uri: str, token: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        server, "connect_client", lambda address, _, **options: seen.append((address, options["token"]))
+    )
+    server.Server(uri, token=token, timeout=None)
+    assert seen == [("http://host:1/base", expected)]

@@ -1,0 +1,110 @@
+"""Any text -> tokens: never an error, the same tokens from both segmenters, and work in proportion to the text.
+
+Time and memory are the runner's affair: it ends an input that takes too long or too much. Some inputs are repeated
+until they are long, so that what grows with the square of a text is noticed.
+"""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.analysis.normalization import normalize
+from rag_bm25.analysis.runs import find_runs, is_han
+from rag_bm25.terms import BIGRAM_MARK, is_bigram
+
+if TYPE_CHECKING:
+    from fuzz.drawing import Draw
+
+__all__ = ["PIECES", "check", "check_tokens"]
+
+LONG = 10_000
+IDEOGRAPHS = (  # of CJK, as Unicode has them, and not as the analyzer does
+    range(0x3005, 0x3008),
+    range(0x3021, 0x302A),
+    range(0x3400, 0x4DC0),
+    range(0x4E00, 0xA000),
+    range(0xF900, 0xFB00),
+    range(0x20000, 0x40000),
+)
+PIECES = [
+    *(".", ",", "，", "-", "'", "’", "_", "+", "#", "/", " ", "\n", "__", "++", "'s", "\u3000", "\u2028", "\x85", "\0"),
+    *("\ud800", "\udfff", "👍", "👩\u200d👩\u200d👧", "🇨🇳", "\u200b", "\u00ad", "\ufe0f", "\ufeff", "\u0301", "\u0308"),
+    *("1", "12", "123", "000", "1,234", "3.5", "²", "½", "１", "١", "९", "v1", "Ⅷ", "a", "C", "v", "s", "IT", "the"),
+    *("is", "gpt", "café", "ß", "ﬁ", "ﬃ", "ſ", "İ", "ı", "Σ", "ς", "ǅ", "ŉ", "ΐ", "Ａ", "㎏", "ﷺ", "ก", "iPhone15"),
+    *("中", "文", "檢", "索", "乾", "隆", "薴", "〇", "㐂", "𠮷", "鿿", "豈", "⼈", "劳动合同", "北京大学", "长江大桥"),
+    *("カ", "ｶﾞ", "゙", "ー", "ｰ", "한", "ㄱ", "م", "ہ", "אב", "\u0345", "\u064b", "\u0e31", "\u1100\u1161"),
+]
+USER_WORDS = ("5G网络", "node.js", ("云计算", 3), ("北京大学生", None), "C", "+1", "the")
+
+
+@functools.cache
+def _analyzers(which: int) -> tuple[Analyzer, Analyzer]:
+    """Return two analyzers of the same settings, with either segmenter."""
+    settings = (
+        AnalyzerConfig(),
+        AnalyzerConfig(segmentation="exact", stem=False, simplify=False, stop_words=()),
+        AnalyzerConfig(user_words=USER_WORDS, split_camel_case=True, stop_words=("的", "合同", "the", "don't")),
+        AnalyzerConfig(query_segmentation="exact", bigrams=False, split_camel_case=True),
+    )[which]
+    return Analyzer(settings, segmenter="jieba"), Analyzer(settings, segmenter="rjieba")
+
+
+def check(draw: Draw) -> None:
+    """Draw settings and a text."""
+    analyzers = _analyzers(draw.number(4))
+    times = draw.choice([1] * 255 + [LONG])
+    text = _text(draw)
+    check_tokens(*analyzers, (text * times)[: max(LONG, len(text))])
+
+
+def check_tokens(jieba: Analyzer, rjieba: Analyzer, text: str) -> None:
+    """Hold the tokens of a text to what the analyzer promises."""
+    tokens = rjieba(text)
+    assert tokens == jieba(text), "the segmenters differ"
+    assert tokens == rjieba(text), "tokens depend on what was analyzed before"
+    normal = normalize(text, simplify=rjieba.config.simplify)
+    words = [token for token in tokens if not is_bigram(token)]
+    assert all(1 <= len(word) <= 64 for word in words)
+    assert all(word.split() == [word] for word in words), "a token with white space"
+    assert sum(map(len, words)) <= 16 * len(normal), "more tokens than the text is long"
+    assert tokens[len(words) :] == _bigrams(rjieba, normal)
+    queried = rjieba.query(text)
+    assert queried == jieba.query(text), "the segmenters differ in queries"
+    if rjieba.config.query_segmentation == rjieba.config.segmentation:
+        assert queried == tokens
+    rjieba.stop_words_in(text)
+    _check_chinese_words(rjieba, normal)
+
+
+def _check_chinese_words(analyzer: Analyzer, normal: str) -> None:
+    """See that the words of runs are the runs."""
+    runs = ["".join(words) for words in analyzer.chinese_words(normal)]
+    if not analyzer.config.user_words:
+        assert runs == [run for run in find_runs(normal) if is_han(run)]
+        assert sum(map(len, runs)) == sum("\u4e00" <= character <= "\u9fd5" for character in normal)
+
+
+def _bigrams(analyzer: Analyzer, normal: str) -> list[str]:
+    """Work bigrams out by a loop over all pairs of characters."""
+    if not analyzer.config.bigrams:
+        return []
+    pairs = (a + b for a, b in pairwise(normal) if _is_ideograph(a) and _is_ideograph(b))
+    return [BIGRAM_MARK + pair for pair in pairs if pair not in analyzer.config.stop_words]
+
+
+@functools.cache
+def _is_ideograph(character: str) -> bool:
+    return any(ord(character) in block for block in IDEOGRAPHS)
+
+
+def _text(draw: Draw) -> str:
+    """Return a text of pieces, of UTF-8 as it is, or of any code points."""
+    kind = draw.number(4)
+    if kind == 0:
+        return draw.rest().decode(errors="surrogatepass" if draw.chance(2) else "replace")
+    if kind == 1:
+        return "".join(draw.character() for _ in range(draw.number(200)))
+    return draw.text(PIECES, 60)

@@ -1,0 +1,141 @@
+"""Build the release from a clean clone, look into it, and test it as users get it: installed, on each Python given.
+
+    python scripts/release_check.py                                  this Python
+    python scripts/release_check.py python3.10 python3.13 --keep dist
+    python scripts/release_check.py --lowest python3.10              on the lowest versions of all dependencies
+    python scripts/release_check.py python3.12 -- tests/unit -x      other tests than the usual ones
+
+What is committed is built, nothing else. The tests are those of the unpacked sdist, without its ``rag_bm25``: there is
+then no package to be found but the installed one. Needs build, check-wheel-contents and twine, and network for pip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = (
+    *("tests/unit", "tests/golden", "tests/properties", "tests/contract", "tests/adapters", "tests/examples"),
+    *("tests/test_architecture.py", "tests/test_docs.py", "tests/test_public_api.py", "tests/test_demo.py"),
+)
+DOCTESTS = ("--pyargs", "rag_bm25", "--ignore-glob=*/cli/*")
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" and not key.startswith("MILVUS")}
+ENVIRONMENT |= {"CI": "true", "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="Build the release, and test it installed.")
+    parser.add_argument("pythons", nargs="*", default=[sys.executable], help="interpreters to test on")
+    parser.add_argument("--lowest", action="store_true", help="install the versions of scripts/lowest.txt")
+    parser.add_argument("--keep", type=Path, help="put the built files into this folder")
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    given = parser.parse_args(own)
+    with tempfile.TemporaryDirectory(prefix="release-") as folder:
+        wheel, sdist = build(Path(folder))
+        if given.keep:
+            given.keep.mkdir(parents=True, exist_ok=True)
+            for file in (wheel, sdist):
+                shutil.copy(file, given.keep)
+        for python in given.pythons:
+            with tempfile.TemporaryDirectory(prefix="installed-") as place:
+                try_out(python, wheel, sdist, Path(place), lowest=given.lowest, tests=arguments[len(own) + 1 :])
+    return 0
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """Run a command that has to succeed, and return what it printed."""
+    done = subprocess.run(command, cwd=cwd, env=ENVIRONMENT, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"$ {shlex.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """Build wheel and sdist of the last commit, and check what is in them."""
+    clone, dist = folder / "clone", folder / "dist"
+    run("git", "clone", "--quiet", ROOT, clone)
+    run(sys.executable, "-m", "build", "--quiet", "--outdir", dist, clone)
+    (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
+    run(sys.executable, "-m", "check_wheel_contents", wheel)
+    tracked = set(run("git", "ls-files", "-z", cwd=clone).split("\0")) - {""}
+    require("wheel", names_of_wheel(wheel), {name for name in tracked if name.startswith("rag_bm25/")})
+    require("sdist", names_of_sdist(sdist), tracked | {"PKG-INFO"})
+    print(f"built {wheel.name} ({wheel.stat().st_size:,} bytes) and {sdist.name} ({sdist.stat().st_size:,} bytes)")
+    return wheel, sdist
+
+
+def names_of_wheel(wheel: Path) -> set[str]:
+    """Name the files of a wheel, without its metadata, which must hold the licence."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    metadata = {name for name in names if PurePosixPath(name).parts[0].endswith(".dist-info")}
+    require("licences", {name.split("/licenses/")[1] for name in metadata if "/licenses/" in name}, {"LICENSE"})
+    return set(names) - metadata
+
+
+def names_of_sdist(sdist: Path) -> set[str]:
+    """Name the files of an sdist below its one folder."""
+    with tarfile.open(sdist) as archive:
+        return {str(PurePosixPath(*PurePosixPath(member.name).parts[1:])) for member in archive if member.isfile()}
+
+
+def require(what: str, found: set[str], wanted: set[str]) -> None:
+    """End with what is missing, and what should not be there."""
+    if found != wanted:
+        sys.exit(f"{what}: missing {sorted(wanted - found)}, not wanted {sorted(found - wanted)}")
+
+
+def try_out(python: str, wheel: Path, sdist: Path, place: Path, *, lowest: bool, tests: Sequence[str]) -> None:
+    """Install the wheel, follow the README, and run the tests of the sdist."""
+    version = run(python, "-c", "import platform; print(platform.python_version())").strip()
+    print(f"\nPython {version}{', lowest versions' if lowest else ''}", flush=True)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(place, members=archive.getmembers())
+    (source,) = place.iterdir()
+    shutil.rmtree(source / "rag_bm25")
+    run(python, "-m", "venv", place / "venv")
+    commands = place / "venv" / "bin"
+    constraints = ["--constraint", str(source / "scripts" / "lowest.txt")] if lowest else []
+    run(commands / "pip", "install", "--quiet", *constraints, f"{wheel}[all]")
+    follow_readme((source / "README.md").read_text(encoding="utf-8"), commands, source, place)
+    run(commands / "pip", "install", "--quiet", *constraints, f"{wheel}[test]")
+    for chosen in [tests] if tests else [TESTS, DOCTESTS]:
+        test = [commands / "python", "-m", "pytest", "-q", "-r", "fE", "--tb=short", "-p", "no:cacheprovider", *chosen]
+        if subprocess.run(test, cwd=source, env=ENVIRONMENT, check=False).returncode:
+            sys.exit(f"Python {version}: {shlex.join(chosen)} failed")
+
+
+def blocks(text: str, kind: str) -> list[str]:
+    """Return the code blocks of one kind."""
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def follow_readme(readme: str, commands: Path, source: Path, place: Path) -> None:
+    """Run the quick start, which must print what the README says, and the commands that ingest, search and explain."""
+    code, printed = blocks(readme, "python")[0], blocks(readme, "text")[0]
+    require("quick start", {run(commands / "python", "-c", code, cwd=place)}, {printed})
+    print("the quick start of the README prints what it says")
+    sections = [readme.split(f"\n## {heading}\n")[1] for heading in ("Ingest every day", "Why this chunk?")]
+    for line in [line for section in sections for line in blocks(section, "sh")[0].splitlines()]:
+        name, *arguments = shlex.split(line)
+        run(commands / name, *arguments, "--uri", str(place / "daily.db"), cwd=source)
+        print(f"$ {line}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

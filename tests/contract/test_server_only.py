@@ -1,0 +1,276 @@
+"""What only servers have: shards, partitions, levels of consistency, databases, users, and restarts.
+
+Everything that milvus-lite 3 has behind its address is tested there too; the rest needs Milvus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import engines
+import milvus_servers
+import pytest
+from memory_store import MemoryStore
+from reference import split
+
+from rag_bm25 import BM25Index, IndexConfig, StoreError
+from rag_bm25.milvus_store import MilvusStore, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rag_bm25.store import ConsistencyLevel
+
+    Open = Callable[..., BM25Index]
+
+CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+OPTIONS: dict[str, Any] = {"config": CONFIG, "timeout": 60}  # the machine may be busy
+TEXTS = {"a": "apple", "b": "apple banana banana", "c": "fig", "d": "banana fig plum plum", "e": "plum"}
+NAMESPACES = ["", "law", "中文", "x' or 1"]
+PATIENCE = 200  # seconds
+SHARDS = 3
+
+
+@pytest.fixture(params=["server", *engines.DOCKER])
+def server(request: pytest.FixtureRequest) -> str:
+    """The engine's name."""
+    engines.uri_of(request.param)
+    return str(request.param)
+
+
+@pytest.fixture
+def uri(server: str) -> str:
+    return engines.uri_of(server)
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test gives a collection, a database or a user."""
+    return f"only_{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:12]}"
+
+
+@pytest.fixture
+def opened(uri: str, name: str) -> Iterator[Open]:
+    """Opens the test's index, and drops it after the test."""
+    indexes: list[BM25Index] = []
+
+    def open_(address: str = uri, **options: Any) -> BM25Index:
+        indexes.append(BM25Index.open(address, name, **{**OPTIONS, "refresh_interval": 0, **options}))
+        return indexes[-1]
+
+    yield open_
+    for index in indexes:
+        index.close()
+    drop(uri, name)
+
+
+def drop(uri: str, name: str, **options: Any) -> None:
+    with closing(MilvusStore(uri, name, timeout=60, **options)) as store:
+        store.drop()
+
+
+@pytest.fixture
+def client(uri: str) -> Iterator[Any]:
+    """A client of pymilvus and nothing of ours."""
+    from pymilvus import MilvusClient
+
+    with closing(MilvusClient(uri)) as client:
+        yield client
+
+
+def fill(index: BM25Index) -> None:
+    for namespace in NAMESPACES:
+        index.add(list(TEXTS.values()), ids=list(TEXTS), namespace=namespace)
+    index.add(["apple apple plum", "fig"], ids=["a", "c"], namespace="law")
+    index.delete(["e"], namespace="中文")
+
+
+def answers(index: BM25Index) -> list[list[tuple[str, float]]]:
+    scopes: list[Any] = [*NAMESPACES, NAMESPACES[:2]]
+    hits = [index.search(query, k=9, namespace=scope) for scope in scopes for query in ("apple plum", "banana fig")]
+    return [[(hit.id, round(hit.score, 5)) for hit in found] for found in hits]
+
+
+def expected_answers() -> list[list[tuple[str, float]]]:
+    with BM25Index.from_store(MemoryStore(), config=CONFIG) as index:
+        fill(index)
+        return answers(index)
+
+
+# Shards and partitions
+
+
+def create_with_shards(client: Any, name: str) -> None:
+    """Make the chunks' collection as somebody would who wants more shards."""
+    from pymilvus import DataType
+
+    made = client.create_schema(auto_id=False)
+    for field, options in schema.chunk_fields(None).items():
+        made.add_field(
+            field,
+            **{**options, "datatype": DataType[options["datatype"]]},
+            is_partition_key=field == "namespace",
+        )
+    client.create_collection(name, schema=made, num_shards=SHARDS, consistency_level="Strong")
+
+
+def test_scores_do_not_depend_on_the_number_of_shards(server: str, opened: Open, client: Any, name: str) -> None:
+    create_with_shards(client, name)
+    index = opened()
+    fill(index)
+    assert answers(index) == expected_answers()
+    assert index.verify().ok
+    if engines.dialect_of(server) == "milvus":
+        assert client.describe_collection(name)["num_shards"] == SHARDS
+
+
+def test_namespaces_are_partitions_and_each_has_its_own_statistics(opened: Open, client: Any, name: str) -> None:
+    index = opened()
+    fill(index)
+    assert answers(index) == expected_answers()
+    fields = client.describe_collection(name)["fields"]
+    assert [field["name"] for field in fields if field.get("is_partition_key")] == ["namespace"]
+    assert len(client.list_partitions(name)) > 1
+
+
+# Consistency
+
+
+@pytest.mark.parametrize("level", ["Strong", "Session"])
+def test_own_writes_are_found_at_once(level: ConsistencyLevel, opened: Open) -> None:
+    index = opened(consistency=level)
+    for number in range(10):
+        index.add([f"apple {number}"], ids=["a"])
+        assert [hit.text for hit in index.search("apple")] == [f"apple {number}"]
+        index.delete(["a"])
+        assert index.search("apple") == []
+
+
+def test_writes_of_others_are_found_at_once_by_strong_searches(opened: Open) -> None:
+    writer, reader = opened(), opened(consistency="Strong", read_only=True)
+    for number in range(10):
+        writer.add([f"apple {number}"], ids=["a"])
+        assert [hit.text for hit in reader.search("apple")] == [f"apple {number}"]
+
+
+@pytest.mark.parametrize("level", ["Bounded", "Session", "Eventually"])
+def test_writes_of_others_are_found_in_the_end_by_all_searches(level: ConsistencyLevel, opened: Open) -> None:
+    writer, reader = opened(), opened(consistency=level, read_only=True)
+    for number in range(3):
+        writer.add([f"apple {number}"], ids=["a"])
+        end = time.monotonic() + PATIENCE
+        while [hit.text for hit in reader.search("apple")] != [f"apple {number}"]:
+            assert time.monotonic() < end
+
+
+@pytest.mark.parametrize("level", ["Bounded", "Eventually"])
+def test_writing_is_exact_whatever_the_level_of_searches(level: ConsistencyLevel, opened: Open) -> None:
+    writers = [opened(consistency=level), opened(consistency=level)]
+    for number in range(12):
+        writers[number % 2].add([f"apple {number}", "fig"], ids=["a", f"x{number}"])
+    assert {chunk.id for chunk in writers[0].chunks()} == {"a", *(f"x{number}" for number in range(12))}
+    for writer in writers:
+        assert writer.verify().ok
+        assert writer.stats().num_chunks == 13
+
+
+# Databases and users
+
+
+def test_databases_are_apart(opened: Open, client: Any, uri: str, name: str) -> None:
+    client.create_database(name)
+    try:
+        first, second = opened(), opened(f"{uri}/{name}")
+        first.add(["apple"], ids=["1"])
+        second.add(["apple fig", "fig"], ids=["2", "3"])
+        assert [hit.id for hit in first.search("apple")] == ["1"]
+        assert [hit.id for hit in second.search("apple")] == ["2"]
+        assert (first.stats().num_chunks, second.stats().num_chunks) == (1, 2)
+        assert f"{uri}/{name}" in second._store.name
+    finally:
+        drop(f"{uri}/{name}", name)
+        client.drop_database(name)
+
+
+@pytest.fixture(params=engines.DOCKER)
+def guarded(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A Milvus that lets nobody in without a password."""
+    server = milvus_servers.container(request.param.removeprefix("docker-"), settings=milvus_servers.AUTHORIZED)
+    yield server.uri
+    server.close()
+
+
+def test_users(guarded: str, name: str) -> None:
+    from pymilvus import MilvusClient
+
+    for token, refused in [(None, "a connection without a token"), ("root:hush", "the token"), ("hush", "the token")]:
+        with pytest.raises(StoreError) as caught:
+            BM25Index.open(guarded, name, token=token, **OPTIONS)
+        assert str(caught.value) == f"Milvus at {guarded} refused {refused}"
+    with closing(MilvusClient(guarded, token=milvus_servers.ROOT_TOKEN)) as root:
+        root.create_user("kim", "open Sesame/1")
+        with pytest.raises(StoreError, match=r"(?i)permission|privilege") as caught:
+            BM25Index.open(guarded, name, token="kim:open Sesame/1", **OPTIONS)
+        assert "Sesame" not in str(caught.value)
+        root.grant_role("kim", "admin")
+    quoted = guarded.replace("//", "//kim:open%20Sesame%2F1@")
+    for address, token in [(guarded, "kim:open Sesame/1"), (quoted, None)]:
+        with BM25Index.open(address, name, token=token, **OPTIONS) as index:
+            index.add(["apple"], ids=["1"])
+            assert [hit.id for hit in index.search("apple")] == ["1"]
+    drop(guarded, name, token=milvus_servers.ROOT_TOKEN)
+
+
+# Restarts
+
+
+@pytest.fixture(params=["server", *engines.DOCKER])
+def restartable(request: pytest.FixtureRequest) -> Iterator[milvus_servers.Restartable]:
+    """A server that only this test uses."""
+    server = milvus_servers.restartable(request.param)
+    yield server
+    server.close()
+
+
+WRITES = ("insert_log", "insert_chunks", "delete_chunks", "delete_log")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_restart_in_the_middle_of_a_write(
+    moment: str, restartable: milvus_servers.Restartable, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {"a": "apple", "b": "banana split", "c": "cherry"}
+    update = {"a": "apple pie", "b": "banana split", "x": "fig"}
+    with BM25Index.open(restartable.uri, name, **OPTIONS) as index:
+        index.add(list(before.values()), ids=list(before))
+    for method in WRITES:
+        with BM25Index.open(restartable.uri, name, **OPTIONS) as index:
+            index.add(list(before.values()), ids=list(before))
+            index.delete(["x"])
+            with monkeypatch.context() as patch:
+                patch.setattr(index._store, method, dying(restartable, getattr(index._store, method), moment))
+                with pytest.raises(StoreError):
+                    index.add(list(update.values()), ids=list(update))
+        restartable.start()
+        with BM25Index.open(restartable.uri, name, **OPTIONS) as index:
+            index.add(list(update.values()), ids=list(update))
+            assert {chunk.id: chunk.text for chunk in index.chunks()} == {**before, **update}
+            assert index.verify().differences == []
+
+
+def dying(server: milvus_servers.Restartable, write: Callable[..., None], moment: str) -> Callable[..., None]:
+    """A write that the server is killed before or after."""
+
+    def call(rows: Any) -> None:
+        if moment == "after":
+            write(rows)
+        server.kill()
+        if moment == "before":
+            write(rows)
+        msg = "the connection is lost"
+        raise StoreError(msg)
+
+    return call
