@@ -74,8 +74,8 @@ MUTANTS = [
     Mutant("similarity", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "similarity",
-        "IdfBranch(formula, values > 0, values), floor]",
-        "IdfBranch(formula, values >= 0, values), floor]",
+        "yield IdfBranch(formula, values > 0, values)",
+        "yield IdfBranch(formula, values >= 0, values)",
     ),
     Mutant(
         "similarity",
@@ -108,8 +108,8 @@ MUTANTS = [
     Mutant("workers", "            raise self._failure\n", "            pass\n"),
     # Terms and vectors
     Mutant("terms", "% ID_SPACE or 1", "% ID_SPACE"),
-    Mutant("terms", "term.encode()[:HASHED_BYTES]", "term.encode()"),
-    Mutant("terms", "return zlib.crc32(term.encode()[:HASHED_BYTES])", "return abs(hash(term))"),
+    Mutant("terms", 'term.encode(errors="surrogatepass")[:HASHED_BYTES]', 'term.encode(errors="surrogatepass")'),
+    Mutant("terms", 'return zlib.crc32(term.encode(errors="surrogatepass")[:HASHED_BYTES])', "return abs(hash(term))"),
     Mutant("terms", "id_ not in self._taken and ", ""),
     Mutant("terms", " and self._vocabulary.term(id_) is None\n", "\n"),
     Mutant("terms", "super().__init__(displaced or {})", "super().__init__()"),
@@ -132,8 +132,12 @@ MUTANTS = [
     Mutant("statistics", "self._insert(recent[order], counts[order])", "self._insert(recent[order], counts)"),
     Mutant("statistics", "self._whole = _sum([self.whole, CorpusStatistics()])", "self._whole = self.whole"),
     Mutant("statistics", "self._whole.add(change)", "pass"),
-    Mutant("statistics", "np.clip(self._df.get(ids), 0, max(self.num_chunks, 0))", "self._df.get(ids)"),
+    Mutant("statistics", "np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))", "self._df.get(ids)"),
     Mutant("statistics", "set(namespaces) >= self._by_namespace.keys()", "True"),
+    Mutant("statistics", "        self._sums.clear()\n", ""),
+    Mutant("query_memo", "kept is None or kept[0] is not figures", "kept is None"),
+    Mutant("milvus_store/messages", " or not all(column.valid_data)", ""),
+    Mutant("milvus_store/messages", "hits[end - count : end]", "hits[end - count : end - 1]"),
     Mutant("query_encoder", "known = df > 0", "known = df > 1"),
     Mutant("query_encoder", "weights.get(id_, 0.0) + weight", "weight"),
     Mutant(
