@@ -332,6 +332,12 @@ class TestMerging:
         with pytest.raises(FormatError, match="encode its part again: it holds something else than was written"):
             merge(merged)
 
+    def test_files_cannot_be_renumbered_by_renaming(self, tmp_path: Path, config: IndexConfig) -> None:
+        encode_part(ROWS, config, tmp_path, 1)
+        (tmp_path / "part-000001.terms.parquet").rename(tmp_path / "part-000000.terms.parquet")
+        with pytest.raises(FormatError, match="is part 1: the number of a part is in it"):
+            merge(tmp_path)
+
     @pytest.mark.parametrize(
         ("change", "said"),
         [
