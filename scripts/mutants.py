@@ -72,11 +72,7 @@ MUTANTS = [
     Mutant("similarity", "epsilon * corpus.average_idf)", "corpus.average_idf)"),
     Mutant("similarity", ", average > 0, average)", ", average > -9, average)"),
     Mutant("similarity", "smooth = epsilon * ", "smooth = "),
-    Mutant(
-        "similarity",
-        "IdfBranch(formula, values > 0, values), floor]",
-        "IdfBranch(formula, values >= 0, values), floor]",
-    ),
+    Mutant("similarity", "IdfBranch(formula, values > 0, values)", "IdfBranch(formula, values >= 0, values)"),
     Mutant(
         "similarity",
         "np.log((corpus.num_chunks + 1) / np.maximum(df, 1))",
@@ -108,8 +104,8 @@ MUTANTS = [
     Mutant("workers", "            raise self._failure\n", "            pass\n"),
     # Terms and vectors
     Mutant("terms", "% ID_SPACE or 1", "% ID_SPACE"),
-    Mutant("terms", "term.encode()[:HASHED_BYTES]", "term.encode()"),
-    Mutant("terms", "return zlib.crc32(term.encode()[:HASHED_BYTES])", "return abs(hash(term))"),
+    Mutant("terms", ")[:HASHED_BYTES])", "))"),
+    Mutant("terms", 'return zlib.crc32(term.encode(errors="surrogatepass")[:HASHED_BYTES])', "return abs(hash(term))"),
     Mutant("terms", "id_ not in self._taken and ", ""),
     Mutant("terms", " and self._vocabulary.term(id_) is None\n", "\n"),
     Mutant("terms", "super().__init__(displaced or {})", "super().__init__()"),
@@ -132,7 +128,7 @@ MUTANTS = [
     Mutant("statistics", "self._insert(recent[order], counts[order])", "self._insert(recent[order], counts)"),
     Mutant("statistics", "self._whole = _sum([self.whole, CorpusStatistics()])", "self._whole = self.whole"),
     Mutant("statistics", "self._whole.add(change)", "pass"),
-    Mutant("statistics", "np.clip(self._df.get(ids), 0, max(self.num_chunks, 0))", "self._df.get(ids)"),
+    Mutant("statistics", "np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))", "self._df.get(ids)"),
     Mutant("statistics", "set(namespaces) >= self._by_namespace.keys()", "True"),
     Mutant("query_encoder", "known = df > 0", "known = df > 1"),
     Mutant("query_encoder", "weights.get(id_, 0.0) + weight", "weight"),

@@ -50,7 +50,7 @@ KEYS_PAGE = 10_000
 MAX_LIMIT = 16_384
 QUERIES_PER_CALL = 100
 STRONG: ConsistencyLevel = "Strong"  # of everything but searches
-SPARE = 3  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and less than one with three
+SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
 SPARSE_METRIC = "IP"
 SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
 
