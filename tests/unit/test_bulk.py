@@ -131,11 +131,12 @@ class TestEncoding:
     def test_chunks_are_taken_one_by_one(self, tmp_path: Path, config: IndexConfig) -> None:
         def rows() -> Iterator[dict[str, Any]]:
             for number in range(7):
-                if number == 6:  # all whole batches but the last one are written by now
-                    assert list(tmp_path.glob("*.tmp"))
+                sizes.append(sum(path.stat().st_size for path in tmp_path.glob("*.tmp")))
                 yield {"text": f"word{number}"}
 
+        sizes: list[int] = []
         assert encode_part(rows(), config, tmp_path, 0).num_chunks == 7
+        assert sizes[0] < sizes[3] < sizes[5]  # batches of two are written while others are read
 
     def test_the_same_contents_without_id_are_one_chunk(self, tmp_path: Path, config: IndexConfig) -> None:
         twice = {"text": "apple", "metadata": {"p": 1}}
@@ -331,6 +332,12 @@ class TestMerging:
         pq.write_table(pa.table(columns, schema=table.schema).replace_schema_metadata(metadata), path)
         with pytest.raises(FormatError, match="encode its part again: it holds something else than was written"):
             merge(merged)
+
+    def test_files_cannot_be_renumbered_by_renaming(self, tmp_path: Path, config: IndexConfig) -> None:
+        encode_part(ROWS, config, tmp_path, 1)
+        (tmp_path / "part-000001.terms.parquet").rename(tmp_path / "part-000000.terms.parquet")
+        with pytest.raises(FormatError, match="is part 1: the number of a part is in it"):
+            merge(tmp_path)
 
     @pytest.mark.parametrize(
         ("change", "said"),
