@@ -424,6 +424,20 @@ class TestLoading:
         load(merged, MemoryStore(), progress=lambda *args: told.append(args))
         assert told == [(2, 5), (3, 5), (5, 5)]
 
+    @pytest.mark.parametrize("name", ["../secret.parquet", "/secret.parquet", "a/b.parquet", "", "..", 7, None])
+    def test_a_file_outside_of_the_folder_is_not_read(self, merged: Path, name: object) -> None:
+        manifest = json.loads((merged / "manifest.json").read_text())
+        manifest["parts"][0]["data"]["name"] = name
+        (merged / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(FormatError, match=r"must lie in it, got|is missing: "):
+            load(merged, MemoryStore())
+
+    @pytest.mark.parametrize("damage", ["[" * 100_000, '{"kind": "rag_bm25 bulk load", "format": "1"}', "[]"])
+    def test_a_manifest_of_another_shape_is_refused(self, merged: Path, damage: str) -> None:
+        (merged / "manifest.json").write_text(damage)
+        with pytest.raises(FormatError, match=r"manifest\.json (is damaged|has format '1')"):
+            load(merged, MemoryStore())
+
     def test_what_is_damaged_is_not_loaded(self, merged: Path) -> None:
         for name in ("vocabulary.parquet", "statistics.parquet", "part-000002.parquet"):
             sound = (merged / name).read_bytes()
