@@ -6,10 +6,11 @@ LITE3 := .venv-lite3/bin
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo test test-lite3 test-milvus test-langchain test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-milvus test-langchain test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
+	@echo "make bench           measure, beside what else there is; BENCH='--sizes 10000 100000' and so on"
 	@echo "make test            style, types, docstrings and all tests, on milvus-lite 2.5"
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
 	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
@@ -23,6 +24,9 @@ help:
 
 demo: .venv/all.stamp
 	$(BIN)/python scripts/demo/demo.py
+
+bench: .venv-bench/all.stamp .venv-peers/all.stamp
+	.venv-bench/bin/python scripts/bench --peers-python .venv-peers/bin/python --json bench.json $(BENCH)
 
 test: .venv/dev.stamp
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
@@ -66,6 +70,18 @@ audit: .venv-audit/dev.stamp
 
 .venv/dev.stamp: .venv/all.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+.venv-bench/all.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $@
+
+# What brings milvus-lite 3, and milvus-model, which installs packages of its own when it is imported.
+.venv-peers/all.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast]' 'milvus-lite>=3.1,<4' \
+		langchain-milvus milvus-model nltk
 	touch $@
 
 # milvus-lite 3 cannot share an environment with 2.5. rjieba is left out: here jieba itself is tested.

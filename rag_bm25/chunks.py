@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rag_bm25.errors import InputError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray

@@ -7,15 +7,13 @@ batch, and only what is missing is written.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.config import dense_field_of
-from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError, StoreError
+from rag_bm25.errors import IndexNotFoundError, StoreError
+from rag_bm25.filling import Filling, digest_of
 from rag_bm25.statistics import NamespaceStatistics
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.verification import count_rows
@@ -103,7 +101,7 @@ def plan_copy(source: Store, target: Store | None) -> CopyPlan:
     """
     original = _Original.read(source)
     whole = original.log.statistics.whole
-    resumes = target is not None and original.is_begun_in(target)
+    resumes = target is not None and original.filling.is_begun_in(target)
     return CopyPlan(source.name, whole.num_chunks, whole.num_terms, resumes)
 
 
@@ -145,8 +143,8 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[str, int, in
             copy_index(source, target)
     """
     original = _Original.read(source)
-    if not original.is_begun_in(target):
-        original.begin_in(target)
+    if not original.filling.is_begun_in(target):
+        original.filling.begin_in(target)
     total = original.log.statistics.whole.num_chunks
 
     def tell(what: str, done: int) -> None:
@@ -215,31 +213,9 @@ class _Original:
         return cls(source.name, config, log)
 
     @property
-    def fingerprint(self) -> str:
-        """What tells the parameters from others."""
-        return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
-
-    def is_begun_in(self, target: Store) -> bool:
-        """Tell whether a copy was begun in a store; refuse one with anything else in it."""
-        if not target.exists():
-            return False
-        begun = StatisticsLog(target).unfinished_copy()
-        if begun is None:
-            _require_empty(target)
-            return False
-        if begun[1] != self.fingerprint:
-            msg = (
-                f"{target.name} is an unfinished copy of {begun[0]}, which has other parameters than {self.name}; "
-                "drop it first, or copy to another name"
-            )
-            raise ConfigMismatchError(msg)
-        return True
-
-    def begin_in(self, target: Store) -> None:
-        """Make the collections, and mark them before the first row is there."""
-        target.create(dense_field_of(self.config))
-        _require_empty(target)
-        StatisticsLog(target).begin_copy(self.name, self.fingerprint)
+    def filling(self) -> Filling:
+        """What is to be in the target."""
+        return Filling(self.name, self.config, digest_of(self.config))
 
     def require_equal(self, counted: NamespaceStatistics) -> None:
         """Compare what was counted in the copy with the statistics of now."""
@@ -257,13 +233,9 @@ class _Original:
 
     def finish_in(self, target: Store, counted: NamespaceStatistics) -> None:
         """Store statistics, vocabulary and parameters; from the last call on, the copy is an index."""
-        log = StatisticsLog(target)
+        log = self.log
         totals = {name: counted.of_one(name).contribution() for name in counted.namespaces}
-        log.replace(totals, self.log.vocabulary(), later_than=self.log.new_batch())
-        if len(self.log.term_k1):
-            log.write_term_k1(self.log.term_k1)
-        log.write_config(self.config)
-        log.end_copy()
+        self.filling.finish_in(target, totals, log.vocabulary(), term_k1=log.term_k1, later_than=log.new_batch())
 
 
 def _copy_rows(source: Store, target: Store, tell: Callable[[str, int], None]) -> int:
@@ -319,13 +291,6 @@ def _is_same(row: ChunkRow, other: ChunkRow) -> bool:
     if row.dense is None or other.dense is None:
         return row == other and row.dense is other.dense
     return row == other and np.array_equal(row.dense, other.dense)
-
-
-def _require_empty(target: Store) -> None:
-    """Refuse a store with rows that are nobody's copy."""
-    if target.log_keys() or target.count_chunks():
-        msg = f"{target.name} is there already; drop it first, or copy to another name"
-        raise InputError(msg)
 
 
 def _not_found(store: Store) -> IndexNotFoundError:

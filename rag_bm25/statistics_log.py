@@ -152,7 +152,9 @@ class StatisticsLog:
         """
         keys = self._store.log_keys()
         if any(_kind(key) == "copy" for key in keys):
-            msg = f"{self._store.name} is an unfinished copy of an index: run the same copy again, or drop it"
+            begun = self.unfinished_copy()
+            source = begun[0] if begun else "an index"  # it may have been finished meanwhile
+            msg = f"{self._store.name} is an unfinished copy of {source}: run the same copy or load again, or drop it"
             raise FormatError(msg)
         try:
             return self._read_config(keys)
@@ -502,7 +504,7 @@ class StatisticsLog:
         folded = max((_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
         self._last_batch = max((later_than, *(_batch(key) for key in sound)))
         batch = self.new_batch()
-        terms = {term: vocabulary.id(term) or 0 for term in vocabulary}
+        terms = dict(zip(vocabulary, vocabulary.ids, strict=True))
         self._insert_in_pieces(terms_rows(batch, terms))
         head = SnapshotHead(_NEVER_A_BASE, counted)
         self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))

@@ -27,6 +27,7 @@ __all__ = [
     "ConsistencyLevel",
     "DenseField",
     "DenseMetric",
+    "ImportState",
     "LogRow",
     "LogStore",
     "Match",
@@ -194,6 +195,22 @@ class LogRow:
     packed: str = ""
     added: SparseVector = field(default_factory=_empty)
     removed: SparseVector = field(default_factory=_empty)
+
+
+@dataclass(frozen=True)
+class ImportState:
+    """How far an engine has come with reading a file by itself.
+
+    Parameters
+    ----------
+    finished : bool
+        Whether all of its rows are stored.
+    failure : str
+        Why none of them will be; "" where nothing is wrong.
+    """
+
+    finished: bool
+    failure: str = ""
 
 
 class LogStore(Protocol):

@@ -205,6 +205,11 @@ class Vocabulary:
         """Iterate over the terms, in the order in which they were first seen."""
         return iter(self._terms.values())
 
+    @property
+    def ids(self) -> Collection[int]:
+        """The ids of the terms, in the same order."""
+        return self._terms.keys()
+
     def id(self, term: str) -> int | None:
         """Return the id of a known term.
 

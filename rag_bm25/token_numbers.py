@@ -29,6 +29,8 @@ CHARACTER_BITS = 21  # hold every character, counted from 1
 IN_A_CODE = 3  # of them fit into 63 bits
 LONG = np.uint64(1 << 63)
 
+_random = random.Random()  # noqa: S311  # of its own: a user's seed stays as it is
+
 
 @dataclass(frozen=True, eq=False)
 class NumberedTokens:
@@ -145,7 +147,7 @@ def _first_equal(codes: NDArray[np.uint64]) -> NDArray[np.int64]:
     bits = max(8, len(codes).bit_length())
     table = np.empty(1 << bits, np.int64)
     while len(left):
-        hashed = (codes[left] * np.uint64(random.getrandbits(64) | 1)) >> np.uint64(64 - bits)
+        hashed = (codes[left] * np.uint64(_random.getrandbits(64) | 1)) >> np.uint64(64 - bits)
         table[hashed[::-1]] = left[::-1]
         found = table[hashed]
         same = codes[found] == codes[left]

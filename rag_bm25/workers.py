@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 
     Count: TypeAlias = Callable[[Sequence[int]], CountedChunks]
 
-__all__ = ["MAX_WORKERS", "CountingAhead", "CountingThread", "Pool", "Workers", "check_workers", "deaths_told"]
+__all__ = [
+    "MAX_WORKERS",
+    "CountingAhead",
+    "CountingThread",
+    "Pool",
+    "Workers",
+    "check_picklable",
+    "check_workers",
+    "deaths_told",
+    "interrupts_blocked",
+]
 
 MAX_WORKERS = 61
 """How many processes a pool can have on Windows."""
@@ -181,7 +191,7 @@ class Workers:
 
     def __init__(self, config: IndexConfig, number: int) -> None:
         self.number = check_workers(number)
-        _check_picklable(config)
+        check_picklable(config)
         self._with_fields = bool(config.document_weighting().fields)
         self._pool = ProcessPoolExecutor(number, get_context("spawn"), _start, (config,))
 
@@ -213,7 +223,7 @@ class Workers:
         Future of CountedChunks
             Their terms.
         """
-        with _interrupts_blocked():  # a process may be started now
+        with interrupts_blocked():  # a process may be started now
             metadatas = [chunk.metadata for chunk in chunks] if self._with_fields else None
             return self._pool.submit(_count, [chunk.text for chunk in chunks], metadatas)
 
@@ -265,7 +275,19 @@ def check_workers(number: int) -> int:
     return number
 
 
-def _check_picklable(config: IndexConfig) -> None:
+def check_picklable(config: IndexConfig) -> None:
+    """Refuse a config that cannot be sent to another process.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        What chunks are analysed by.
+
+    Raises
+    ------
+    ParameterError
+        Its analyzer cannot be pickled.
+    """
     try:
         pickle.dumps(config)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -274,7 +296,7 @@ def _check_picklable(config: IndexConfig) -> None:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
+def interrupts_blocked() -> Iterator[None]:
     """Start processes with SIGINT blocked, which they inherit: until they are ready to ignore it, it would end them."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

@@ -18,7 +18,7 @@ TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
     "terms sparse fields weightings term_k1 similarity token_numbers document_encoder statistics query_encoder config "
     "chunks statistics_log chunk_writer reencoding verification expansion explanation feedback index "
-    "copying reindexing events workers"
+    "copying reindexing events workers bulk"
 )
 TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
 SECONDS = 300  # a mutant that hangs is noticed, too
@@ -248,16 +248,27 @@ MUTANTS = [
     Mutant("verification", "{*counted.namespaces, *stored.namespaces}", "{*counted.namespaces}"),
     # Copies
     Mutant("copying", "    original.require_equal(counted)\n", ""),
-    Mutant("copying", ".begin_copy(self.name, self.fingerprint)", ""),
-    Mutant("copying", "later_than=self.log.new_batch()", 'later_than=""'),
+    Mutant("filling", ".begin_copy(self.source, self.fingerprint)", ""),
+    Mutant("copying", "later_than=log.new_batch()", 'later_than=""'),
     Mutant("copying", "target.delete_chunks(superseded)", "pass"),
     Mutant("copying", "target.delete_chunks(strays)", "pass"),
     Mutant("copying", "target.delete_chunks([row.pk for row in wrong])", "pass"),
     Mutant("copying", "np.array_equal(row.dense, other.dense)", "True"),
-    Mutant("copying", "if begun[1] != self.fingerprint:", "if False:"),
-    Mutant("copying", "if target.log_keys() or target.count_chunks():", "if target.log_keys():"),
-    Mutant("copying", "if len(self.log.term_k1):", "if False:"),
-    Mutant("copying", "        log.end_copy()\n", ""),
+    Mutant("filling", "if begun[1] != self.fingerprint:", "if False:"),
+    Mutant("filling", "if target.log_keys() or target.count_chunks():", "if target.log_keys():"),
+    Mutant("filling", "if len(term_k1):", "if False:"),
+    Mutant("bulk/encoding", "self.vocabulary.add(staged.new)", "pass"),
+    Mutant("bulk/encoding", "if chunk.id not in seen:", "if True:"),
+    Mutant("bulk/merging", "self.vocabulary.add(staged.new)", "pass"),
+    Mutant("bulk/merging", "order = np.argsort(keys)", "order = np.arange(len(keys))"),
+    Mutant("bulk/merging", "ids = np.where(old[at] == vectors.ids, new[at], vectors.ids)", "ids = vectors.ids"),
+    Mutant("bulk/merging", "_require_distinct(folder, merging.heads)", "pass"),
+    Mutant("bulk/merging", "_require_same(heads[0], head)", "pass"),
+    Mutant("bulk/merging", "(folder / MANIFEST).unlink(missing_ok=True)", "pass"),
+    Mutant("bulk/loading", "missing = _missing(target, rows) if resumes else rows", "missing = rows"),
+    Mutant("bulk/loading", "if found != wanted:", "if False:"),
+    Mutant("bulk/loading", "_wait_for_others(target, sleep)", "pass"),
+    Mutant("filling", "        log.end_copy()\n", ""),
     Mutant("index", "if not exists and (store.log_keys() or store.count_chunks()):", "if False:"),
     Mutant("statistics_log", 'if any(_kind(key) == "copy" for key in keys):', "if False:"),
     Mutant("statistics_log", 'frozenset({"config", "copy"})', 'frozenset({"config"})'),
@@ -305,7 +316,7 @@ def try_out(tree: Path, mutant: Mutant) -> str:
         return "STALE"
     path.write_text(sound.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        own = [test for test in TESTS if test.endswith(f"/test_{mutant.module}.py")]
+        own = [test for test in TESTS if test.endswith(f"/test_{mutant.module.split('/')[0]}.py")]
         return (first_failure(tree, own) if own else "") or first_failure(tree, TESTS) or "SURVIVED"
     finally:
         path.write_text(sound, encoding="utf-8")

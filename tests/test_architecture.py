@@ -52,7 +52,10 @@ ALLOWED = {
     "workers": "chunks config document_encoder errors",
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
-    "copying": "config errors statistics statistics_log store verification",
+    "filling": "config errors sparse statistics statistics_log store terms",
+    "copying": "errors filling statistics statistics_log store verification",
+    "bulk": "analysis chunks config document_encoder embeddings errors fields filling sparse statistics store "
+    "terms workers",
     "milvus_store": "errors filters search_params sparse store tls",
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
@@ -70,6 +73,7 @@ EDGES |= {"cli": "adapters evaluation ingestion", "__main__": "cli"}
 HOMES = {
     "milvus_store": "pymilvus milvus_lite grpc filelock tenacity",
     "analysis": "jieba rjieba Stemmer",
+    "bulk": "pyarrow",
     "lookup": "rapidfuzz",
     "cli": "typer rich",
     "evaluation": "ir_measures matplotlib",

@@ -80,7 +80,7 @@ def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
         {"uri": SERVER, "collection": "manuals", "token": "theirs", "tls": None, "read_only": False},
     ]
     assert milvus[SERVER, "manuals"].chunks == milvus["rag.db", "docs"].chunks
-    assert_fails(run("copy", *options), "manuals is there already; drop it first, or copy to another name")
+    assert_fails(run("copy", *options), "manuals is there already; drop it first, or use another name")
 
 
 def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
@@ -123,7 +123,7 @@ def test_copy_that_was_cut_short_goes_on(milvus: Milvus) -> None:
     assert "running the same command again continues" in result.stderr
     assert "going on with a copy that was cut short" in run("copy", "--to-uri", SERVER, "--dry-run").stdout
     assert_fails(
-        run("stats", "--uri", SERVER), "is an unfinished copy of an index: run the same copy again, or drop it"
+        run("stats", "--uri", SERVER), "is an unfinished copy of memory: run the same copy or load again, or drop it"
     )
     assert run("copy", "--to-uri", SERVER).exit_code == 0
     assert run("verify", "--uri", SERVER).exit_code == 0

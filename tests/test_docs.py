@@ -52,11 +52,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @embedded
-@pytest.mark.parametrize("page", ["querying.md", "langchain.md", "operating.md"])
+@pytest.mark.parametrize("page", ["querying.md", "langchain.md", "operating.md", "bulk.md"])
 def test_the_code_of_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("rapidfuzz")
+    pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
     code = blocks(DOCS / page, "python")
     assert code

@@ -340,7 +340,16 @@ def _config_of(store: BesideStore, log: StatisticsLog) -> dict[str, Any] | None:
     if stored is not None and "adopted" not in stored:
         msg = f"{store.name} has the statistics of an index beside it, which are not to be replaced"
         raise FormatError(msg)
+    if stored is not None and not _is_adopted(stored["adopted"]):
+        msg = f"{store.name} is damaged: it does not say which texts were counted; drop it, and adopt again"
+        raise FormatError(msg)
     return stored
+
+
+def _is_adopted(adopted: object) -> bool:
+    """Tell whether this is what :meth:`_Settings.to_dict` has stored."""
+    names = {"text_field", "filter"}
+    return isinstance(adopted, dict) and adopted.keys() == names and all(isinstance(adopted[n], str) for n in names)
 
 
 def _settled(

@@ -11,13 +11,13 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, maintaining, moving, searching, tuning
+from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, loading, maintaining, moving, searching, tuning
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.options import certificates
 from rag_bm25.errors import ParameterError, RagBM25Error
 from rag_bm25.tls import TLS
 
-WRITING = ("ingest", "delete", "repair", "copy", "reindex")
+WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
 
 
 class ReportingCommand(TyperCommand):
@@ -102,9 +102,10 @@ def rag_bm25(
         fail(str(error))
 
 
-def _add(name: str, command: Callable[..., None], *examples: str) -> None:
-    lines = ["\b", "Examples:", *(f"  rag-bm25 {name} {example}" for example in examples)]
-    app.command(name, cls=ReportingCommand, epilog="\n".join(lines))(command)
+def _add(name: str, command: Callable[..., None], *examples: str, to: typer.Typer = app) -> None:
+    words = name if to is app else f"{to.info.name} {name}"
+    lines = ["\b", "Examples:", *(f"  rag-bm25 {words} {example}" for example in examples)]
+    to.command(name, cls=ReportingCommand, epilog="\n".join(lines))(command)
 
 
 _add(
@@ -131,6 +132,16 @@ _add(
     "--to-collection docs_400 --set chunk_size=400",
     "--to-collection docs_2 --set k1=1.2,b=0.6 --set stem=false --to-uri http://localhost:19530",
 )
+bulk = typer.Typer(
+    name="bulk",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Load millions of chunks: encode parts of them with many processes, merge, and load the files.",
+)
+app.add_typer(bulk)
+_add("encode", loading.encode, "docs --folder parts --workers 8", "rows.jsonl --folder parts --set k1=1.2", to=bulk)
+_add("merge", loading.merge, "parts", to=bulk)
+_add("load", loading.load, "parts", "parts --uri http://localhost:19530 --import-prefix uploads/parts", to=bulk)
 _add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add(
     "adopt",

@@ -71,6 +71,7 @@ class Engine:
     """
 
     exclusive = False
+    imports = False  # whether it reads files by itself
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; embedded engines have FLAT, which is exact
     dense_bytes = MESSAGE_BYTES  # of dense vectors in a message or a reply

@@ -30,6 +30,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 class Server(Engine):
     """A Milvus server, 2.5 or later."""
 
+    imports = True
     channel: Mapping[str, int] = {}
 
     def __init__(self, uri: str, *, token: str | None, timeout: float | None, tls: TLS | None = None) -> None:
@@ -87,6 +88,7 @@ class Server(Engine):
 class Lite3Server(FlushingEngine, Server):
     """milvus-lite 3, served to other processes."""
 
+    imports = False
     channel = NO_PINGS
 
 

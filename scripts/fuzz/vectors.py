@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.errors import RagBM25Error
-from rag_bm25.milvus_store.client import packed_vector, unpacked_vector
+from rag_bm25.milvus_store.messages import packed_vector, unpacked_vector
 
 if TYPE_CHECKING:
     from fuzz.drawing import Draw

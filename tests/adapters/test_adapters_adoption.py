@@ -16,6 +16,7 @@ from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, I
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
 from rag_bm25.adapters.encoder import document_encoding
 from rag_bm25.errors import ParameterError
+from rag_bm25.log_rows import config_of, config_rows
 from rag_bm25.sparse import SparseVector
 from rag_bm25.terms import term_id
 
@@ -375,6 +376,17 @@ def test_the_statistics_of_an_index_are_not_replaced(foreign: Foreign, config: I
         with pytest.raises(FormatError, match="has the statistics of an index beside it"):
             call()
     assert foreign.beside.log == before
+
+
+@pytest.mark.parametrize("damaged", [None, [], {"text_field": "text"}, {"text_field": 1, "filter": ""}])
+def test_damaged_settings_are_not_used(foreign: Foreign, config: IndexConfig, damaged: object) -> None:
+    adopted(config)
+    [key] = [key for key in foreign.beside.log if key.startswith("config")]
+    stored = config_of([foreign.beside.log[key]])
+    [foreign.beside.log[key]] = config_rows({**stored, "adopted": damaged})
+    for call in (lambda: adopted(config), lambda: opened(config)):
+        with pytest.raises(FormatError, match="does not say which texts were counted"):
+            call()
 
 
 def test_stored_settings_are_plain_json(foreign: Foreign, config: IndexConfig) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from rag_bm25.errors import StoreError
+from rag_bm25.errors import FilterError, StoreError
+from rag_bm25.filters import parse_filter
 from rag_bm25.milvus_store import MilvusStore, client
-from rag_bm25.sparse import SparseVector
-from rag_bm25.store import ChunkRow, DenseField, LogRow
+from rag_bm25.sparse import EMPTY, SparseVector
+from rag_bm25.store import ChunkRow, DenseField, LogRow, SearchArm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,6 +72,74 @@ def test_rows_are_the_same_bits_by_column_and_by_pymilvus(
         assert [match.row.id for match in store.search([rows[3].vector], limit=1)[0]] == [rows[3].id]
         assert sent == [20, 1]
         store.drop()
+
+
+def found(store: MilvusStore, rows: list[ChunkRow]) -> list[Any]:
+    """What searches of all kinds find, with scores to the bit."""
+    sparse, dense = rows[3].vector, rows[3].dense
+    assert dense is not None
+    some, odd = {"namespaces": ["ns", "other"]}, parse_filter({"n": {"$gte": 5}})
+    arms = [SearchArm(sparse, "IP", 9, odd), SearchArm(dense, "IP", 9, None, ["ns"])]
+    return [
+        *store.search([row.vector for row in rows], limit=5),
+        *store.search([sparse, SparseVector.from_dict({12345: 1.0})], limit=16_384, where=odd, **some),
+        *store.search([sparse], limit=5, params={"ignore_growing": False}),
+        *store.search_dense(np.stack([dense, -dense]), metric="IP", limit=7, where=odd),
+        store.search_hybrid(arms, limit=8, rrf_k=60),
+    ]
+
+
+def test_hits_are_the_same_by_column_and_by_pymilvus(
+    milvus: Callable[..., MilvusStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [chunk(number) for number in range(20)]
+    store = milvus("hits")
+    store.create(DenseField(4, "IP"))
+    store.insert_chunks(rows)
+    ours = found(store, rows)
+    assert [matches[0].row.id for matches in ours[:20]] == [row.id for row in rows]
+    assert ours[3][0].row == replace(rows[3], vector=EMPTY)
+    assert ours[21] == []
+    assert all(ours[20])
+    assert all(ours[22:])
+    monkeypatch.setattr(client, "_sender", lambda: None)
+    assert found(store, rows) == ours
+    store.drop()
+
+
+@pytest.mark.parametrize(("rows", "calls"), [(10, 1), (11, 1), (12, 2), (60, 3)])
+def test_a_shared_last_score_seldom_takes_another_call(
+    milvus: Callable[..., MilvusStore], monkeypatch: pytest.MonkeyPatch, rows: int, calls: int
+) -> None:
+    store = milvus(f"ties{rows}")
+    store.create()
+    store.insert_chunks(
+        [replace(chunk(at, dense=False), vector=SparseVector.from_dict({5: 1.0})) for at in range(rows)]
+    )
+    limits: list[int] = []
+    hits = store._hits
+    monkeypatch.setattr(store, "_hits", lambda *args: (limits.append(args[2]["limit"]), hits(*args))[1])
+    (matches,) = store.search([SparseVector.from_dict({5: 1.0})], limit=10)
+    assert [match.row.id for match in matches] == sorted(f"id '{at}'" for at in range(rows))[:10]
+    assert limits == [12, 48, 192][:calls]
+    store.drop()
+
+
+def test_errors_are_the_same_by_column_and_by_pymilvus(
+    milvus: Callable[..., MilvusStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = milvus("errors")
+    store.create()
+    store.insert_chunks([chunk(1, dense=False)])
+    messages = []
+    for sender in (client._sender, lambda: None):
+        monkeypatch.setattr(client, "_sender", sender)
+        with pytest.raises(FilterError) as caught:
+            store.search([chunk(1).vector], limit=1, where=parse_filter('nothing_of_this_name == "a"'))
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "search" not in messages[0]
+    store.drop()
 
 
 def test_rows_that_lack_a_field_are_refused_before_they_are_sent(milvus: Callable[..., MilvusStore]) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Open = Callable[..., BM25Index]
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+OPTIONS: dict[str, Any] = {"config": CONFIG, "timeout": 60}  # the machine may be busy
 TEXTS = {"a": "apple", "b": "apple banana banana", "c": "fig", "d": "banana fig plum plum", "e": "plum"}
 NAMESPACES = ["", "law", "中文", "x' or 1"]
 PATIENCE = 200  # seconds
@@ -57,7 +58,7 @@ def opened(uri: str, name: str) -> Iterator[Open]:
     indexes: list[BM25Index] = []
 
     def open_(address: str = uri, **options: Any) -> BM25Index:
-        indexes.append(BM25Index.open(address, name, **{"config": CONFIG, "refresh_interval": 0, **options}))
+        indexes.append(BM25Index.open(address, name, **{**OPTIONS, "refresh_interval": 0, **options}))
         return indexes[-1]
 
     yield open_
@@ -67,7 +68,7 @@ def opened(uri: str, name: str) -> Iterator[Open]:
 
 
 def drop(uri: str, name: str, **options: Any) -> None:
-    with closing(MilvusStore(uri, name, **options)) as store:
+    with closing(MilvusStore(uri, name, timeout=60, **options)) as store:
         store.drop()
 
 
@@ -207,17 +208,17 @@ def test_users(guarded: str, name: str) -> None:
 
     for token, refused in [(None, "a connection without a token"), ("root:hush", "the token"), ("hush", "the token")]:
         with pytest.raises(StoreError) as caught:
-            BM25Index.open(guarded, name, token=token, config=CONFIG)
+            BM25Index.open(guarded, name, token=token, **OPTIONS)
         assert str(caught.value) == f"Milvus at {guarded} refused {refused}"
     with closing(MilvusClient(guarded, token=milvus_servers.ROOT_TOKEN)) as root:
         root.create_user("kim", "open Sesame/1")
         with pytest.raises(StoreError, match=r"(?i)permission|privilege") as caught:
-            BM25Index.open(guarded, name, token="kim:open Sesame/1", config=CONFIG)
+            BM25Index.open(guarded, name, token="kim:open Sesame/1", **OPTIONS)
         assert "Sesame" not in str(caught.value)
         root.grant_role("kim", "admin")
     quoted = guarded.replace("//", "//kim:open%20Sesame%2F1@")
     for address, token in [(guarded, "kim:open Sesame/1"), (quoted, None)]:
-        with BM25Index.open(address, name, token=token, config=CONFIG) as index:
+        with BM25Index.open(address, name, token=token, **OPTIONS) as index:
             index.add(["apple"], ids=["1"])
             assert [hit.id for hit in index.search("apple")] == ["1"]
     drop(guarded, name, token=milvus_servers.ROOT_TOKEN)
@@ -243,10 +244,10 @@ def test_restart_in_the_middle_of_a_write(
 ) -> None:
     before = {"a": "apple", "b": "banana split", "c": "cherry"}
     update = {"a": "apple pie", "b": "banana split", "x": "fig"}
-    with BM25Index.open(restartable.uri, name, config=CONFIG) as index:
+    with BM25Index.open(restartable.uri, name, **OPTIONS) as index:
         index.add(list(before.values()), ids=list(before))
     for method in WRITES:
-        with BM25Index.open(restartable.uri, name, config=CONFIG) as index:
+        with BM25Index.open(restartable.uri, name, **OPTIONS) as index:
             index.add(list(before.values()), ids=list(before))
             index.delete(["x"])
             with monkeypatch.context() as patch:
@@ -254,7 +255,7 @@ def test_restart_in_the_middle_of_a_write(
                 with pytest.raises(StoreError):
                     index.add(list(update.values()), ids=list(update))
         restartable.start()
-        with BM25Index.open(restartable.uri, name, config=CONFIG) as index:
+        with BM25Index.open(restartable.uri, name, **OPTIONS) as index:
             index.add(list(update.values()), ids=list(update))
             assert {chunk.id: chunk.text for chunk in index.chunks()} == {**before, **update}
             assert index.verify().differences == []

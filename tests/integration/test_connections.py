@@ -85,8 +85,8 @@ def encrypted(request: pytest.FixtureRequest, certificates: Path) -> Iterator[Ca
         one.close()
 
 
-def search(uri: str, tls: TLS | None) -> list[str]:
-    with BM25Index.open(uri, "encrypted", tls=tls, timeout=5, config=IndexConfig(chunk_size=9)) as index:
+def search(uri: str, tls: TLS | None, timeout: float = 60) -> list[str]:
+    with BM25Index.open(uri, "encrypted", tls=tls, timeout=timeout, config=IndexConfig(chunk_size=9)) as index:
         index.add(["sparse vectors"], ids=["1"])
         return [hit.id for hit in index.search("sparse")]
 
@@ -96,7 +96,7 @@ def test_encrypted_connection(encrypted: Callable[..., str], certificates: Path)
     assert search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME)) == ["1"]
     for tls in (None, TLS(ca_file=certificates / "other.pem", server_name=NAME), TLS(ca_file=certificates / "ca.pem")):
         with pytest.raises(StoreError, match=r"cannot reach Milvus at https://.* certificates"):
-            search(uri, tls)
+            search(uri, tls, timeout=5)
 
 
 def test_server_that_asks_for_the_certificate_of_the_client(encrypted: Callable[..., str], certificates: Path) -> None:
@@ -104,7 +104,7 @@ def test_server_that_asks_for_the_certificate_of_the_client(encrypted: Callable[
     own = {"cert_file": certificates / "client.pem", "key_file": certificates / "client.key"}
     assert search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME, **own)) == ["1"]
     with pytest.raises(StoreError, match="cannot reach Milvus"):
-        search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME))
+        search(uri, TLS(ca_file=certificates / "ca.pem", server_name=NAME), timeout=5)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def flaky(server_uri: str) -> Iterator[Proxy]:
 
 
 def test_reading_goes_on_when_a_lost_connection_comes_back(flaky: Proxy) -> None:
-    with BM25Index.open(flaky.uri, "flaky", config=IndexConfig(chunk_size=9), refresh_interval=0) as index:
+    with BM25Index.open(flaky.uri, "flaky", config=IndexConfig(chunk_size=9), timeout=60, refresh_interval=0) as index:
         index.add(["sparse vectors"], ids=["1"])
         for _ in range(2):
             flaky.cut()
@@ -128,7 +128,8 @@ def test_reading_goes_on_when_a_lost_connection_comes_back(flaky: Proxy) -> None
 def test_writes_are_not_repeated_and_nothing_is_repeated_for_ever(
     flaky: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(connect(flaky.uri, token=None, timeout=1)) as server:
+    with closing(connect(flaky.uri, token=None, timeout=60)) as server:
+        server.options = {"timeout": 1}
         calls: list[str] = []
         monkeypatch.setattr(type(server), "_call", failing(calls, "StatusCode.UNAVAILABLE"))
         for call in (server.write, server.read):

@@ -58,7 +58,8 @@ def opened(request: pytest.FixtureRequest, server_uri: str) -> Iterator[Callable
     indexes: list[BM25Index] = []
 
     def open_(uri: str, **options: Any) -> BM25Index:
-        indexes.append(BM25Index.open(uri, name, **{"config": CONFIG, "refresh_interval": 0, **options}))
+        options = {"config": CONFIG, "refresh_interval": 0, "timeout": 60, **options}  # the machine may be busy
+        indexes.append(BM25Index.open(uri, name, **options))
         return indexes[-1]
 
     yield open_
@@ -148,7 +149,8 @@ def test_a_call_that_nothing_comes_back_from_is_given_up(
     method: str, proxied: Proxied, opened: Callable[..., BM25Index]
 ) -> None:
     proxy = proxied()
-    index = opened(proxy.uri, timeout=5)
+    index = opened(proxy.uri)
+    index._store._engine.options = {"timeout": 5}
     proxy.fail(method, "silent")
     with pytest.raises(StoreError, match="DEADLINE_EXCEEDED"):
         add_and_search(index)

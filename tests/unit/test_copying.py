@@ -150,7 +150,7 @@ def assert_half_a_copy_is_nothing(target: MemoryStore, config: IndexConfig) -> N
     if not target.collections.log and not target.collections.chunks:
         return
     for options in ({}, {"config": config}, {"config": config, "repair": True}, {"read_only": True}):
-        with pytest.raises(FormatError, match="is an unfinished copy of an index: run the same copy again, or drop it"):
+        with pytest.raises(FormatError, match="unfinished copy of memory: run the same copy or load again, or drop it"):
             BM25Index.from_store(target.reopen(), **options)
 
 
@@ -330,7 +330,7 @@ def test_source_with_an_unfinished_write(store: MemoryStore, config: IndexConfig
 
 def test_target_with_something_else(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
     for plan_or_copy in (plan_copy, copy_index):
-        with pytest.raises(InputError, match="memory is there already; drop it first, or copy to another name"):
+        with pytest.raises(InputError, match="memory is there already; drop it first, or use another name"):
             plan_or_copy(store, store.reopen())
     other = MemoryStore()
     begin(store, other)

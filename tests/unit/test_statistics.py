@@ -216,6 +216,28 @@ def test_some_namespaces_are_summed() -> None:
     assert statistics.of(None) is statistics.whole
 
 
+def test_some_namespaces_are_summed_once_after_a_change() -> None:
+    statistics = NamespaceStatistics()
+    for name in "abcd":
+        statistics.add(name, one(1, length=2))
+    summed = statistics.of(["a", "c"])
+    assert statistics.of(["c", "a", "c"]) is summed
+    assert statistics.of(["a", "b"]) is not summed
+    statistics.add("c", one(1, 2))
+    assert shown(statistics.of(["a", "c"]).contribution()) == (3, 5, {1: 3, 2: 1})
+
+
+def test_few_sums_are_kept() -> None:
+    statistics = NamespaceStatistics()
+    for name in "abcdef":
+        statistics.add(name, one(1))
+    sums = [statistics.of(["a", name]) for name in "bcdef"]
+    assert [statistics.of(["a", name]) is kept for name, kept in zip("fedcb", reversed(sums), strict=True)] == [
+        *(True, True, True, True),
+        False,
+    ]
+
+
 def test_namespace_named_twice_counts_once() -> None:
     statistics = NamespaceStatistics()
     for name in "abc":

@@ -101,7 +101,9 @@ def test_vocabulary_finds_terms_and_ids_both_ways() -> None:
 
 
 def test_vocabulary_lists_terms_in_the_order_first_seen() -> None:
-    assert list(_grown(["b", "a"], ["c", "a"])) == ["b", "a", "c"]
+    vocabulary = _grown(["b", "a"], ["c", "a"])
+    assert list(vocabulary) == ["b", "a", "c"]
+    assert list(vocabulary.ids) == [term_id(term) for term in "bac"]
 
 
 def test_staging_does_not_change_the_vocabulary() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 ENCODER = DocumentEncoder(split, DocumentWeighting(4), "terms")
+IDS = [str(n) for n in range(10_000)]
 MIXED = [f"检索 word{n % 97} 全文 搜索 Running w{n * 7 % 31} 中国人民" for n in range(2_100)] + ["", "。"]
 
 
@@ -299,6 +301,37 @@ class TestIndex:
             assert terms_of(other) == terms_of(serial)
             assert other.verify().ok
             assert other.search("检索 running") == serial.search("检索 running")
+
+    @pytest.mark.skipif(not os.environ.get("RAG_BM25_SLOW"), reason="takes a minute: RAG_BM25_SLOW=1 and --timeout 0")
+    def test_ten_thousand_chunks_are_the_same_bits_by_every_path(self) -> None:
+        """Repeated, empty and odd chunks among them; half of them are there before, some with other texts."""
+        rng = random.Random(7)
+        words = [
+            *"的一是在有",
+            "检索",
+            "全文检索",
+            "劳动合同",
+            "Running",
+            "v2.5.1",
+            "get_user",
+            "𠮷野家",
+            "ﬁ",
+            "🙂",
+            "ｶﾀｶﾅ",
+            "\t",
+            "。",
+        ]
+        texts_ = ["".join(rng.choices(words, k=rng.choice((0, 1, 3, 300)))) for _ in range(9_000)]
+        texts_ += rng.choices(texts_, k=1_000)
+        found = []
+        for workers, size in ((0, 1_000), (0, 10_000), (1, 10_000), (2, 10_000)):
+            with BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=500)) as index:
+                index.add([text[::-1] if n % 3 else text for n, text in enumerate(texts_[:5_000])], ids=IDS[:5_000])
+                for start in range(0, len(texts_), size):
+                    index.add(texts_[start : start + size], ids=IDS[start : start + size], workers=workers)
+                assert index.verify().ok
+                found.append((rows(index._store), index.stats(), terms_of(index)))  # type: ignore[arg-type]
+        assert found[1:] == found[:1] * 3
 
     @pytest.mark.usefixtures("tiny_id_space")
     def test_terms_that_want_the_same_id_get_the_same_ones_by_every_path(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,122 @@
+"""What merging parts gives, as files: the vocabulary of all of them, and how many chunks have each term."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.bulk.files import DataFile, arrow, described, parquet, written_whole
+from rag_bm25.errors import FormatError
+from rag_bm25.statistics import Contribution
+from rag_bm25.terms import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+__all__ = ["SumFiles", "read_sums", "write_sums"]
+
+VOCABULARY, COUNTS = "vocabulary.parquet", "statistics.parquet"
+
+
+@dataclass(frozen=True)
+class SumFiles:
+    """Where the sums over all parts are.
+
+    Parameters
+    ----------
+    vocabulary : DataFile
+        Terms and their ids, in the order in which they were first seen.
+    counts : DataFile
+        Id and df of each term, namespace after namespace.
+    namespaces : list of dict
+        For each namespace its ``name``, ``chunks``, ``length`` and ``terms``, the number of its rows in `counts`.
+    """
+
+    vocabulary: DataFile
+    counts: DataFile
+    namespaces: list[dict[str, Any]]
+
+
+def write_sums(folder: Path, totals: Mapping[str, Contribution], vocabulary: Vocabulary) -> SumFiles:
+    """Write the sums over all parts.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the load.
+    totals : mapping of str to Contribution
+        Namespace -> its statistics.
+    vocabulary : Vocabulary
+        All terms.
+
+    Returns
+    -------
+    SumFiles
+        What to read them by.
+    """
+    terms = arrow().array(list(vocabulary), arrow().string())
+    term_ids = np.fromiter(vocabulary.ids, np.uint32, len(vocabulary))
+    ids = np.concatenate([np.empty(0, np.uint32), *(total.ids for total in totals.values())])
+    df = np.concatenate([np.empty(0, np.int64), *(total.df for total in totals.values())])
+    return SumFiles(
+        _written(folder / VOCABULARY, {"term": terms, "id": term_ids}),
+        _written(folder / COUNTS, {"id": ids, "df": df}),
+        [
+            {"name": name, "chunks": total.num_chunks, "length": total.total_length, "terms": len(total.ids)}
+            for name, total in totals.items()
+        ],
+    )
+
+
+def read_sums(folder: Path, files: SumFiles) -> tuple[dict[str, Contribution], Vocabulary]:
+    """Read the sums over all parts.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the load.
+    files : SumFiles
+        As returned by :func:`write_sums`; the files are sound.
+
+    Returns
+    -------
+    totals : dict of str to Contribution
+        Namespace -> its statistics.
+    vocabulary : Vocabulary
+        All terms.
+
+    Raises
+    ------
+    FormatError
+        The list of namespaces does not fit the files.
+    """
+    known, counts = _read(folder / files.vocabulary.name), _read(folder / files.counts.name)
+    vocabulary = Vocabulary()
+    vocabulary.add(dict(zip(known["term"].to_pylist(), known["id"].to_pylist(), strict=True)))
+    ids, df = counts["id"].to_numpy(), counts["df"].to_numpy()
+    ends = np.cumsum([namespace["terms"] for namespace in files.namespaces], dtype=np.int64)
+    if int(ends[-1] if len(ends) else 0) != len(ids):
+        msg = f"{folder / files.counts.name} does not fit the list of namespaces: merge the parts again"
+        raise FormatError(msg)
+    spans = [slice(end - namespace["terms"], end) for namespace, end in zip(files.namespaces, ends, strict=True)]
+    totals = {
+        namespace["name"]: Contribution(namespace["chunks"], namespace["length"], ids[span], df[span])
+        for namespace, span in zip(files.namespaces, spans, strict=True)
+    }
+    return totals, vocabulary
+
+
+def _written(path: Path, columns: Mapping[str, Any]) -> DataFile:
+    with written_whole(path) as begun:
+        table = arrow().table(dict(columns))
+        parquet().write_table(table, begun, use_dictionary=False, compression="zstd")
+        return described(begun, len(table), path.name)
+
+
+def _read(path: Path) -> Any:
+    with parquet().ParquetFile(path) as file:
+        return file.read()

@@ -1,0 +1,12 @@
+"""``python scripts/bench``: make the folder a package, so that its modules hide none of the standard library's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    from bench.command import main
+
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""How long it takes until a search is answered, and what readers and writers keep in memory, a term."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.report import Row
+from bench.searching import raw_search
+from bench.timing import Clock, Spread, in_turns, timed
+from bench.workbench import NAME
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.milvus_store import MilvusStore
+from rag_bm25.milvus_store.engines import open_engine, release_engine
+from rag_bm25.statistics import Contribution
+from rag_bm25.statistics_log import StatisticsLog
+from rag_bm25.terms import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from bench.workbench import Bench
+
+TOPIC = "opening"
+CONFIG = IndexConfig(chunk_size=100, analyzer=str.split)
+QUERY = "term1 term2"
+LATER = 1.0  # seconds after the raw engine
+BYTES = {"reader": 40, "writer": 200}
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    path = _with_terms(bench.folder / "terms.db", bench.effort.terms, bench.seed)
+    yield _opening(bench, path, QUERY, bench.effort.terms, config=CONFIG)
+    yield from _memory(path, bench.effort.terms)
+    for size in bench.sizes:
+        query = bench.queries(size, 1)[0]
+        with BM25Index.open(bench.index(size), NAME, read_only=True) as index:
+            terms = index.stats().num_terms
+        yield _opening(bench, bench.index(size), query, terms, size)
+
+
+def _with_terms(path: Path, terms: int, seed: int) -> Path:
+    """Make an index of one chunk and the statistics of a large one."""
+    with BM25Index.open(path, NAME, config=CONFIG) as index:
+        index.add([QUERY])
+    vocabulary = Vocabulary()
+    staged = vocabulary.stage()
+    ids = np.sort(np.array([staged[f"term{number}"] for number in range(terms)], np.uint32))
+    vocabulary.add(staged.new)
+    df = np.random.default_rng(seed).zipf(1.4, terms).clip(1, terms).astype(np.int64)
+    store = MilvusStore(path, NAME)
+    StatisticsLog(store).replace({"": Contribution(2 * terms, 200 * terms, ids, df)}, vocabulary)
+    store.close()
+    return path
+
+
+def _opening(bench: Bench, path: Path, query: str, terms: int, size: int = 0, config: IndexConfig | None = None) -> Row:
+    with BM25Index.open(path, NAME, config=config, read_only=True) as index:
+        vector = index.encode_queries([query])[0].to_dict()
+
+    def ours() -> Clock:
+        with timed() as clock:
+            index = BM25Index.open(path, NAME, config=config, read_only=True)
+            index.search(query)
+        index.close()
+        return clock
+
+    def raw() -> Clock:
+        with timed() as clock:
+            engine = open_engine(path, token=None, timeout=None, read_only=True)
+            raw_search(engine.client, [vector])
+        release_engine(engine)
+        return clock
+
+    taken = in_turns({"ours": ours, "raw": raw}, bench.effort.openings)
+    return Row(
+        TOPIC,
+        f"opening and the first answer, {terms:,} terms",
+        size,
+        value=taken["ours"],
+        against="the engine alone",
+        reference=taken["raw"],
+        comparison="difference",
+        at_most=LATER,
+    )
+
+
+def _memory(path: Path, terms: int) -> Iterator[Row]:
+    store = MilvusStore(path, NAME)
+    for who, at_most in BYTES.items():
+        tracemalloc.start()
+        log = StatisticsLog(store)
+        log.refresh()
+        if who == "writer":
+            log.vocabulary()
+        size = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        value = Spread.of([size / terms], "bytes a term")
+        measure = f"memory of a {who} of {terms:,} terms, {size / 2**20:,.0f} MiB"
+        yield Row(TOPIC, measure, value=value, comparison="value", at_most=at_most)
+    store.close()

@@ -1,0 +1,250 @@
+"""Those that need another environment: milvus-lite 3 with its BM25 function, langchain-milvus, and milvus-model.
+
+They are measured in a process of the interpreter that ``--peers-python`` names, and an index of ours on milvus-lite 3
+beside them. All get the same tokens, joined by spaces.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bench import environment
+from bench.peers import token_lists
+from bench.report import OURS, Results, Row
+from bench.timing import Spread, in_turns, latencies, seconds_of
+from bench.workbench import CONFIG, NAME, K, Opened, batches
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.analysis import query_tokens
+from rag_bm25.milvus_store.engines import NO_PINGS  # milvus-lite takes them for abuse, and hangs up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from bench.timing import Clock
+    from bench.workbench import Bench
+
+TOPIC = "engines"
+SEARCH = f"search, k = {K}, p50"
+OURS_ON_LITE3 = f"{OURS} on milvus-lite 3"
+BUILT_IN, LANGCHAIN, MODEL = "milvus-lite 3's BM25 function", "langchain-milvus", "milvus-model"
+NEEDED = {BUILT_IN: "milvus_lite", LANGCHAIN: "langchain_milvus", MODEL: "milvus_model"}
+PACKAGES = ("pymilvus", "milvus-lite", "langchain-milvus", "milvus-model")
+SPLIT = IndexConfig(CONFIG.chunk_size, analyzer=str.split)
+TEXT_BYTES = 65_535
+BIGRAM_MARK = "\x00"
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the other process is to do: texts whose tokens stand between spaces, batches to be added, queries."""
+
+    folder: str
+    texts: list[str]
+    more: list[list[str]]
+    queries: list[str]
+    rounds: int
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    for size in bench.sizes:
+        reason = "" if bench.peers_python else "--peers-python names no interpreter"
+        if size > bench.effort.other_engines_up_to:
+            reason = f"measured up to {bench.effort.other_engines_up_to:,} chunks"
+        if reason:
+            yield from (Row(TOPIC, "search and adding", size, name, skipped=reason) for name in NEEDED)
+        else:
+            yield from _compared(bench, size)
+
+
+def _compared(bench: Bench, size: int) -> Iterator[Row]:
+    measured = _in_other_process(bench, _task(bench, size))
+    yield from measured
+    queries = bench.queries(size, bench.effort.other_queries)
+    with Opened(bench.index(size)) as opened:
+        ways = {OURS: lambda at: opened.index.search(queries[at], k=K)}
+        here = latencies(ways, len(queries), bench.effort.rounds)[OURS].p50
+    against = f"{OURS} on {opened.engine}"
+    for row in measured:
+        if row.measure == SEARCH and row.system == BUILT_IN:
+            yield replace(row, against=against, reference=here, at_least=20)
+
+
+def _task(bench: Bench, size: int) -> Task:
+    effort, analyzer = bench.effort, CONFIG.build_analyzer()
+    return Task(
+        str(bench.folder),
+        _joined(token_lists(bench.texts(size))),
+        [_joined(token_lists(bench.more_texts(effort.added, 3 + turn))) for turn in range(effort.repeats)],
+        _joined([query_tokens(analyzer, query) for query in bench.queries(size, effort.other_queries)]),
+        effort.rounds,
+    )
+
+
+def _joined(tokens: Sequence[Sequence[str]]) -> list[str]:
+    """Join tokens; the mark of a bigram becomes a letter, which the tokenizer of milvus-lite 3 keeps."""
+    return [" ".join(row).replace(BIGRAM_MARK, "_") for row in tokens]
+
+
+def _in_other_process(bench: Bench, task: Task) -> list[Row]:
+    given, told = bench.folder / "task.json", bench.folder / "told.json"
+    given.write_text(json.dumps(asdict(task)), encoding="utf-8")
+    command = [bench.peers_python, "-m", "bench.other_engines", str(given), str(told)]
+    subprocess.run(command, env=bench.child_environment(), check=True, stdout=sys.stderr)
+    results = Results.read(told)
+    bench.peers_versions = results.environment
+    return results.rows
+
+
+# In the other process
+
+
+class Searched(Protocol):
+    """What can be filled, searched and added to."""
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Add texts, so that the next search finds them."""
+
+    def search(self, query: str) -> object:
+        """Return the ten best."""
+
+
+def main(given: str, told: str) -> None:
+    task = Task(**json.loads(Path(given).read_text(encoding="utf-8")))
+    versions = environment.versions(PACKAGES)
+    Results(versions, list(_measured(task))).write(Path(told))
+
+
+def _measured(task: Task) -> Iterator[Row]:
+    """Fill what there is, ask all of them by turns, and add to them by turns."""
+    missing = {name: environment.missing(module, name) for name, module in NEEDED.items()}
+    size, number = len(task.texts), len(task.more[0])
+    yield from (
+        Row(TOPIC, "search and adding", size, name, skipped=reason) for name, reason in missing.items() if reason
+    )
+    made = {name: engine(Path(task.folder)) for name, engine in ENGINES.items() if not missing.get(name)}
+    for engine in made.values():
+        engine.add(task.texts)
+    asked = {name: _asking(engine, task.queries) for name, engine in made.items()}
+    searching = {name: each.p50 for name, each in latencies(asked, len(task.queries), task.rounds).items()}
+    ways = {name: _adding(engine, task.more) for name, engine in made.items()}
+    if not missing[MODEL]:
+        ways[MODEL] = _refitting(task)
+    adding = in_turns(ways, len(task.more))
+    for name, value in searching.items():
+        yield _row(SEARCH, size, name, value, searching)
+    for name, value in adding.items():
+        yield _row(
+            f"adding {number:,} chunks, and the next search" if name in made else f"fitted again for {number:,} more",
+            size,
+            name,
+            value,
+            adding,
+        )
+
+
+def _row(measure: str, size: int, name: str, value: Spread, all_: dict[str, Spread]) -> Row:
+    if name == OURS_ON_LITE3:
+        return Row(TOPIC, measure, size, name, value)
+    at_least = 1 if (measure, name) == (SEARCH, LANGCHAIN) else None
+    return Row(TOPIC, measure, size, name, value, OURS_ON_LITE3, all_[OURS_ON_LITE3], "ratio", at_least=at_least)
+
+
+def _asking(engine: Searched, queries: Sequence[str]) -> Callable[[int], object]:
+    return lambda at: engine.search(queries[at])
+
+
+def _adding(engine: Searched, more: Sequence[Sequence[str]]) -> Callable[[], Clock]:
+    """Return what adds one batch after the other, a batch a call."""
+    waiting = iter(more)
+    return lambda: seconds_of(lambda: engine.add(next(waiting)))
+
+
+def _refitting(task: Task) -> Callable[[], Clock]:
+    """Return what fits milvus-model anew, which is how it gets to know chunks."""
+    from milvus_model.sparse import BM25EmbeddingFunction
+
+    texts = [*task.texts, *task.more[0]]
+    return lambda: seconds_of(lambda: BM25EmbeddingFunction(str.split, corpus=texts))
+
+
+class Ours:
+    """An index on milvus-lite 3, of tokens between spaces."""
+
+    def __init__(self, folder: Path) -> None:
+        self._index = BM25Index.open(folder / "ours3.db", NAME, config=SPLIT)
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Add texts, and have them flushed."""
+        self._index.add(texts)
+        self._index.search(texts[0])
+
+    def search(self, query: str) -> object:
+        """Return the ten best."""
+        return self._index.search(query, k=K)
+
+
+class BuiltIn:
+    """A collection whose sparse vectors milvus-lite makes."""
+
+    def __init__(self, folder: Path) -> None:
+        from pymilvus import DataType, Function, FunctionType, MilvusClient
+
+        self._client = MilvusClient(str(folder / "builtin.db"), grpc_options=NO_PINGS)
+        schema = self._client.create_schema(auto_id=True)
+        schema.add_field("id", DataType.INT64, is_primary=True)
+        schema.add_field("text", DataType.VARCHAR, max_length=TEXT_BYTES, enable_analyzer=True)
+        schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
+        schema.add_function(Function("bm25", FunctionType.BM25, ["text"], ["sparse"]))
+        index = self._client.prepare_index_params()
+        index.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25")
+        self._client.create_collection(NAME, schema=schema, index_params=index)
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Insert texts, and flush."""
+        for batch in batches(texts):
+            self._client.insert(NAME, [{"text": text} for text in batch])
+        self._client.flush(NAME)
+        self.search(texts[0])
+
+    def search(self, query: str) -> object:
+        """Return the ten best."""
+        return self._client.search(NAME, [query], anns_field="sparse", limit=K, output_fields=["text"])
+
+
+class LangChain:
+    """A vector store of langchain-milvus, with milvus-lite's BM25 function."""
+
+    def __init__(self, folder: Path) -> None:
+        from langchain_milvus import BM25BuiltInFunction, Milvus
+
+        self._store: Any = Milvus(
+            None,
+            builtin_function=BM25BuiltInFunction(),
+            vector_field="sparse",
+            connection_args={"uri": str(folder / "langchain.db"), "grpc_options": NO_PINGS},
+            collection_name=NAME,
+            index_params={"index_type": "SPARSE_INVERTED_INDEX", "metric_type": "BM25"},
+            search_params={"metric_type": "BM25"},
+            auto_id=True,
+        )
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Insert texts, and flush."""
+        self._store.add_texts(texts)
+        self._store.client.flush(NAME)
+        self.search(texts[0])
+
+    def search(self, query: str) -> object:
+        """Return the ten best."""
+        return self._store.similarity_search_with_score(query, k=K)
+
+
+ENGINES: dict[str, Callable[[Path], Searched]] = {OURS_ON_LITE3: Ours, BUILT_IN: BuiltIn, LANGCHAIN: LangChain}
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,102 @@
+"""Pictures of how things go with the size, from the rows of all runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bench import growth, other_engines, peers, searching
+from bench.report import OURS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from bench.report import Row
+    from bench.timing import Spread
+
+Points = dict[str, dict[int, "Spread"]]  # system -> chunks -> measured
+
+
+class Picture(NamedTuple):
+    """What is drawn, and what stands around it."""
+
+    points: Points
+    title: str
+    unit: str
+
+
+def pictures(rows: Sequence[Row]) -> dict[str, Picture]:
+    """Return the pictures that there is something for, by name."""
+    every = {
+        "search": Picture(_searches(rows), "median search, k = 10", "ms"),
+        "adding": Picture(_additions(rows), "adding 1,000 chunks to an index", "s"),
+        "growth": Picture(_growth(rows), "adding 1,000 chunks of 100 terms", "s"),
+    }
+    return {name: picture for name, picture in every.items() if picture.points}
+
+
+def draw(rows: Sequence[Row], folder: Path) -> list[str]:
+    """Draw the pictures, and return their names."""
+    folder.mkdir(exist_ok=True)
+    drawn = pictures(rows)
+    for name, picture in drawn.items():
+        _draw(picture, folder / f"{name}.svg")
+    return list(drawn)
+
+
+def _searches(rows: Iterable[Row]) -> Points:
+    """Return the medians, ours and those of others."""
+    p50 = [row for row in rows if row.measure.endswith("p50")]
+    ours = [row for row in p50 if row.topic == searching.TOPIC]
+    raw = {"MilvusClient.search": {row.chunks: row.reference for row in ours if row.reference}}
+    others = [row for row in p50 if row.topic in {peers.TOPIC, other_engines.TOPIC}]
+    return _points(ours) | (raw if ours else {}) | _points(others)
+
+
+def _additions(rows: Iterable[Row]) -> Points:
+    """Return what gives an index 1,000 chunks more; on milvus-lite 3, of what has no index alone."""
+    added = [row for row in rows if row.topic == peers.TOPIC and not row.measure.startswith("search")]
+    return _points(added + [row for row in rows if row.system == other_engines.MODEL])
+
+
+def _growth(rows: Iterable[Row]) -> Points:
+    found: Points = {}
+    for row in rows:
+        if row.topic == growth.TOPIC and row.value:
+            found.setdefault(row.measure.partition(" in adding")[0], {})[row.chunks] = row.value
+    return found
+
+
+def _points(rows: Iterable[Row]) -> Points:
+    found: Points = {}
+    for row in rows:
+        if row.value:
+            found.setdefault(row.system, {})[row.chunks] = row.value
+    return found
+
+
+def _draw(picture: Picture, path: Path) -> None:
+    """Draw lines with their quartiles, both axes by powers of ten, with no date in the file."""
+    matplotlib = _matplotlib()
+    figure = matplotlib.figure.Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for system, at in picture.points.items():
+        sizes = sorted(at)
+        medians = [at[size].median for size in sizes]
+        around = [[at[s].median - at[s].p25 for s in sizes], [at[s].p75 - at[s].median for s in sizes]]
+        width = 2.4 if system == OURS else 1.2
+        axes.errorbar(sizes, medians, around, marker="o", markersize=4, capsize=3, linewidth=width, label=system)
+    axes.set(xscale="log", yscale="log", xlabel="chunks", ylabel=picture.unit, title=picture.title)
+    axes.grid(visible=True, which="major", alpha=0.3)
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _matplotlib() -> Any:
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        msg = f'drawing needs matplotlib: pip install "rag-bm25[plot]" ({error})'
+        raise SystemExit(msg) from error
+    return matplotlib

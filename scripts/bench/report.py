@@ -1,0 +1,172 @@
+"""Rows of results: as a table, as JSON, and in a page of the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from bench.timing import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+OURS = "rag_bm25"
+Comparison = Literal["ratio", "speedup", "difference", "value"]
+FIGURES: dict[str, Callable[[float, float], float]] = {
+    "ratio": lambda value, reference: value / reference,
+    "speedup": lambda value, reference: reference / value,
+    "difference": lambda value, reference: value - reference,
+    "value": lambda value, _reference: value,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, against what, and what should come out.
+
+    `comparison` says what the figure is that `at_most` or `at_least` is about: value / reference, reference / value,
+    value - reference, or the value itself.
+    """
+
+    topic: str
+    measure: str
+    chunks: int = 0
+    system: str = OURS
+    value: Spread | None = None
+    against: str = ""
+    reference: Spread | None = None
+    comparison: Comparison | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    skipped: str = ""
+
+    @property
+    def figure(self) -> float | None:
+        """What the row comes to, None where there is nothing to compare."""
+        if self.comparison is None or self.value is None:
+            return None
+        reference = self.reference.median if self.reference else 0.0
+        return FIGURES[self.comparison](self.value.median, reference)
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the target is reached, None where there is none."""
+        if self.figure is None or (self.at_most is None and self.at_least is None):
+            return None
+        low = float("-inf") if self.at_least is None else self.at_least
+        return low <= self.figure <= (float("inf") if self.at_most is None else self.at_most)
+
+
+@dataclass
+class Results:
+    """What a run has measured so far, and where."""
+
+    environment: dict[str, Any] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+    def write(self, path: Path) -> None:
+        """Write everything as JSON, with what follows from it."""
+        rows = [{**asdict(row), "figure": row.figure, "met": row.is_met} for row in self.rows]
+        text = json.dumps({"environment": self.environment, "rows": rows}, indent=1, ensure_ascii=False)
+        path.write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Results:
+        """Read what :meth:`write` has written."""
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        return cls(stored["environment"], [_row(row) for row in stored["rows"]])
+
+
+def _row(stored: dict[str, Any]) -> Row:
+    """Return a row as it was; what follows from it is left out."""
+    spreads = {name: Spread(**stored[name]) if stored[name] else None for name in ("value", "reference")}
+    return Row(**{name: stored[name] for name in stored if name not in {"figure", "met"}} | spreads)
+
+
+# The table
+
+SHORT = 0.1  # seconds; what takes less is told in milliseconds
+HEAD = ("| what | chunks | median (quartiles) | against | comes to | to reach |", "|---|---|---|---|---|---|")
+
+
+def table(rows: Iterable[Row]) -> Iterator[str]:
+    yield from HEAD
+    yield from map(line, rows)
+
+
+def line(row: Row) -> str:
+    what = row.measure if row.system == OURS else f"{row.system}: {row.measure}"
+    chunks = f"{row.chunks:,}" if row.chunks else ""
+    if row.skipped:
+        return f"| {what} | {chunks} | skipped: {row.skipped} | | | |"
+    against = f"{row.against}: {_spread(row.reference)}" if row.reference else row.against
+    return f"| {what} | {chunks} | {_spread(row.value)} | {against} | {_figure(row)} | {_target(row)} |"
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    times, unit = (1000, "ms") if spread.unit == "s" and spread.median < SHORT else (1, spread.unit)
+    median, p25, p75 = (_number(times * value) for value in (spread.median, spread.p25, spread.p75))
+    quartiles = f" ({p25}–{p75})" if spread.count > 1 else ""
+    cpu = "" if spread.cpu is None else f", CPU {_number(times * spread.cpu)} {unit}"
+    return f"{median} {unit}{quartiles}{cpu}"
+
+
+def _number(value: float) -> str:
+    """Return three digits of a number."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _figure(row: Row) -> str:
+    if row.figure is None:
+        return ""
+    unit = "x" if row.comparison in {"ratio", "speedup"} else f" {row.value.unit if row.value else ''}"
+    missed = "**" if row.is_met is False else ""
+    return f"{missed}{_number(row.figure)}{unit}{missed}"
+
+
+def _target(row: Row) -> str:
+    bounds = (("≤", row.at_most), ("≥", row.at_least))
+    return " ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+
+
+# The page
+
+BEGIN, END = "<!-- written by scripts/bench -->", "<!-- end of what scripts/bench writes -->"
+
+
+def environment_lines(environment: dict[str, Any]) -> Iterator[str]:
+    versions, others = (
+        ", ".join(f"{name} {version}" for name, version in environment[of].items())
+        for of in ("versions", "peers_versions")
+    )
+    before, after = environment["load_before"], environment.get("load_after", "")
+    yield f"`{environment['command']}` on {environment['machine']}, {environment['date']}: load average {before} before"
+    yield f"and {after} after; {environment['data']}; {versions}{f'; beside it {others}' if others else ''}."
+
+
+def page_section(results: Sequence[Results], pictures: Sequence[str], titles: dict[str, str]) -> str:
+    """Return what the documentation has of some runs: their tables, topic by topic, and the pictures."""
+    parts = ["\n".join(environment_lines(each.environment)) for each in results]
+    rows = [row for each in results for row in each.rows]
+    for topic, title in titles.items():
+        found = sorted((row for row in rows if row.topic == topic), key=lambda row: row.chunks)
+        if found:
+            parts += [f"### {title}", "\n".join(table(found))]
+    parts += [f"![{name}](images/{name}.svg)" for name in pictures]
+    return "\n\n".join(parts)
+
+
+def update_page(path: Path, section: str) -> None:
+    """Put a section between the two marks of a page."""
+    page = path.read_text(encoding="utf-8")
+    pattern = f"{re.escape(BEGIN)}.*{re.escape(END)}"
+    changed, count = re.subn(pattern, lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page, flags=re.DOTALL)
+    if count != 1:
+        msg = f"{path} must have the marks {BEGIN} and {END} once"
+        raise ValueError(msg)
+    path.write_text(changed, encoding="utf-8")
