@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 LITE3 := .venv-lite3/bin
 
+# As in scripts/check.
+IN_PARALLEL := --numprocesses 2 --dist loadfile
+
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
 .PHONY: help demo bench test test-lite3 test-milvus test-langchain test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
@@ -32,8 +35,8 @@ test: .venv/dev.stamp
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check
 
 test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
-	$(LITE3)/python -m pytest tests/contract tests/integration tests/langchain
-	RAG_BM25_LITE3_PYTHON=$(CURDIR)/$(LITE3)/python $(BIN)/python -m pytest tests/contract tests/integration -k server
+	$(LITE3)/python -m pytest $(IN_PARALLEL) tests/contract tests/integration tests/langchain
+	RAG_BM25_LITE3_PYTHON=$(CURDIR)/$(LITE3)/python $(BIN)/python -m pytest $(IN_PARALLEL) tests/contract tests/integration -k server
 
 test-milvus: .venv/dev.stamp
 	$(BIN)/python -m pytest tests/contract tests/integration -m docker
@@ -42,7 +45,7 @@ test-langchain: .venv-langchain/dev.stamp
 	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
 
 test-lowest: .venv-lowest/dev.stamp
-	.venv-lowest/bin/python -m pytest tests
+	.venv-lowest/bin/python -m pytest $(IN_PARALLEL) tests
 
 docs: .venv-docs/docs.stamp
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict

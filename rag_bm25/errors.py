@@ -55,12 +55,12 @@ def shown(value: object) -> str:
     Examples
     --------
     >>> shown("a"), shown(10**5000)
-    ("'a'", 'an int that cannot be shown')
+    ("'a'", '<int that cannot be shown>')
     """
     try:
         text = repr(value)
     except (RecursionError, ValueError):
-        return f"an {type(value).__name__} that cannot be shown"
+        return f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import ParameterError, shown
 
 __all__ = ["SearchParams", "check_search_params"]
 
@@ -49,7 +49,8 @@ def check_search_params(params: object, name: str = "search_params") -> dict[str
         if key in OURS:
             msg = f"{name} must not have {key!r}, which the search itself decides"
             raise ParameterError(msg)
-        if not isinstance(value, str | int | float) or not math.isfinite(0 if isinstance(value, str) else value):
-            msg = f"{name}[{key!r}] must be a str, bool, int or finite float, got {value!r}"
+        finite = isinstance(value, int | float) and abs(value) <= sys.float_info.max
+        if not (finite or isinstance(value, str)):
+            msg = f"{name}[{key!r}] must be a str, bool, int or finite float, got {shown(value)}"
             raise ParameterError(msg)
     return dict(params)

@@ -65,7 +65,7 @@ PARTS = 20
 WORDS = 2000
 COMPACT_ABOVE = 5
 EARLY = 7  # of so many kills, one hits the opening
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 # What a writer does

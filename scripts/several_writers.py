@@ -64,7 +64,7 @@ class Place:
 
     def open(self, *, read_only: bool = False) -> BM25Index:
         """Open the index, each call of its store under the lock."""
-        store = MilvusStore(self.uri, COLLECTION, read_only=read_only)
+        store = MilvusStore(self.uri, COLLECTION, read_only=read_only, timeout=60)
         safe = serialized(store, partial(file_locked, self.folder / "lock"))
         return BM25Index.from_store(safe, config=CONFIG, read_only=read_only, refresh_interval=0)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
+import engines
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from memory_store import MemoryStore
@@ -28,6 +30,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in a background job of a shell, and programs that the tests start and interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure what tests run in this process and in xdist's, not in those that the tests start."""
+    if not config.getoption("numprocesses", None):
+        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+
+
+def pytest_sessionfinish() -> None:
+    """End the engines, and save what was measured: xdist kills a process that takes longer than 10 s to exit."""
+    engines.closing.close()
+    coverage = getattr(sys.modules.get("coverage"), "Coverage", None)
+    if os.environ.get("PYTEST_XDIST_WORKER") and coverage is not None and (current := coverage.current()) is not None:
+        current.stop()
+        current.save()
 
 
 @pytest.fixture

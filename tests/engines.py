@@ -7,13 +7,12 @@ engine, and are those that ``RAG_BM25_MILVUS_VERSIONS`` names: ``2.5,2.6,3.0`` f
 
 from __future__ import annotations
 
-import atexit
 import functools
 import hashlib
 import os
 import socket
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.store import Store
 
+closing = ExitStack()  # ends what the functions below have started, after the last test
 MILVUS = {"2.5": "v2.5.27", "2.6": "v2.6.25", "3.0": "v3.0.2"}
 VERSIONS = os.environ.get("RAG_BM25_MILVUS_VERSIONS", "2.6").split(",")
 SLOW = [pytest.mark.docker, pytest.mark.timeout(1800)]  # the first one fetches the image
@@ -81,8 +81,8 @@ def shared_file() -> str:
 
     folder = tempfile.TemporaryDirectory(prefix="lite-")
     keeper = MilvusStore(Path(folder.name) / "test.db", "keeper")
-    atexit.register(folder.cleanup)
-    atexit.register(keeper.close)
+    closing.callback(folder.cleanup)
+    closing.callback(keeper.close)
     return f"{folder.name}/test.db"
 
 
@@ -94,7 +94,7 @@ def server_uri() -> str:
     from milvus_servers import LiteServer
 
     server = LiteServer(lite3_python)
-    atexit.register(server.close)
+    closing.callback(server.close)
     return server.uri
 
 
@@ -104,7 +104,7 @@ def docker_uri(version: str) -> str:
     from milvus_servers import container
 
     server = container(version)
-    atexit.register(server.close)
+    closing.callback(server.close)
     return server.uri
 
 

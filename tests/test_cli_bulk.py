@@ -85,7 +85,7 @@ def rows_of(collections: Collections) -> set[tuple[Any, ...]]:
     }
 
 
-def test_loading_is_ingesting(places: Places) -> None:
+def test_loading_is_ingesting(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     ingested = printed("ingest", "docs", "--uri", "one.db", "--k1", "1.2", "--no-stem", "--chunk-size", "40")["chunks"]
     encoded = printed(
         "bulk", "encode", "docs", "--folder", "parts", "--set", SETTINGS, "--set", "chunk_size=40", "--part-size", "7"
@@ -94,7 +94,8 @@ def test_loading_is_ingesting(places: Places) -> None:
     assert encoded["bytes"] == sum(path.stat().st_size for path in Path("parts").glob("part-??????.parquet"))
     merged = printed("bulk", "merge", "parts", "--parts", str(encoded["parts"]))
     assert (merged["num_chunks"], merged["rewritten"]) == (ingested, 0)
-    loaded = printed("bulk", "load", "parts", "--uri", "two.db", "--token", "psst")
+    monkeypatch.setenv("MILVUS_TOKEN", "psst")
+    loaded = printed("bulk", "load", "parts", "--uri", "two.db")
     assert (loaded["num_chunks"], loaded["loaded"]) == (ingested, ingested)
     assert places.opened[-1] == {"uri": "two.db", "collection": "docs", "token": "psst", "tls": None}
     assert rows_of(places["two.db", "docs"]) == rows_of(places["one.db", "docs"])

@@ -117,6 +117,13 @@ def test_links_lead_somewhere() -> None:
             assert not anchor or anchor in anchors(page.parent / link), f"{page.name}: {link}{anchor}"
 
 
+def test_files_that_are_named_are_there() -> None:
+    for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
+        for word in " ".join(re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))).split():
+            if re.fullmatch(r"(docker|docs|scripts|tests)/[\w./-]+", word):
+                assert (ROOT / word).exists(), f"{page.name}: {word}"
+
+
 def anchors(page: Path) -> list[str]:
     """Name the headings of a page as links do."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -16,13 +16,13 @@ import hashlib
 import secrets
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import FormatError, MissingExtraError
+from rag_bm25.errors import FormatError, MissingExtraError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 __all__ = [
     "FILE_FORMAT",
@@ -125,8 +125,10 @@ def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
     if kind != wanted:
         msg = f"{path} is not a file of a {wanted}"
         raise FormatError(msg)
-    if version > FILE_FORMAT:
-        msg = f"{path} has format {version}, this version of rag_bm25 reads up to {FILE_FORMAT}: upgrade rag_bm25"
+    if type(version) is not int or version > FILE_FORMAT:
+        msg = (
+            f"{path} has format {shown(version)}, this version of rag_bm25 reads up to {FILE_FORMAT}: upgrade rag_bm25"
+        )
         raise FormatError(msg)
 
 
@@ -147,6 +149,9 @@ def require_sound(folder: Path, data: DataFile, again: str) -> None:
     FormatError
         It is missing, or other bytes than were written.
     """
+    if not isinstance(data.name, str) or Path(data.name).name != data.name:
+        msg = f"a file of {folder} must lie in it, got {shown(data.name)}: {again}"
+        raise FormatError(msg)
     path = folder / data.name
     if not path.is_file():
         msg = f"{path} is missing: {again}"

@@ -199,7 +199,7 @@ def _as_format_error(path: Path) -> Iterator[None]:
     """Say what cannot be read."""
     try:
         yield
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
         msg = f"{path} is damaged, merge the parts again: {error}"
         raise FormatError(msg) from error
 

@@ -207,7 +207,11 @@ def read_head(folder: Path, part: int) -> PartHead:
         kind, version = facts.pop("kind"), facts.pop("format")
     require_known(path, kind, KIND, version)
     with _as_format_error(path):
-        return PartHead(**{**facts, "data": DataFile(**facts["data"])})
+        head = PartHead(**{**facts, "data": DataFile(**facts["data"])})
+    if head.part != part:
+        msg = f"{path} is part {head.part}: the number of a part is in it, and cannot be changed by renaming its files"
+        raise FormatError(msg)
+    return head
 
 
 def read_terms(folder: Path, part: int) -> PartTerms:

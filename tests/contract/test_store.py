@@ -540,6 +540,15 @@ def best(scores: dict[str, float], limit: int) -> list[str]:
 
 
 class TestDenseCollections:
+    def test_many_rows_are_read_and_written_in_several_messages(self, opened: Callable[..., Store]) -> None:
+        store, width = opened("wide"), 8_192
+        store.create(DenseField(width, "IP"))
+        rows = [dense_chunk(n, np.full(width, n)) for n in range(2_240)]  # 73 MB: more than one reply can have
+        store.insert_chunks(rows)
+        found = by_pk(store.get_chunks([row.pk for row in rows], dense=True))
+        assert {pk: (dense_of(row) == row.length).all() for pk, row in found.items()} == {row.pk: True for row in rows}
+        store.drop()
+
     @pytest.mark.parametrize("metric", METRICS)
     def test_dense_vectors_are_remembered(self, opened: Callable[..., Store], metric: DenseMetric) -> None:
         store = opened()
@@ -716,17 +725,6 @@ class TestDense:
         assert dense.search([ONE], limit=2) == [[]]
         (row,) = dense.get_chunks([chunk(1).pk], vectors=True, dense=True)
         assert (dense_of(row).tolist(), row.vector.to_dict()) == (second.tolist(), {7: 2.0})
-
-    def test_many_rows_are_read_and_written_in_several_messages(self, opened: Callable[..., Store]) -> None:
-        store = opened("wide")
-        store.create(DenseField(32_768, "IP"))
-        rows = [
-            dense_chunk(number, np.full(32_768, number)) for number in range(560)
-        ]  # 73 MB: more than one reply can have
-        store.insert_chunks(rows)
-        found = by_pk(store.get_chunks([row.pk for row in rows], dense=True))
-        assert {pk: (dense_of(row) == row.length).all() for pk, row in found.items()} == {row.pk: True for row in rows}
-        store.drop()
 
     def test_a_bad_filter_is_a_filter_error(self, dense: Store, engine: str, metric: DenseMetric) -> None:
         if engine == "memory":

@@ -131,11 +131,12 @@ class TestEncoding:
     def test_chunks_are_taken_one_by_one(self, tmp_path: Path, config: IndexConfig) -> None:
         def rows() -> Iterator[dict[str, Any]]:
             for number in range(7):
-                if number == 6:  # all whole batches but the last one are written by now
-                    assert list(tmp_path.glob("*.tmp"))
+                sizes.append(sum(path.stat().st_size for path in tmp_path.glob("*.tmp")))
                 yield {"text": f"word{number}"}
 
+        sizes: list[int] = []
         assert encode_part(rows(), config, tmp_path, 0).num_chunks == 7
+        assert sizes[0] < sizes[3] < sizes[5]  # batches of two are written while others are read
 
     def test_the_same_contents_without_id_are_one_chunk(self, tmp_path: Path, config: IndexConfig) -> None:
         twice = {"text": "apple", "metadata": {"p": 1}}
@@ -332,6 +333,12 @@ class TestMerging:
         with pytest.raises(FormatError, match="encode its part again: it holds something else than was written"):
             merge(merged)
 
+    def test_files_cannot_be_renumbered_by_renaming(self, tmp_path: Path, config: IndexConfig) -> None:
+        encode_part(ROWS, config, tmp_path, 1)
+        (tmp_path / "part-000001.terms.parquet").rename(tmp_path / "part-000000.terms.parquet")
+        with pytest.raises(FormatError, match="is part 1: the number of a part is in it"):
+            merge(tmp_path)
+
     @pytest.mark.parametrize(
         ("change", "said"),
         [
@@ -416,6 +423,20 @@ class TestLoading:
         told: list[tuple[int, int]] = []
         load(merged, MemoryStore(), progress=lambda *args: told.append(args))
         assert told == [(2, 5), (3, 5), (5, 5)]
+
+    @pytest.mark.parametrize("name", ["../secret.parquet", "/secret.parquet", "a/b.parquet", "", "..", 7, None])
+    def test_a_file_outside_of_the_folder_is_not_read(self, merged: Path, name: object) -> None:
+        manifest = json.loads((merged / "manifest.json").read_text())
+        manifest["parts"][0]["data"]["name"] = name
+        (merged / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(FormatError, match=r"must lie in it, got|is missing: "):
+            load(merged, MemoryStore())
+
+    @pytest.mark.parametrize("damage", ["[" * 100_000, '{"kind": "rag_bm25 bulk load", "format": "1"}', "[]"])
+    def test_a_manifest_of_another_shape_is_refused(self, merged: Path, damage: str) -> None:
+        (merged / "manifest.json").write_text(damage)
+        with pytest.raises(FormatError, match=r"manifest\.json (is damaged|has format '1')"):
+            load(merged, MemoryStore())
 
     def test_what_is_damaged_is_not_loaded(self, merged: Path) -> None:
         for name in ("vocabulary.parquet", "statistics.parquet", "part-000002.parquet"):
