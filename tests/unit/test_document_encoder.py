@@ -40,6 +40,12 @@ def test_same_term_at_the_end_and_the_start_of_two_chunks_is_two_entries() -> No
     assert [row.to_dict() for row in term_frequencies([["a"], ["a"]], IDS)] == [{5: 1}, {5: 1}]
 
 
+def test_terms_of_one_id_are_counted_together() -> None:
+    tf = term_frequencies([["a", "x", "a"], ["x"], ["b", "a"]], {"a": 5, "x": 5, "b": 3})
+    assert [row.to_dict() for row in tf] == [{5: 3}, {5: 1}, {3: 1, 5: 1}]
+    assert tf.values.dtype == np.float32
+
+
 def test_no_chunks_give_no_rows() -> None:
     encoded = encoder().encode([])
     assert (len(encoded.vectors), encoded.lengths.tolist()) == (0, [])
