@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 TOPIC = "memory"
 
-
 WRITER = 200  # bytes a term
+TIMES = 3  # so many chunks, several batches of which are under way in both
 
 
 def rows(bench: Bench) -> Iterator[Row]:
-    size = max(bench.sizes)
-    few, many = (_ingest_apart(bench, number) for number in (size // 10, size))
+    size = min(max(bench.sizes), bench.effort.repeated_up_to)
+    few, many = (_ingest_apart(bench, number) for number in (size, TIMES * size))
     yield Row(
         TOPIC,
         "greatest memory of an ingestion, above that of an empty index",
-        size,
+        TIMES * size,
         value=Spread.of([many["mebibytes"]], "MiB"),
-        against=f"of {size // 10:,} chunks",
+        against=f"of {size:,} chunks",
         reference=Spread.of([few["mebibytes"]], "MiB"),
         comparison="ratio",
     )
@@ -44,7 +44,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield Row(
         TOPIC,
         f"what it grew by, for {terms:,} more terms",
-        size,
+        TIMES * size,
         value=Spread.of([grown], "bytes a term"),
         comparison="value",
         at_most=WRITER,
@@ -53,7 +53,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 def _ingest_apart(bench: Bench, number: int) -> dict[str, float]:
     """Ingest chunks in a process that does nothing else."""
-    file = write_json_lines(bench.folder / "memory.jsonl", bench.texts(max(bench.sizes))[:number])
+    file = write_json_lines(bench.folder / "memory.jsonl", bench.texts(number))
     command = [sys.executable, "-m", "bench.memory", str(file), str(bench.folder / f"memory{number}.db")]
     told = subprocess.run(command, env=bench.child_environment(), check=True, stdout=subprocess.PIPE, text=True).stdout
     measured: dict[str, float] = json.loads(told)
