@@ -288,6 +288,25 @@ class TestStream:
         index.add_stream(chunks())
         assert most == [5, 7, 9, 11, 12, 12]  # two batches, and the first of the one after
 
+    def test_source_is_never_asked_while_the_index_is_locked(self, index: BM25Index) -> None:
+        """Else searches would wait for a slow source, and for ever where it waits for a thread that searches."""
+        free: list[bool] = []
+
+        def try_lock() -> None:
+            free.append(index._lock.acquire(blocking=False))
+            if free[-1]:
+                index._lock.release()
+
+        def chunks() -> Iterator[Chunk]:
+            for n in range(9):
+                thread = threading.Thread(target=try_lock)
+                thread.start()
+                thread.join()
+                yield Chunk(str(n), f"w{n}")
+
+        index.add_stream(chunks())
+        assert free == [True] * 9
+
     def test_id_that_comes_again_updates(self, index: BM25Index) -> None:
         report = index.add_stream([Chunk("1", "a"), Chunk("1", "b"), Chunk("2", "c"), Chunk("1", "d")])
         assert report == AddReport(added=2, updated=2)
