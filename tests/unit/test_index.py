@@ -340,9 +340,10 @@ class TestStream:
             (Chunk("", "x"), r"chunk 5 of the stream: ids\[0\] must not be empty"),
             (Chunk("5", "a\0b"), r"chunk 5 of the stream: texts\[0\] \(id '5'\) has a NUL at character 1"),
             (Chunk("5", "x", {"page": float("nan")}), r"chunk 5 of the stream: metadatas\[0\]\['page'\] is nan"),
+            ({"id": "5", "text": "x"}, "chunk 5 of the stream: it must have id, text and metadata .*, got dict"),
         ],
     )
-    def test_bad_chunk_is_named_and_whole_batches_stay(self, index: BM25Index, bad: Chunk, says: str) -> None:
+    def test_bad_chunk_is_named_and_whole_batches_stay(self, index: BM25Index, bad: Any, says: str) -> None:
         with pytest.raises(InputError, match=says):
             index.add_stream([*(Chunk(str(n), f"w{n}") for n in range(5)), bad])
         assert index.stats().num_chunks == 4
@@ -368,6 +369,8 @@ class TestStream:
         assert asked == [["w0", "w1"], ["w2"], ["w3"]]
         with pytest.raises(InputError, match="embeddings must be given"):
             index.add_stream([])
+        with pytest.raises(InputError, match="embeddings of a stream must be a callable, got list"):
+            index.add_stream([Chunk("5", "x")], embeddings=[])  # type: ignore[arg-type]
 
     def test_new_chunks_are_not_looked_for(self, index: BM25Index, store: MemoryStore) -> None:
         store.calls.clear()
