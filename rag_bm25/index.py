@@ -1087,7 +1087,9 @@ class BM25Index:
                         report = self._writer.add(namespace, complete, count=count, assume_new=assume_new)
                     yield report
         except WorkerError:
-            self._pools.pop(workers, None)  # the next call starts others
+            with self._lock:
+                if self._pools.get(workers) is pool:  # another call of it may have failed, too, and a third begun
+                    del self._pools[workers]  # the next call starts others
             pool.close()
             raise
         finally:
