@@ -62,7 +62,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
     with path.open("rb") as file:
         for number, line in enumerate(_lines(file), 1):
             where = f"{path} line {number}"
-            if len(line) > MAX_DOCUMENT_BYTES:
+            if len(line.rstrip(b"\r\n")) > MAX_DOCUMENT_BYTES:
                 msg = f"{where}: a line must have at most {MAX_DOCUMENT_BYTES:,} bytes"
                 raise InputError(msg)
             text = _decoded(line, where, start)
@@ -151,8 +151,8 @@ def join_title(title: str, text: str) -> str:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines; of one that is too long, only what tells that."""
-    return iter(lambda: file.readline(MAX_DOCUMENT_BYTES + 1), b"")
+    """Yield the lines with their ends; of one that is too long, only what tells that."""
+    return iter(lambda: file.readline(MAX_DOCUMENT_BYTES + 2), b"")
 
 
 def _decoded(line: bytes, where: str, start: int) -> str:

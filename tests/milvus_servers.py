@@ -176,9 +176,7 @@ class ContainerServer:
                 self.uri = f"{self._scheme}://{self._place(PORT)}"
                 return
             time.sleep(1)
-        pytest.fail(
-            f"{self.uri} is not well after {SECONDS} s:\n{self._container.get_wrapped_container().logs(tail=50)}"
-        )
+        pytest.fail(f"Milvus is not well after {SECONDS} s:\n{self._container.get_wrapped_container().logs(tail=50)}")
 
     def _is_well(self) -> bool:
         try:

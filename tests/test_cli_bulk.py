@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from memory_store import Collections, MemoryStore
 from typer.testing import CliRunner
 
-from rag_bm25 import bulk
+from rag_bm25 import bulk, ingestion
 from rag_bm25.cli.app import app
 
 if TYPE_CHECKING:
@@ -130,6 +131,38 @@ def test_parts_of_an_earlier_run_are_not_mixed_with_others() -> None:
     assert len(list(Path("parts").iterdir())) == 14
     assert printed(*again, "--overwrite")["parts"] == 2
     assert len(list(Path("parts").iterdir())) == 4
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+def test_files_of_others_are_left_alone(options: list[str]) -> None:
+    """Spark and its like call their outputs part-00000-..., which may be what is encoded."""
+    run("bulk", "encode", "docs", "--folder", "parts", "--part-size", "5")
+    folder = Path("parts" if options else "docs")
+    theirs = [folder / name for name in ("part-00000-1f.jsonl", "part-00001.parquet", "part-notes.txt")]
+    for path in theirs:
+        path.write_text('{"_id": "a", "text": "apple"}', encoding="utf-8")
+    (folder / "manifest.json").touch()
+    assert printed("bulk", "encode", str(theirs[0]), "--folder", str(folder), *options)["chunks"] == 1
+    assert all(path.is_file() for path in theirs)
+    assert (folder / "manifest.json").exists() is (not options)
+
+
+def test_overwriting_leaves_nothing_that_was_begun() -> None:
+    run("bulk", "encode", "docs", "--folder", "parts")
+    for name in ("part-000009.parquet.0123abcd.tmp", "part-000009.parquet", "part-000009.merged.parquet"):
+        Path("parts", name).touch()
+    run("bulk", "encode", "docs", "--folder", "parts", "--overwrite")
+    assert sorted(path.name for path in Path("parts").iterdir()) == ["part-000000.parquet", "part-000000.terms.parquet"]
+
+
+def test_a_folder_that_cannot_be_listed_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(paths: list[Path]) -> ingestion.Found:
+        return replace(find_files(paths), unreadable={"docs/secret": "docs/secret: Permission denied"})
+
+    find_files = ingestion.find_files
+    monkeypatch.setattr(ingestion, "find_files", found)
+    assert_fails(run("bulk", "encode", "docs", "--folder", "parts"), "docs/secret: Permission denied")
+    assert not Path("parts").exists()
 
 
 def test_what_cannot_be_done_is_one_line() -> None:

@@ -178,6 +178,7 @@ def load_by_import(
     target.require_imports()
     if loading.begin():
         _wait_for_others(target, sleep)
+        target.after_imports()  # what they brought is counted below
     waiting = []
     for part in loading.manifest.parts:
         if _is_imported(target, part):

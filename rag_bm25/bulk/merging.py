@@ -286,17 +286,26 @@ def _heads(folder: Path, num_parts: int | None) -> list[PartHead]:
 
 
 def _require_same(first: PartHead, head: PartHead) -> None:
-    """Refuse a part whose vectors would not fit; analyzers may differ in name if they do the same."""
+    """Refuse a part whose vectors would not fit."""
+    try:
+        found = _differences(first, head)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        msg = f"the parameters in part {first.part} or {head.part} are damaged, encode them again: {error}"
+        raise FormatError(msg) from error
+    if found:
+        msg = f"parts were encoded with different parameters: {'; '.join(found)}"
+        raise ConfigMismatchError(msg)
+
+
+def _differences(first: PartHead, head: PartHead) -> list[str]:
+    """List where two parts differ; analyzers may differ in name if they do the same."""
     found = [
         f"{name}: {value!r} in part {first.part}, {head.config[side].get(name)!r} in part {head.part}"
         for side in ("document", "query")
         for name, value in first.config[side].items()
         if head.config[side].get(name) != value
     ]
-    found += differences(*(AnalyzerContract(**one.config["analyzer"]) for one in (first, head)))
-    if found:
-        msg = f"parts were encoded with different parameters: {'; '.join(found)}"
-        raise ConfigMismatchError(msg)
+    return found + differences(*(AnalyzerContract(**one.config["analyzer"]) for one in (first, head)))
 
 
 def _require_distinct(folder: Path, heads: Sequence[PartHead]) -> None:

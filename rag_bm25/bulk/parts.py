@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ __all__ = [
     "PartTerms",
     "batch_of",
     "data_path",
+    "part_files",
     "part_numbers",
     "read_head",
     "read_terms",
@@ -33,6 +35,8 @@ __all__ = [
 KIND = "rag_bm25 bulk part"
 HEAD, DIGEST = b"rag_bm25", b"rag_bm25.digest"  # keys in the metadata of a file
 MAX_PART = 2**31 - 1
+
+_FILE = re.compile(r"part-[0-9]{6,}(\.terms|\.merged)?\.parquet(\.[0-9a-f]{8}\.tmp)?")
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,22 @@ def part_numbers(folder: Path) -> list[int]:
     """
     names = (path.name.split(".")[0].removeprefix("part-") for path in folder.glob("part-*.terms.parquet"))
     return sorted(int(name) for name in names if name.isdecimal())
+
+
+def part_files(folder: Path) -> list[Path]:
+    """Return all files of parts, whole or begun: others, such as those of Spark, may have names that begin alike.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the load.
+
+    Returns
+    -------
+    list of Path
+        In no order.
+    """
+    return [path for path in folder.glob("part-*") if _FILE.fullmatch(path.name)]
 
 
 def batch_of(part: int) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from rag_bm25 import bulk, ingestion
-from rag_bm25.bulk.parts import part_numbers
+from rag_bm25.bulk.parts import part_files, part_numbers
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.configurations import settings_of
 from rag_bm25.cli.console import count_bars, print_json, recount_bar, show
@@ -73,9 +73,7 @@ def encode(
     config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings)
     split = ingestion.splitter(config, chunk_overlap, split_size)
     found = ingestion.find_files(paths)
-    if not found.files:
-        msg = "there is no .txt, .md or .jsonl file to encode"
-        raise InputError(msg)
+    _require_readable(found)
     _make_room(folder, overwrite=overwrite)
     start, reports = time.perf_counter(), []
     with count_bars(progress, {"chunks": None}) as move:
@@ -159,12 +157,24 @@ def load(
     )
 
 
+def _require_readable(found: ingestion.Found) -> None:
+    """Refuse folders that cannot be listed: what is in them would be missing in the index."""
+    if found.unreadable:
+        msg = "; ".join(found.unreadable.values())
+        raise InputError(msg)
+    if not found.files:
+        msg = "there is no .txt, .md or .jsonl file to encode"
+        raise InputError(msg)
+
+
 def _make_room(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder with parts, of which some might stay beside the new ones; or delete them."""
-    if part_numbers(folder) and not overwrite:
+    """Refuse a folder with parts, of which some might stay beside the new ones; or delete them, and nothing else."""
+    if not part_numbers(folder):
+        return
+    if not overwrite:
         msg = f"{folder} has parts of an earlier run: use another folder, or --overwrite"
         raise InputError(msg)
-    for path in (*folder.glob("part-*"), folder / "manifest.json"):
+    for path in (*part_files(folder), folder / "manifest.json"):
         path.unlink(missing_ok=True)
 
 

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--uri", default="./rag.db", help="a file, or the address of a Milvus server")
     parser.add_argument("--collection", default="docs")
     parser.add_argument("--block", type=float, default=64, help="of the corpus, in MiB, that is a partition")
-    parser.add_argument("--scheduler", default="processes", help="processes, threads, or a cluster's address")
+    parser.add_argument("--scheduler", default="processes", help="or threads; distributed, after Client(address)")
     given = parser.parse_args(arguments)
     rows = dask.bag.read_text(str(given.corpus), blocksize=int(given.block * 2**20)).map(json.loads)
     jobs = [

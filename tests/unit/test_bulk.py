@@ -375,6 +375,21 @@ class TestMerging:
             merge(tmp_path)
         assert said in str(caught.value)
 
+    @pytest.mark.parametrize("part", [0, 1])
+    @pytest.mark.parametrize("damage", [3, {}, {"document": 1}, {"document": {}, "query": {}, "analyzer": {"x": 1}}])
+    def test_parameters_that_are_none_are_damage(
+        self, damage: object, part: int, tmp_path: Path, config: IndexConfig
+    ) -> None:
+        for number in (0, 1):
+            encode_part(ROWS[number : number + 1], config, tmp_path, number)
+        path = tmp_path / f"part-00000{part}.terms.parquet"
+        table = pq.read_table(path)
+        head = {**json.loads(table.schema.metadata[b"rag_bm25"]), "config": damage}
+        metadata = {**table.schema.metadata, b"rag_bm25": json.dumps(head).encode()}
+        pq.write_table(table.replace_schema_metadata(metadata), path)
+        with pytest.raises(FormatError, match="the parameters in part 0 or 1 are damaged, encode them again"):
+            merge(tmp_path)
+
     def test_the_name_of_an_analyzer_is_nothing(self, tmp_path: Path, config: IndexConfig) -> None:
         encode_part(ROWS[:2], config, tmp_path, 0)
         encode_part(ROWS[2:], replace(config, analyzer=lambda text: text.split()), tmp_path, 1)
@@ -575,6 +590,7 @@ class Server(MemoryStore):
         self.asked: dict[int, int] = {}
         self.failing = ""
         self.refreshed = False
+        self.visible = set[Any]()
 
     def require_imports(self) -> None:
         self.calls.append("require_imports")
@@ -601,9 +617,11 @@ class Server(MemoryStore):
 
     def after_imports(self) -> None:
         self.refreshed = True
+        self.visible = set(self.collections.chunks)
 
     def count_batch(self, batch: str) -> int:
-        return sum(row.batch == batch for row in self.collections.chunks.values())
+        """Count what was there when the rows were made visible last."""
+        return sum(row.batch == batch for key, row in self.collections.chunks.items() if key in self.visible)
 
 
 class TestImporting:

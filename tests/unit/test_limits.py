@@ -159,6 +159,16 @@ class TestFiles:
             with pytest.raises(InputError, match=f"{what} must have at most 27 bytes"):
                 list(read_file(found, lambda text: [text]))
 
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_the_end_of_a_line_does_not_count(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+        monkeypatch.setattr(jsonl, "MAX_DOCUMENT_BYTES", 27)
+        file = tmp_path / "a.jsonl"
+        file.write_bytes(f'{{"id": "1", "text": "abcd"}}{end}{{"id": "2", "text": "abcd"}}{end}'.encode())
+        assert [line.row["id"] for line in jsonl.read_json_lines(file)] == ["1", "2"]
+        file.write_bytes(f'{{"id": "1", "text": "abcde"}}{end}'.encode())
+        with pytest.raises(InputError, match="a line must have at most 27 bytes"):
+            list(jsonl.read_json_lines(file))
+
     def test_a_line_of_statistics(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = tmp_path / "statistics.json.gz"
         index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
