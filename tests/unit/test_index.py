@@ -307,6 +307,18 @@ class TestStream:
         index.add_stream(chunks())
         assert free == [True] * 9
 
+    def test_source_may_delete_what_it_replaces(self, index: BM25Index) -> None:
+        index.add([f"old{n}" for n in range(9)], ids=[str(n) for n in range(9)])
+
+        def chunks() -> Iterator[Chunk]:
+            for n in range(9):
+                index.delete([str(max(n - 2, 0))])
+                yield Chunk(str(n), f"new{n}")
+
+        assert index.add_stream(chunks()).total == 9
+        assert sorted(chunk.text for chunk in index.chunks()) == [f"new{n}" for n in range(9)]
+        assert index.verify().ok
+
     def test_id_that_comes_again_updates(self, index: BM25Index) -> None:
         report = index.add_stream([Chunk("1", "a"), Chunk("1", "b"), Chunk("2", "c"), Chunk("1", "d")])
         assert report == AddReport(added=2, updated=2)
