@@ -29,6 +29,7 @@ __all__ = [
     "batches",
     "check_ids",
     "check_namespace",
+    "given_parts",
     "new_chunks",
     "pk_digest",
 ]
@@ -274,6 +275,36 @@ def check_ids(ids: Sequence[str], name: str = "ids") -> list[str]:
     """
     _check_sequence(name, ids, "str")
     return [_check_id(f"{name}[{position}]", id_) for position, id_ in enumerate(ids)]
+
+
+def given_parts(chunk: GivenChunk) -> tuple[str | None, str, Mapping[str, Any] | None]:
+    """Take a chunk of a stream apart.
+
+    Parameters
+    ----------
+    chunk : GivenChunk
+        What was given.
+
+    Returns
+    -------
+    tuple of str, str and mapping
+        Its id, text and metadata, not checked yet.
+
+    Raises
+    ------
+    InputError
+        It lacks one of them.
+
+    Examples
+    --------
+    >>> given_parts(Chunk("1", "apple", {"page": 2}))
+    ('1', 'apple', {'page': 2})
+    """
+    try:
+        return chunk.id, chunk.text, chunk.metadata
+    except AttributeError:
+        msg = f"it must have id, text and metadata as attributes, got {type(chunk).__name__}"
+        raise InputError(msg) from None
 
 
 def new_chunks(

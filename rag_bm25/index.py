@@ -22,6 +22,7 @@ from rag_bm25.chunks import (
     batches,
     check_ids,
     check_namespace,
+    given_parts,
     new_chunks,
 )
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
@@ -404,6 +405,9 @@ class BM25Index:
         self._require_writable()
         check_workers(workers)
         check_namespace(namespace)
+        if not (embeddings is None or callable(embeddings)):
+            msg = f"embeddings of a stream must be a callable, got {type(embeddings).__name__}"
+            raise InputError(msg)
         _, embed = self._with_embeddings([], embeddings)
         report = AddReport()
         checked = self._checked(chunks)
@@ -1083,7 +1087,9 @@ class BM25Index:
                         report = self._writer.add(namespace, complete, count=count, assume_new=assume_new)
                     yield report
         except WorkerError:
-            self._pools.pop(workers, None)  # the next call starts others
+            with self._lock:
+                if self._pools.get(workers) is pool:  # another call of it may have failed, too, and a third begun
+                    del self._pools[workers]  # the next call starts others
             pool.close()
             raise
         finally:
@@ -1097,7 +1103,8 @@ class BM25Index:
                 yield chunk
                 continue
             try:
-                (checked,) = new_chunks([chunk.text], [chunk.id], [chunk.metadata])
+                id_, text, metadata = given_parts(chunk)
+                (checked,) = new_chunks([text], [id_], [metadata])
                 check_field_values([checked.metadata], self.config.fields)
             except InputError as error:
                 msg = f"chunk {number} of the stream: {error}"

@@ -28,6 +28,7 @@ SEPARATOR = "\ud800"  # a lone surrogate: text that is stored as UTF-8 has none
 CHARACTER_BITS = 21  # hold every character, counted from 1
 IN_A_CODE = 3  # of them fit into 63 bits
 LONG = np.uint64(1 << 63)
+PIECE = 1 << 28  # characters; a string of numpy has at most 2 GiB
 
 _random = random.Random()  # noqa: S311  # of its own: a user's seed stays as it is
 
@@ -97,7 +98,7 @@ def number_tokens(chunks: Iterable[Sequence[str]]) -> NumberedTokens:
         per_chunk.append(len(tokens))
         joined.extend([SEPARATOR.join(tokens)] * bool(tokens))
     text = SEPARATOR.join([*joined, SEPARATOR * IN_A_CODE])
-    characters = np.array([text]).view(np.uint32)
+    characters = _characters(text)
     ends = np.flatnonzero(characters == ord(SEPARATOR))[:-IN_A_CODE]
     counts = np.array(per_chunk, np.int64)
     if len(ends) != counts.sum():
@@ -109,6 +110,12 @@ def number_tokens(chunks: Iterable[Sequence[str]]) -> NumberedTokens:
     numbers = np.empty(len(first), np.int64)
     numbers[new] = np.arange(len(new))
     return NumberedTokens(_slices(text, starts[new], ends[new]), numbers[first], counts)
+
+
+def _characters(text: str) -> NDArray[np.uint32]:
+    """Return the characters of a text that is not empty."""
+    pieces = [np.array([text[at : at + PIECE]]).view(np.uint32) for at in range(0, len(text), PIECE)]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _codes(

@@ -63,8 +63,9 @@ class CountingAhead:
     """Batches in order, each with what counts its terms, and counts those of the next ones ahead.
 
     Nothing is counted before it is asked for: a batch that is stored already needs no analysis. As soon as a batch
-    turns out to be new as a whole, the next ones are taken to be so as well. They are read in the thread that iterates,
-    and what their source raises comes when it is their turn: all batches before are handed out first.
+    turns out to be new as a whole, the next ones are taken to be so as well. They are read by iterating, never by
+    counting: whoever counts holds the lock of the index, which their source may be waiting for in another thread. What
+    their source raises comes when it is their turn: all batches before are handed out first.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class CountingAhead:
 
     def __iter__(self) -> Iterator[tuple[list[NewChunk], Count]]:
         """Yield each batch with what counts the chunks at some of its places; to be called at most once."""
-        while self._read(1):
+        while self._read(1 + self._pool.number):
             batch, future = self._waiting.popleft()
             yield batch, partial(self._count, batch, future)
         if self._failure is not None:
@@ -113,10 +114,9 @@ class CountingAhead:
         """Count chunks of a batch that was handed out; those of the next ones meanwhile, where all of it is needed."""
         if len(places) < len(batch):
             return self._pool.count([batch[place] for place in places])
-        if future is None and not self._read(1):
+        if future is None and not self._waiting:
             return self._pool.count(batch)
         future = future or self._pool.submit(batch)
-        self._read(self._pool.number)
         self._waiting = deque((later, ahead or self._pool.submit(later)) for later, ahead in self._waiting)
         return future.result()
 

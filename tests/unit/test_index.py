@@ -288,6 +288,37 @@ class TestStream:
         index.add_stream(chunks())
         assert most == [5, 7, 9, 11, 12, 12]  # two batches, and the first of the one after
 
+    def test_source_is_never_asked_while_the_index_is_locked(self, index: BM25Index) -> None:
+        """Else searches would wait for a slow source, and for ever where it waits for a thread that searches."""
+        free: list[bool] = []
+
+        def try_lock() -> None:
+            free.append(index._lock.acquire(blocking=False))
+            if free[-1]:
+                index._lock.release()
+
+        def chunks() -> Iterator[Chunk]:
+            for n in range(9):
+                thread = threading.Thread(target=try_lock)
+                thread.start()
+                thread.join()
+                yield Chunk(str(n), f"w{n}")
+
+        index.add_stream(chunks())
+        assert free == [True] * 9
+
+    def test_source_may_delete_what_it_replaces(self, index: BM25Index) -> None:
+        index.add([f"old{n}" for n in range(9)], ids=[str(n) for n in range(9)])
+
+        def chunks() -> Iterator[Chunk]:
+            for n in range(9):
+                index.delete([str(max(n - 2, 0))])
+                yield Chunk(str(n), f"new{n}")
+
+        assert index.add_stream(chunks()).total == 9
+        assert sorted(chunk.text for chunk in index.chunks()) == [f"new{n}" for n in range(9)]
+        assert index.verify().ok
+
     def test_id_that_comes_again_updates(self, index: BM25Index) -> None:
         report = index.add_stream([Chunk("1", "a"), Chunk("1", "b"), Chunk("2", "c"), Chunk("1", "d")])
         assert report == AddReport(added=2, updated=2)
@@ -321,9 +352,10 @@ class TestStream:
             (Chunk("", "x"), r"chunk 5 of the stream: ids\[0\] must not be empty"),
             (Chunk("5", "a\0b"), r"chunk 5 of the stream: texts\[0\] \(id '5'\) has a NUL at character 1"),
             (Chunk("5", "x", {"page": float("nan")}), r"chunk 5 of the stream: metadatas\[0\]\['page'\] is nan"),
+            ({"id": "5", "text": "x"}, "chunk 5 of the stream: it must have id, text and metadata .*, got dict"),
         ],
     )
-    def test_bad_chunk_is_named_and_whole_batches_stay(self, index: BM25Index, bad: Chunk, says: str) -> None:
+    def test_bad_chunk_is_named_and_whole_batches_stay(self, index: BM25Index, bad: Any, says: str) -> None:
         with pytest.raises(InputError, match=says):
             index.add_stream([*(Chunk(str(n), f"w{n}") for n in range(5)), bad])
         assert index.stats().num_chunks == 4
@@ -349,6 +381,8 @@ class TestStream:
         assert asked == [["w0", "w1"], ["w2"], ["w3"]]
         with pytest.raises(InputError, match="embeddings must be given"):
             index.add_stream([])
+        with pytest.raises(InputError, match="embeddings of a stream must be a callable, got list"):
+            index.add_stream([Chunk("5", "x")], embeddings=[])  # type: ignore[arg-type]
 
     def test_new_chunks_are_not_looked_for(self, index: BM25Index, store: MemoryStore) -> None:
         store.calls.clear()

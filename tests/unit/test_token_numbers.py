@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from unittest.mock import patch
 
@@ -34,6 +35,20 @@ def test_tokens_get_the_numbers_of_a_dictionary(chunks: list[list[str]]) -> None
     assert found.numbers.tolist() == [expected[token] for chunk in chunks for token in chunk]
     assert found.per_chunk.tolist() == list(map(len, chunks))
     assert (found.numbers.dtype, found.per_chunk.dtype) == (np.int64, np.int64)
+
+
+@given(CHUNKS, st.integers(1, 5))
+def test_pieces_of_what_is_too_long_for_numpy_make_no_difference(chunks: list[list[str]], piece: int) -> None:
+    whole = number_tokens(chunks)
+    with patch("rag_bm25.token_numbers.PIECE", piece):
+        found = number_tokens(chunks)
+    assert (found.terms, found.numbers.tolist()) == (whole.terms, whole.numbers.tolist())
+
+
+@pytest.mark.skipif(not os.environ.get("RAG_BM25_SLOW"), reason="takes 5 GB of memory: RAG_BM25_SLOW=1")
+def test_a_corpus_may_have_more_characters_than_a_string_of_numpy() -> None:
+    found = number_tokens([["a" * 2**26]] * 8)
+    assert (len(found.terms), found.numbers.tolist()) == (1, [0] * 8)
 
 
 @given(CHUNKS)

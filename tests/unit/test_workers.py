@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -389,6 +390,25 @@ class TestIndex:
                     index.add(["a"], workers=1)
             index.add(["b"], workers=1)
             assert index.stats().num_chunks == 1
+
+    def test_call_that_fails_leaves_the_pool_of_a_later_call(
+        self, index: BM25Index, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of two calls with one pool, both fail when a worker dies; between them a third one may begin."""
+        later: Any = PoolOfFakes()
+
+        class DyingPool(PoolOfFakes):
+            def count(self, chunks: list[NewChunk]) -> CountedChunks:
+                index._pools[2] = later
+                raise BrokenProcessPool
+
+            def close(self) -> None:
+                pass
+
+        monkeypatch.setattr(index, "_pool", lambda _: DyingPool())
+        with pytest.raises(WorkerError):
+            index.add(["a"], workers=2)
+        assert index._pools.pop(2) is later
 
     def test_workers_end_with_the_index(self, index: BM25Index) -> None:
         index.add(["a"], workers=1)
