@@ -300,10 +300,10 @@ class StagedTerms(dict[str, int]):
 
     def __missing__(self, term: str) -> int:
         """Look a term up, and assign an id where it is new."""
-        _check_storable(term)
         hashed = term_id(term)  # once: a batch asks for tens of thousands of terms
         id_ = self._vocabulary.displaced.get(term, hashed)
         if self._vocabulary.term(id_) != term:
+            _check_storable(term)
             id_ = self.new[term] = hashed if self._is_free(hashed) else self._free_id(term)
             self._taken.add(id_)
         self[term] = id_
