@@ -87,6 +87,8 @@ def _draw(picture: Picture, path: Path) -> None:
         width = 2.4 if system == OURS else 1.2
         axes.errorbar(sizes, medians, around, marker="o", markersize=4, capsize=3, linewidth=width, label=system)
     axes.set(xscale="log", yscale="log", xlabel="chunks", ylabel=picture.unit, title=picture.title)
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, high / 20), high)  # more than a power of ten: what is flat is to look flat
     axes.grid(visible=True, which="major", alpha=0.3)
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     with matplotlib.rc_context({"svg.hashsalt": path.stem, "svg.fonttype": "none"}):
