@@ -39,18 +39,8 @@ def ingest(
             f"index's own, {DEFAULT_CHUNK_SIZE} for a new one.",
         ),
     ] = None,
-    split_size: Annotated[
-        int | None,
-        typer.Option(min=1, show_default=False, help="Greatest length of a chunk, where it is not the chunk size."),
-    ] = None,
-    chunk_overlap: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            show_default=False,
-            help="What neighbouring chunks share; by default a tenth of the greatest length, at most 50.",
-        ),
-    ] = None,
+    split_size: opt.SplitSize = None,
+    chunk_overlap: opt.ChunkOverlap = None,
     prune: Annotated[
         bool, typer.Option("--prune", help="Delete chunks that the given paths once had, and have no more.")
     ] = False,

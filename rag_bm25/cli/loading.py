@@ -45,18 +45,8 @@ def encode(
             help=f"Parameters of the index, as in k1=1.2,stem=false; chunk_size is {DEFAULT_CHUNK_SIZE} by default.",
         ),
     ] = None,
-    split_size: Annotated[
-        int | None,
-        typer.Option(min=1, show_default=False, help="Greatest length of a chunk, where it is not the chunk size."),
-    ] = None,
-    chunk_overlap: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            show_default=False,
-            help="What neighbouring chunks share; by default a tenth of the greatest length, at most 50.",
-        ),
-    ] = None,
+    split_size: opt.SplitSize = None,
+    chunk_overlap: opt.ChunkOverlap = None,
     namespace: opt.Namespace = "",
     part_size: Annotated[int, typer.Option(min=1, help="Chunks in a part.")] = PART_SIZE,
     workers: Annotated[int, typer.Option(min=0, max=MAX_WORKERS, help="Processes that encode parts.")] = 0,

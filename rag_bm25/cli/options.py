@@ -29,6 +29,7 @@ __all__ = [
     "K3",
     "AsJson",
     "BigramWeight",
+    "ChunkOverlap",
     "Collection",
     "Epsilon",
     "Feedback",
@@ -44,6 +45,7 @@ __all__ = [
     "Relevant",
     "ShowProgress",
     "Split",
+    "SplitSize",
     "TemporaryUri",
     "Token",
     "Unit",
@@ -94,6 +96,18 @@ Token: TypeAlias = Annotated[
     ),
 ]
 Collection: TypeAlias = Annotated[str, typer.Option(help="Name of the index.")]
+SplitSize: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, show_default=False, help="Greatest length of a chunk, where it is not the chunk size."),
+]
+ChunkOverlap: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        show_default=False,
+        help="What neighbouring chunks share; by default a tenth of the greatest length, at most 50.",
+    ),
+]
 Namespace: TypeAlias = Annotated[str, typer.Option(help="Tenant or sub-corpus.", show_default=False)]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 ShowProgress: TypeAlias = Annotated[
