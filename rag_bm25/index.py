@@ -58,7 +58,7 @@ from rag_bm25.store import SearchArm
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
 from rag_bm25.weightings import WEIGHTINGS
-from rag_bm25.workers import CountingAhead, CountingThread, Workers, check_workers, deaths_told
+from rag_bm25.workers import CountingAhead, CountingThread, Workers, check_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -1078,7 +1078,7 @@ class BM25Index:
         pool = self._pool(workers) if workers else CountingThread(self._encoder)
         pending = batches(chunks, 4 * (self.config.dense_dim or 0))
         try:
-            with closing(CountingAhead(pending, pool)) as counting, deaths_told():
+            with closing(CountingAhead(pending, pool)) as counting:
                 for batch, count in counting:
                     complete = (
                         batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)

@@ -112,13 +112,14 @@ class CountingAhead:
         self, batch: list[NewChunk], future: Future[CountedChunks] | None, places: Sequence[int]
     ) -> CountedChunks:
         """Count chunks of a batch that was handed out; those of the next ones meanwhile, where all of it is needed."""
-        if len(places) < len(batch):
-            return self._pool.count([batch[place] for place in places])
-        if future is None and not self._waiting:
-            return self._pool.count(batch)
-        future = future or self._pool.submit(batch)
-        self._waiting = deque((later, ahead or self._pool.submit(later)) for later, ahead in self._waiting)
-        return future.result()
+        with deaths_told("its chunks were analysed; what was written before stays"):
+            if len(places) < len(batch):
+                return self._pool.count([batch[place] for place in places])
+            if future is None and not self._waiting:
+                return self._pool.count(batch)
+            future = future or self._pool.submit(batch)
+            self._waiting = deque((later, ahead or self._pool.submit(later)) for later, ahead in self._waiting)
+            return future.result()
 
 
 class CountingThread:
@@ -233,8 +234,13 @@ class Workers:
 
 
 @contextmanager
-def deaths_told() -> Iterator[None]:
+def deaths_told(what: str) -> Iterator[None]:
     """Say what to do when a worker process has died.
+
+    Parameters
+    ----------
+    what : str
+        What it was to do, and what stays of what was done before; the middle of a sentence.
 
     Raises
     ------
@@ -245,8 +251,8 @@ def deaths_told() -> Iterator[None]:
         yield
     except BrokenProcessPool as error:
         msg = (
-            "a worker process died before its chunks were analysed; what was written before stays. A script that "
-            'uses workers must do so below `if __name__ == "__main__":`'
+            f"a worker process died before {what}. A script that uses workers must do so below "
+            '`if __name__ == "__main__":`'
         )
         raise WorkerError(msg) from error
 

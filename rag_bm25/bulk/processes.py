@@ -5,13 +5,11 @@ from __future__ import annotations
 import signal
 from collections import deque
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 from rag_bm25.bulk.encoding import encode_part
-from rag_bm25.errors import WorkerError
-from rag_bm25.workers import check_picklable, check_workers, interrupts_blocked
+from rag_bm25.workers import check_picklable, check_workers, deaths_told, interrupts_blocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,7 +64,8 @@ def encode_parts(
             yield encode_part(chunks, config, folder, part, namespace=namespace)
         return
     check_picklable(config)
-    with ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    with pool, deaths_told("its part was encoded; the parts that are finished stay"):
         waiting: deque[Future[PartReport]] = deque()
         try:
             for part, chunks in numbered:
@@ -76,11 +75,5 @@ def encode_parts(
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            msg = (
-                "a worker process died before its part was encoded; the parts that are finished stay. A script that "
-                'uses workers must do so below `if __name__ == "__main__":`'
-            )
-            raise WorkerError(msg) from error
         finally:
             pool.shutdown(wait=False, cancel_futures=True)

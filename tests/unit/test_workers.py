@@ -22,7 +22,7 @@ from memory_store import MemoryStore
 from reference import split
 from strategies import texts
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, ParameterError, StoreError, WorkerError
+from rag_bm25 import BM25Index, Chunk, FieldWeight, IndexConfig, ParameterError, StoreError, WorkerError
 from rag_bm25 import chunks as chunks_module
 from rag_bm25.chunks import NewChunk, new_chunks
 from rag_bm25.document_encoder import CountedChunks, DocumentEncoder
@@ -390,6 +390,15 @@ class TestIndex:
                     index.add(["a"], workers=1)
             index.add(["b"], workers=1)
             assert index.stats().num_chunks == 1
+
+    def test_a_pool_of_the_source_that_breaks_is_not_taken_for_ours(self, index: BM25Index) -> None:
+        def source() -> Iterator[Chunk]:
+            yield Chunk("a", "a", {})
+            raise BrokenProcessPool
+
+        with pytest.raises(BrokenProcessPool):
+            index.add_stream(source())
+        assert index.stats().num_chunks == 0
 
     def test_call_that_fails_leaves_the_pool_of_a_later_call(
         self, index: BM25Index, monkeypatch: pytest.MonkeyPatch
