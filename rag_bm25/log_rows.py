@@ -32,9 +32,9 @@ import numpy as np
 
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.sparse import SparseVector
-from rag_bm25.statistics import Contribution
+from rag_bm25.statistics import MAX_COUNT, Contribution
 from rag_bm25.store import LogRow
-from rag_bm25.terms import term_id
+from rag_bm25.terms import MAX_ID, term_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -77,8 +77,6 @@ COUNTS_PER_ROW = 4_000  # 12 bytes each: fits even where nothing can be compress
 TERMS_PER_ROW = 16_384
 MAX_PLAIN = 16 << 20  # bytes that a row may unpack to
 MAX_CONFIG = 64 << 20  # and the parameters of an index, some 1,000,000 user words
-MAX_COUNT = 2**53
-MAX_ID = 2**32 - 2
 MAX_FLOAT_COUNT = 2**24  # up to here float32 has all integers
 K1_UNIT = 1e-4
 COMPRESSION = 3  # of zlib: two thirds of the way to the smallest size, at a third of the time

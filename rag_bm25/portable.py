@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.errors import FormatError
-from rag_bm25.statistics import Contribution
-from rag_bm25.terms import Vocabulary
+from rag_bm25.statistics import MAX_COUNT, Contribution
+from rag_bm25.terms import MAX_ID, Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,8 +32,6 @@ __all__ = ["read_statistics", "write_statistics"]
 KIND = "rag_bm25 statistics"
 FILE_FORMAT = 1
 MAX_LINE = 64 << 20  # characters; the longest is the header, with the user's dictionary
-MAX_ID = 2**32 - 2
-MAX_COUNT = 2**53
 
 
 def write_statistics(

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from rag_bm25.sparse import SparseVector
 
-__all__ = ["Contribution", "CorpusStatistics", "NamespaceStatistics"]
+__all__ = ["MAX_COUNT", "Contribution", "CorpusStatistics", "NamespaceStatistics"]
+
+MAX_COUNT = 2**53
+"""No count is beyond it, on either side of 0: JSON and float64 are exact up to here."""
 
 KEPT_SUMS = 4  # of some namespaces; each takes as much memory as the statistics of these
 

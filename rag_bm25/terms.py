@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BIGRAM_MARK",
+    "MAX_ID",
     "NO_TERMS_ID",
     "StagedTerms",
     "TermIds",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 ID_SPACE = 0xFFFFFFFF  # Milvus takes dimensions below 2**32 - 1
+MAX_ID = ID_SPACE - 1
 HASHED_BYTES = 100
 MAX_TERM_BYTES = 32_768
 REHASHES_TRIED = 16

@@ -18,6 +18,7 @@ from rag_bm25.adapters.encoder import BM25Encoder
 from rag_bm25.config import IndexConfig
 from rag_bm25.errors import FormatError, MissingExtraError
 from rag_bm25.similarity import robertson_idf
+from rag_bm25.statistics import MAX_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +35,6 @@ __all__ = ["DIMENSION", "BM25EmbeddingFunction", "read_json"]
 DIMENSION = 2**32 - 1
 """Width of the matrices: ids are hashes, not positions in a vocabulary."""
 
-MAX_COUNT = 2**53
 MAX_IDF = 64.0  # of more chunks than there are
 IDF_ERROR = 1e-9
 DF_ERROR = 1e-11  # as a share of the number of chunks; what rounding an IDF to float64 amounts to is 1e-14
