@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.chunks import MAX_BATCH_CHUNKS, AddReport, NewChunk, pk_digest
+from rag_bm25.chunks import MAX_BATCH_CHUNKS, SLOTS, AddReport, NewChunk, pk_digest
 from rag_bm25.errors import StoreError
 from rag_bm25.log_rows import Change, Intent
 from rag_bm25.statistics import Contribution
@@ -36,7 +36,6 @@ __all__ = ["LEASE_SECONDS", "ChunkWriter", "delete_leftovers"]
 LEASE_SECONDS = 600.0
 """How long a writer on a server may take for one batch before others finish it in its place."""
 
-SLOTS = "ab"
 
 _Rows = dict[str, dict[str, ChunkRow]]  # digest -> slot -> row
 

@@ -34,6 +34,7 @@ __all__ = [
     "pk_digest",
 ]
 
+SLOTS = "ab"  # how a primary key ends: a new version of a chunk goes into the free one of two
 MAX_TEXT_BYTES = 65_535
 MAX_ID_BYTES = 512
 MAX_NAMESPACE_BYTES = 256

@@ -143,8 +143,7 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[str, int, in
             copy_index(source, target)
     """
     original = _Original.read(source)
-    if not original.filling.is_begun_in(target):
-        original.filling.begin_in(target)
+    original.filling.begin_in(target)
     total = original.log.statistics.whole.num_chunks
 
     def tell(what: str, done: int) -> None:
@@ -234,7 +233,7 @@ class _Original:
     def finish_in(self, target: Store, counted: NamespaceStatistics) -> None:
         """Store statistics, vocabulary and parameters; from the last call on, the copy is an index."""
         log = self.log
-        totals = {name: counted.of_one(name).contribution() for name in counted.namespaces}
+        totals = counted.contributions()
         self.filling.finish_in(target, totals, log.vocabulary(), term_k1=log.term_k1, later_than=log.new_batch())
 
 

@@ -100,22 +100,30 @@ class Filling:
             raise ConfigMismatchError(msg)
         return True
 
-    def begin_in(self, target: Store) -> None:
-        """Make the collections, and mark them before the first row is there.
+    def begin_in(self, target: Store) -> bool:
+        """Make the collections, and mark them before the first row is there; nothing, where that was done before.
 
         Parameters
         ----------
         target : Store
-            Empty, or not there yet.
+            Empty, or not there yet, or with the beginning of this index.
+
+        Returns
+        -------
+        bool
+            Whether it has the beginning of this index already.
 
         Raises
         ------
-        InputError
-            There is something in it.
+        InputError, ConfigMismatchError
+            As for :meth:`is_begun_in`.
         """
+        if self.is_begun_in(target):
+            return True
         target.create(dense_field_of(self.config))
         _require_empty(target)
         StatisticsLog(target).begin_copy(self.source, self.fingerprint)
+        return False
 
     def finish_in(
         self,

@@ -50,7 +50,7 @@ def write_statistics(
     vocabulary : Vocabulary
         All terms.
     """
-    totals = {name: statistics.of_one(name).contribution() for name in statistics.namespaces}
+    totals = statistics.contributions()
     dfs: dict[int, dict[str, int]] = defaultdict(dict)
     for name, total in totals.items():
         for id_, df in zip(total.ids.tolist(), total.df.tolist(), strict=True):

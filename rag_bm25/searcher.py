@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from rag_bm25.chunks import pk_digest
+from rag_bm25.chunks import SLOTS, pk_digest
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.feedback import Evidence, FeedbackChunk, learn
@@ -395,7 +395,7 @@ def newest_rows(
     dict of str to ChunkRow
         Id -> row, of those that are there.
     """
-    pks = [pk_digest(namespace, id_) + slot for id_ in ids for slot in "ab"]
+    pks = [pk_digest(namespace, id_) + slot for id_ in ids for slot in SLOTS]
     rows = store.get_chunks(pks, contents=True, vectors=vectors, dense=dense)
     return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
 

@@ -328,6 +328,16 @@ class NamespaceStatistics:
         """
         return self._by_namespace.get(namespace) or CorpusStatistics()
 
+    def contributions(self) -> dict[str, Contribution]:
+        """Return everything, as one contribution for each namespace.
+
+        Returns
+        -------
+        dict of str to Contribution
+            Namespace -> a copy of its statistics; sorted.
+        """
+        return {name: self._by_namespace[name].contribution() for name in self.namespaces}
+
     def add(self, namespace: str, change: Contribution) -> None:
         """Add a contribution to a namespace and to the whole.
 

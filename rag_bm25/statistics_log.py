@@ -427,7 +427,7 @@ class StatisticsLog:
 
     def _write_snapshot(self) -> None:
         """Write a snapshot of everything; delete what it covers only when all of it is stored."""
-        totals = {name: self.statistics.of_one(name).contribution() for name in self.statistics.namespaces}
+        totals = self.statistics.contributions()
         # Of two snapshots, the greater name must cover more, so it begins with how many deltas there are in it.
         folded = _folded(self._base) + len(self._counted - self._in_base)
         name = f"{folded:012d}.{self.new_batch()}"

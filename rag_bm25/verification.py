@@ -181,7 +181,7 @@ def repair(
     found = _Recount(store)
     found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
     statistics = found.statistics
-    log.replace({name: statistics.of_one(name).contribution() for name in statistics.namespaces}, vocabulary)
+    log.replace(statistics.contributions(), vocabulary)
     whole = statistics.whole.contribution()
     return RepairReport(
         num_chunks=whole.num_chunks,

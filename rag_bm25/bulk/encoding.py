@@ -13,7 +13,7 @@ from rag_bm25.analysis import contract_of
 from rag_bm25.bulk.files import DataFile, described, written_whole
 from rag_bm25.bulk.parts import PartHead, PartTerms, batch_of, data_path, write_terms
 from rag_bm25.bulk.rows import rows_table, rows_writer
-from rag_bm25.chunks import NewChunk, batches, check_namespace, new_chunks, pk_digest
+from rag_bm25.chunks import SLOTS, NewChunk, batches, check_namespace, new_chunks, pk_digest
 from rag_bm25.config import IndexConfig, config_to_dict
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.embeddings import as_matrix
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PartReport", "encode_part"]
 
-SLOT = "a"  # what a new chunk has
 KEYS = frozenset({"text", "id", "metadata", "embedding"})
 
 
@@ -151,7 +150,7 @@ class _Job:
     def _table(self, batch: Sequence[NewChunk], vectors: SparseBatch, lengths: list[int]) -> Any:
         rows = [
             ChunkRow(
-                pk=pk_digest(self._namespace, chunk.id) + SLOT,
+                pk=pk_digest(self._namespace, chunk.id) + SLOTS[0],
                 id=chunk.id,
                 namespace=self._namespace,
                 length=length,

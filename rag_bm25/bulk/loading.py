@@ -206,10 +206,7 @@ class _Loading:
 
     def begin(self) -> bool:
         """Mark the target, and tell whether this goes on with an earlier load."""
-        resumes = self._filling.is_begun_in(self._target)
-        if not resumes:
-            self._filling.begin_in(self._target)
-        return resumes
+        return self._filling.begin_in(self._target)
 
     def count(self, there: int, loaded: int, progress: Callable[[int, int], None] | None) -> None:
         """Note that more chunks are there, and how many of them were written now."""

@@ -234,9 +234,7 @@ class _Merging:
         """Write what is new, and list all files."""
         config = self.heads[0].config
         parts = [ManifestPart(head.namespace, batch_of(head.part), self._final(head)) for head in self.heads]
-        statistics = self.statistics
-        totals = {name: statistics.of_one(name).contribution() for name in statistics.namespaces}
-        return Manifest(config, parts, write_sums(self._folder, totals, self.vocabulary))
+        return Manifest(config, parts, write_sums(self._folder, self.statistics.contributions(), self.vocabulary))
 
     def _final(self, head: PartHead) -> DataFile:
         """Return the file of a part that is to be loaded."""

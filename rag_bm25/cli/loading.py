@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from rag_bm25 import bulk, ingestion
+from rag_bm25.bulk.merging import MANIFEST
 from rag_bm25.bulk.parts import part_files, part_numbers
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.configurations import settings_of
@@ -164,7 +165,7 @@ def _make_room(folder: Path, *, overwrite: bool) -> None:
     if not overwrite:
         msg = f"{folder} has parts of an earlier run: use another folder, or --overwrite"
         raise InputError(msg)
-    for path in (*part_files(folder), folder / "manifest.json"):
+    for path in (*part_files(folder), folder / MANIFEST):
         path.unlink(missing_ok=True)
 
 

@@ -403,8 +403,7 @@ class MilvusStore:
         int
             Rows of all namespaces.
         """
-        counted = self._query(self._chunks, "", ["count(*)"])
-        return int(counted[0]["count(*)"])
+        return self._count("")
 
     def count_batch(self, batch: str) -> int:
         """Return how many rows a batch has put there.
@@ -419,8 +418,7 @@ class MilvusStore:
         int
             Rows of all namespaces.
         """
-        counted = self._query(self._chunks, f'batch == "{batch}"', ["count(*)"])
-        return int(counted[0]["count(*)"])
+        return self._count(f'batch == "{batch}"')
 
     def require_imports(self) -> None:
         """Refuse an engine that cannot read files by itself.
@@ -632,6 +630,11 @@ class MilvusStore:
             "query", collection, filter=clause, output_fields=list(output), consistency_level=STRONG, **kwargs
         )
         return found
+
+    def _count(self, clause: str) -> int:
+        """Count the chunks that fit."""
+        counted = self._query(self._chunks, clause, ["count(*)"])
+        return int(counted[0]["count(*)"])
 
     def _get(
         self, collection: str, keys: Sequence[str], output: Sequence[str], size: int = PAGE
