@@ -223,7 +223,7 @@ def read_head(folder: Path, part: int) -> PartHead:
     """
     path = terms_path(folder, part)
     with _as_format_error(path):
-        facts = json.loads(parquet().read_schema(path).metadata[HEAD])
+        facts = dict(json.loads(parquet().read_schema(path).metadata[HEAD]))
         kind, version = facts.pop("kind"), facts.pop("format")
     require_known(path, kind, KIND, version)
     with _as_format_error(path):
@@ -281,6 +281,6 @@ def _as_format_error(path: Path) -> Iterator[None]:
     pa = arrow()
     try:
         yield
-    except (OSError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+    except (OSError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException) as error:
         msg = f"{path} is damaged, encode its part again: {error}"
         raise FormatError(msg) from error

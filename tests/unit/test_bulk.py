@@ -357,6 +357,13 @@ class TestMerging:
         with pytest.raises(FormatError, match=said):
             merge(merged)
 
+    @pytest.mark.parametrize("head", [b"5", b"null", b'"x"', b"[" * 100_000], ids=["5", "null", "x", "deep"])
+    def test_parts_whose_head_is_no_object_are_refused(self, head: bytes, merged: Path) -> None:
+        path = merged / "part-000000.terms.parquet"
+        pq.write_table(pq.read_table(path).replace_schema_metadata({b"rag_bm25": head}), path)
+        with pytest.raises(FormatError, match="is damaged, encode its part again"):
+            merge(merged)
+
     @pytest.mark.parametrize(
         ("other", "said"),
         [
