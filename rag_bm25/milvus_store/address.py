@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from rag_bm25.errors import ParameterError, StoreError
 
 if TYPE_CHECKING:
     from rag_bm25.tls import TLS
 
-__all__ = ["database_path", "is_address", "is_missing_file", "login_in", "refuse_tls", "without_secrets"]
+__all__ = [
+    "database_path",
+    "is_address",
+    "is_missing_file",
+    "login_in",
+    "refuse_malformed",
+    "refuse_tls",
+    "without_secrets",
+]
 
 SCHEMES = ("http", "https", "tcp")
 
@@ -71,6 +80,16 @@ def refuse_tls(uri: str | Path, tls: TLS | None) -> None:
         raise ParameterError(msg)
 
 
+def refuse_malformed(uri: str) -> None:
+    """Refuse an address whose host or port cannot be read."""
+    place = without_secrets(uri)
+    try:
+        _ = urlsplit(place).port
+    except ValueError as error:
+        msg = f"uri must be an address with a host and a port in 0..65535, got {place!r}: {error}"
+        raise ParameterError(msg) from None
+
+
 def without_secrets(uri: str) -> str:
     """Take user and password out of an address, also where a sign in them is not quoted as it should be."""
     scheme, separator, rest = uri.partition("://")
@@ -99,7 +118,7 @@ def _is_path(text: str) -> bool:
 
 def _rule(uri: object) -> str:
     """State what a URI may be."""
-    shown = without_secrets(uri) if isinstance(uri, str) else uri
+    shown = without_secrets(uri).rpartition("@")[2] if isinstance(uri, str) else uri  # an address, but for a sign
     return (
         "uri must be a path ending in .db, such as ./rag.db, or an address starting with http://, https://, tcp:// or "
         f"unix:, got {str(shown)!r}"

@@ -10,7 +10,7 @@ import grpc
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from rag_bm25.errors import StoreError
-from rag_bm25.milvus_store.address import login_in, refuse_tls, without_secrets
+from rag_bm25.milvus_store.address import login_in, refuse_malformed, refuse_tls, without_secrets
 from rag_bm25.milvus_store.engines import NO_PINGS, UNREACHABLE, Engine, connect_client
 from rag_bm25.milvus_store.lite3 import FlushingEngine
 
@@ -34,6 +34,7 @@ class Server(Engine):
     channel: Mapping[str, int] = {}
 
     def __init__(self, uri: str, *, token: str | None, timeout: float | None, tls: TLS | None = None) -> None:
+        refuse_malformed(uri)
         super().__init__(without_secrets(uri))
         seconds = CONNECT_TIMEOUT if timeout is None else timeout
         token = token or unquote(login_in(uri))

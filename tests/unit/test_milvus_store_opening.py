@@ -70,6 +70,19 @@ class TestAddress:
     def test_user_and_password_are_known_to_be_hidden(self, uri: str, login: str) -> None:
         assert login_in(uri) == login
 
+    @pytest.mark.parametrize("uri", ["root:hush@host:19530", "hush@host", "http:/root:hush@host", "https//a:hush@host"])
+    def test_what_is_nearly_an_address_is_named_without_secrets(self, uri: str) -> None:
+        with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db") as caught:
+            MilvusStore(uri, "docs")
+        assert "hush" not in str(caught.value)
+
+    @pytest.mark.parametrize("place", ["host:99999", "host:abc", "[::1"])
+    def test_an_address_that_cannot_be_read_is_named_without_secrets(self, place: str) -> None:
+        with pytest.raises(ParameterError, match="uri must be an address with a host and a port") as caught:
+            MilvusStore(f"http://root:hush@{place}", "docs")
+        assert f"http://{place}" in str(caught.value)
+        assert "hush" not in str(caught.value)
+
     @pytest.mark.parametrize("path", ["a\0.db", "a\ud800.db"])
     def test_what_no_system_takes_for_a_path_is_refused(self, path: str) -> None:
         with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db"):
