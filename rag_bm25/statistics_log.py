@@ -475,14 +475,15 @@ class StatisticsLog:
 
     # Compaction
 
-    def compact(self, *, above: int = COMPACT_ABOVE) -> None:
+    def compact(self, *, above: int | None = None) -> None:
         """Sum up the deltas in a snapshot, and small rows of terms in larger ones, where there are many.
 
         Parameters
         ----------
-        above : int
-            How many of each may stay.
+        above : int, optional
+            How many of each may stay; by default 64.
         """
+        above = COMPACT_ABOVE if above is None else above
         if len(self._counted) <= above:
             return
         self.refresh()
