@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +138,7 @@ class BM25Index:
         self._read_only = read_only
         self._refresh_interval = refresh_interval
         self._next_refresh = 0.0
+        self._seen_writes = 0  # of other stores of this process, as of the last refresh
         self._lock = threading.RLock()
         self._analyzer = config.build_analyzer()
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
@@ -252,12 +253,13 @@ class BM25Index:
             The index.
         """
         try:
-            log = StatisticsLog(store, Events(store.name, on_event))
-            used = _open_config(store, log, config, read_only=read_only, repair=repair)
-            index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
-            if repair:
-                index.repaired = index.repair()
-            index._start()
+            with store.write_lock:  # an intent found under it is a dead writer's
+                log = StatisticsLog(store, Events(store.name, on_event))
+                used = _open_config(store, log, config, read_only=read_only, repair=repair)
+                index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
+                if repair:
+                    index.repaired = index.repair()
+                index._start()
         except BaseException:
             store.close()
             raise
@@ -285,7 +287,9 @@ class BM25Index:
     def refresh(self) -> None:
         """Read at once what other writers have added to the statistics."""
         with self._lock:
+            seen = self._store.writes_of_others
             self._log.refresh()
+            self._seen_writes = seen
             self._next_refresh = time.monotonic() + self._refresh_interval
 
     # Writing
@@ -456,7 +460,7 @@ class BM25Index:
             msg = "delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace"
             raise InputError(msg)
         found = self._ids(where, namespace) if ids is None else check_ids(ids)
-        with self._lock:
+        with self._writing():
             return self._writer.delete(namespace, found)
 
     def drop_namespace(self, namespace: str) -> int:
@@ -474,7 +478,7 @@ class BM25Index:
         """
         self._require_writable()
         found = self._ids(None, check_namespace(namespace))
-        with self._lock:
+        with self._writing():
             return self._writer.delete(namespace, found)
 
     def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
@@ -495,7 +499,7 @@ class BM25Index:
             What was found.
         """
         self._require_writable()
-        with self._lock:
+        with self._writing(recovering=False):
             with self._log.events.timed("repair") as counts:
                 report = repair(self._store, self._log, self._encoder, progress)
                 counts.update(asdict(report))
@@ -531,13 +535,13 @@ class BM25Index:
         tell = (lambda _done, _total: None) if progress is None else progress
         chunks, term_k1 = survey(self._store, self._log, self._encoder, lambda read: tell(read, max(total, 2 * read)))
         if WEIGHTINGS[self.config.weighting].k1_per_term:
-            with self._lock:
+            with self._writing():
                 self._log.write_term_k1(term_k1)
         for rows in self._store.scan_chunks():  # what was added during the survey has k1 of the last table
             chunks.note_latecomers(rows)
         done = reencoded = 0
         for namespace, digests in chunks.batches():
-            with self._lock:
+            with self._writing():
                 reencoded += self._writer.reencode(namespace, digests)
             done += len(digests)
             tell(len(chunks) + done, 2 * len(chunks))
@@ -573,7 +577,7 @@ class BM25Index:
         self._require_writable()
         config, totals, vocabulary = read_statistics(path)
         require_same(config, self.config)
-        with self._lock:
+        with self._writing():
             self._log.replace(totals, vocabulary)
             self._read_anew()
 
@@ -1017,7 +1021,7 @@ class BM25Index:
         VerifyReport
             Every difference; none where all is well.
         """
-        with self._lock:
+        with self._store.write_lock, self._lock:
             self._log.refresh()
             with self._log.events.timed("verify") as counts:
                 report = verify(self._store, self._log, progress)
@@ -1051,9 +1055,26 @@ class BM25Index:
             msg = f"{self._store.name} was opened with read_only=True"
             raise ReadOnlyError(msg)
 
+    @contextmanager
+    def _writing(self, *, recovering: bool = True) -> Iterator[None]:
+        """Keep other writers of this process out for a batch, and begin with what they have written.
+
+        Their lock comes first: a search waits for `_lock` alone, which nobody holds who waits for another index.
+        """
+        with self._store.write_lock, self._lock:
+            if recovering and self._store.exclusive and self._others_wrote():
+                self.refresh()
+                self._writer.recover()  # the last batch of another index may have failed halfway
+            yield
+
+    def _others_wrote(self) -> bool:
+        """Tell whether another index of this process has written to the log since the last refresh."""
+        return self._store.writes_of_others != self._seen_writes
+
     def _refresh_if_due(self) -> None:
-        """Look for the deltas of other writers; with an embedded engine there are none."""
-        if not self._store.exclusive and time.monotonic() >= self._next_refresh:
+        """Look for the deltas of other writers; with an embedded engine all of them are in this process."""
+        is_due = self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh
+        if is_due:
             self.refresh()
 
     def _vectors(
@@ -1083,7 +1104,7 @@ class BM25Index:
                     complete = (
                         batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
                     )
-                    with self._lock:
+                    with self._writing():
                         report = self._writer.add(namespace, complete, count=count, assume_new=assume_new)
                     yield report
         except WorkerError:

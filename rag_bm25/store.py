@@ -15,6 +15,7 @@ from rag_bm25.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     import numpy as np
     from numpy.typing import NDArray
@@ -247,7 +248,24 @@ class Store(LogStore, Protocol):
 
     @property
     def exclusive(self) -> bool:
-        """Whether this process alone can write (embedded engines): nothing changes behind its back."""
+        """Whether this process alone can write (embedded engines): nothing changes but what its own stores write."""
+        ...
+
+    @property
+    def write_lock(self) -> AbstractContextManager[object]:
+        """Held for a whole batch, a recovery, or any other sequence of calls that no write may come between.
+
+        Shared by all stores of this process on one embedded engine, so that an intent found under it belongs to nobody
+        alive. On a server each store has its own. Reentrant.
+        """
+        ...
+
+    @property
+    def writes_of_others(self) -> int:
+        """How often other stores of this process have written to the log; where it has grown, the log has changed.
+
+        Counts from any number, and where the store is not :attr:`exclusive` it means nothing.
+        """
         ...
 
     def exists(self) -> bool:

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import threading
+from collections import Counter
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,9 @@ class Engine:
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self.write_lock = threading.RLock()
+        self._log_writes: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._pid = os.getpid()
 
     @property
@@ -104,6 +108,15 @@ class Engine:
 
     def before_search(self, collection: str) -> None:
         """Do what is still to do between a write and a search."""
+
+    def note_log_write(self, log: str) -> None:
+        """Count a write to a log, for the other stores of this process that share the engine."""
+        with self._counting:
+            self._log_writes[log] += 1
+
+    def log_writes(self, log: str) -> int:
+        """Return how many writes to a log all stores of this process have made."""
+        return self._log_writes[log]
 
     def close(self) -> None:
         """Release everything; closing twice is allowed."""

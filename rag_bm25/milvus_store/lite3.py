@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, StoreError
@@ -23,6 +24,20 @@ class FlushingEngine(engines.Engine):
 
     dense_index = "FLAT"
     dialect = Lite3Dialect()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._turns = threading.RLock()
+        super().__init__(*args, **kwargs)
+
+    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine while no other thread does.
+
+        It has no lock around its journal and its table of open collections: two writes at once mix their bytes, a flush
+        deletes the journal that a write has just gone to, a read during a flush misses rows, and two threads that are
+        the first to use a collection open it twice. Searches lose nothing: they are Python, and take turns anyway.
+        """
+        with self._turns:
+            return super()._call(method, *args, **kwargs)
 
     def prepare(self, collection: str) -> None:
         """Load the collection, and flush what an earlier process left."""
