@@ -104,7 +104,7 @@ class MilvusStore:
         consistency: ConsistencyLevel = "Session",
     ) -> None:
         # pymilvus takes a third of a second to import: only those who open a store wait for it.
-        from rag_bm25.milvus_store.engines import open_engine
+        from rag_bm25.milvus_store.engines import open_engine, release_when_forgotten
 
         check_name(collection)
         _check_consistency(consistency)
@@ -116,6 +116,7 @@ class MilvusStore:
         self._dense: DenseField | None = None  # as stored, once it has been read
         self._own_log_writes = 0
         self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=read_only)
+        self._is_closed = release_when_forgotten(self, self._engine)
         self._name = f"{self._engine.name}, collection {collection!r}"
 
     @property
@@ -205,6 +206,7 @@ class MilvusStore:
             from rag_bm25.milvus_store.engines import release_engine
 
             engine, self._engine = self._engine, None
+            self._is_closed()
             release_engine(engine)
 
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
