@@ -6,9 +6,8 @@ import gc
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import engines
 import pytest
@@ -18,9 +17,6 @@ from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ParameterError, StoreError, StoreLockedError
 from rag_bm25.milvus_store import MilvusStore
 from rag_bm25.milvus_store import engines as engines_module
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
@@ -46,7 +42,8 @@ def stored(path: Path | str) -> list[str]:
 
 def run(code: str, path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run code in another process."""
-    begin = f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests')!r}, {str(Path(__file__).parent)!r}]; path = sys.argv[1]\n"
+    folders = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
+    begin = f"import sys; sys.path[:0] = {folders!r}; path = sys.argv[1]\n"
     command = [sys.executable, *options, "-c", begin + code, str(path)]
     env = os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"}  # gRPC's own handlers of forks may hang
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
@@ -122,18 +119,17 @@ class TestForgotten:
     def test_an_index_that_was_not_closed_gives_the_file_back(self, path: Path) -> None:
         index = opened(path)
         index.add(["t1"], ids=["a"])
+        indexes = [index]
+        del index
         with pytest.warns(ResourceWarning, match=r"an index at milvus-lite .*test\.db was not closed"):
-            del index
-            gc.collect()
+            forget(indexes)
         wait_for_release()
         assert run("from test_lifetime import stored; print(stored(path))", path).stdout == "['a']\n"
 
     def test_the_last_of_two_gives_it_back(self, path: Path) -> None:
-        index, other = opened(path), opened(path)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            del other
-            gc.collect()
+        index, others = opened(path), [opened(path)]
+        with pytest.warns(ResourceWarning, match="was not closed"):
+            forget(others)
         wait_for_release()
         index.add(["t1"], ids=["a"])
         index.close()
@@ -261,6 +257,12 @@ def test_what_is_not_of_its_type_is_named(uri: str, options: dict[str, Any], mes
 def test_what_is_no_uri_is_named(uri: Any) -> None:
     with pytest.raises(ParameterError, match=r"uri must be a path ending in \.db, such as"):
         BM25Index.open(uri, "docs")
+
+
+def forget(indexes: list[BM25Index]) -> None:
+    """Let indexes become garbage, and be collected."""
+    indexes.clear()
+    gc.collect()
 
 
 def wait_for_release() -> None:

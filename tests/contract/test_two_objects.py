@@ -1,4 +1,4 @@
-"""Several index objects of one process on one index: each write counts once, in all of them and in whoever comes next."""
+"""Several index objects of one process on one index: each write counts once, in all of them and in any later one."""
 
 from __future__ import annotations
 
