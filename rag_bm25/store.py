@@ -15,6 +15,7 @@ from rag_bm25.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import TracebackType
 
     import numpy as np
     from numpy.typing import NDArray
@@ -33,6 +34,7 @@ __all__ = [
     "Match",
     "SearchArm",
     "Store",
+    "WriteLock",
 ]
 
 ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
@@ -213,6 +215,28 @@ class ImportState:
     failure: str = ""
 
 
+class WriteLock(Protocol):
+    """A lock that its holder may take again, such as ``threading.RLock``."""
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock; False where it is taken and `blocking` is False."""
+        ...
+
+    def release(self) -> None:
+        """Give it back."""
+        ...
+
+    def __enter__(self) -> bool:
+        """Take the lock."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
+        """Give it back."""
+        ...
+
+
 class LogStore(Protocol):
     """The statistics log alone.
 
@@ -247,7 +271,24 @@ class Store(LogStore, Protocol):
 
     @property
     def exclusive(self) -> bool:
-        """Whether this process alone can write (embedded engines): nothing changes behind its back."""
+        """Whether this process alone can write (embedded engines): nothing changes but what its own stores write."""
+        ...
+
+    @property
+    def write_lock(self) -> WriteLock:
+        """Held for a whole batch, a recovery, or any other sequence of calls that no write may come between.
+
+        Shared by all stores of this process on one embedded engine, so that an intent found under it belongs to nobody
+        alive. On a server each store has its own. Reentrant.
+        """
+        ...
+
+    @property
+    def writes_of_others(self) -> int:
+        """How often other stores of this process have written to the log; where it has grown, the log has changed.
+
+        Counts from any number, and where the store is not :attr:`exclusive` it means nothing.
+        """
         ...
 
     def exists(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
+import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ class Collections:
     log: dict[str, LogRow] = field(default_factory=dict)
     exist: bool = False
     dense: DenseField | None = None
+    write_lock: Any = field(default_factory=threading.RLock)
+    log_writes: int = 0
 
 
 class MemoryStore:
@@ -49,6 +52,8 @@ class MemoryStore:
         self.on_call: Callable[[str], None] | None = None
         self.closed = False
         self._exclusive = exclusive
+        self._own_lock = threading.RLock()
+        self._own_log_writes = 0
 
     def reopen(self) -> MemoryStore:
         """Another store on the same rows, as another process would have it."""
@@ -61,6 +66,14 @@ class MemoryStore:
     @property
     def exclusive(self) -> bool:
         return self._exclusive
+
+    @property
+    def write_lock(self) -> Any:
+        return self.collections.write_lock if self._exclusive else self._own_lock
+
+    @property
+    def writes_of_others(self) -> int:
+        return self.collections.log_writes - self._own_log_writes
 
     def exists(self) -> bool:
         self._called("exists", needs_collections=False)
@@ -78,6 +91,7 @@ class MemoryStore:
 
     def drop(self) -> None:
         self._called("drop", needs_collections=False)
+        self._note_log_write()
         self.collections.chunks.clear()
         self.collections.log.clear()
         self.collections.exist, self.collections.dense = False, None
@@ -164,10 +178,12 @@ class MemoryStore:
 
     def insert_log(self, rows: Sequence[LogRow]) -> None:
         self._called("insert_log")
+        self._note_log_write()
         self.collections.log.update((row.key, replace(row, meta=_json(row.meta))) for row in rows)
 
     def delete_log(self, keys: Sequence[str]) -> None:
         self._called("delete_log")
+        self._note_log_write()
         for key in keys:
             self.collections.log.pop(key, None)
 
@@ -190,6 +206,10 @@ class MemoryStore:
             raise StoreError(f"{self.name} is closed")
         if needs_collections and not self.collections.exist:
             raise StoreError(f"{self.name} has no collections yet")
+
+    def _note_log_write(self) -> None:
+        self._own_log_writes += 1
+        self.collections.log_writes += 1
 
     def _check_dense(self, row: ChunkRow) -> None:
         field, vector = self.collections.dense, row.dense

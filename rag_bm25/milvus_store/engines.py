@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import re
 import signal
 import threading
+import warnings
+import weakref
+from collections import Counter
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
+from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, ParameterError, StoreError, shown
 from rag_bm25.milvus_store.address import database_path, is_address, refuse_tls
 from rag_bm25.milvus_store.client import Client, pymilvus
 from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
+from rag_bm25.tls import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from rag_bm25.tls import TLS
+    from rag_bm25.store import WriteLock
 
 __all__ = [
     "MESSAGE_BYTES",
@@ -35,8 +40,10 @@ __all__ = [
     "ReplyTooLargeError",
     "connect_client",
     "open_engine",
+    "open_engines",
     "quiet",
     "release_engine",
+    "release_when_forgotten",
 ]
 
 try:  # those of `signal` ask an enum about each handler, which takes as long as packing a search
@@ -50,6 +57,7 @@ MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
 TOO_LARGE = ("exceed the limit size", "message larger than max", "maxOutputSize", "RESOURCE_EXHAUSTED")
+CLOSED_CHANNEL = "closed channel"  # what gRPC says to a thread whose client another one has closed
 UNREACHABLE = (
     "Fail connecting to server",
     "StatusCode.UNAVAILABLE",
@@ -57,6 +65,7 @@ UNREACHABLE = (
     "Stream removed",
     "Connection reset",
     "Socket closed",
+    CLOSED_CHANNEL,
 )
 
 
@@ -81,6 +90,9 @@ class Engine:
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self._write_lock = threading.RLock()
+        self._log_writes: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._pid = os.getpid()
 
     @property
@@ -93,6 +105,12 @@ class Engine:
         """Engine and place, for messages."""
         return f"{self.dialect.engine} at {self.place}"
 
+    @property
+    def write_lock(self) -> WriteLock:
+        """The lock that all stores on this engine hold for a batch; reentrant."""
+        self._check_process()  # a forked child may have inherited it taken, by a thread that it does not have
+        return self._write_lock
+
     def check_collection(self, collection: str) -> None:
         """Refuse a new collection whose name this engine would mix up with another."""
 
@@ -104,6 +122,15 @@ class Engine:
 
     def before_search(self, collection: str) -> None:
         """Do what is still to do between a write and a search."""
+
+    def note_log_write(self, log: str) -> None:
+        """Count a write to a log, for the other stores of this process that share the engine."""
+        with self._counting:
+            self._log_writes[log] += 1
+
+    def log_writes(self, log: str) -> int:
+        """Return how many writes to a log all stores of this process have made."""
+        return self._log_writes[log]
 
     def close(self) -> None:
         """Release everything; closing twice is allowed."""
@@ -124,6 +151,11 @@ class Engine:
                 return getattr(self.client, method)(*args, **self.options, **kwargs)
         except (pymilvus.MilvusException, grpc.RpcError) as error:
             raise self._translated(method, error, filtered=_is_filtered(kwargs)) from error
+        except ValueError as error:
+            if CLOSED_CHANNEL not in str(error):
+                raise
+            msg = f"{method} failed at {self.name}: {error}: its connection was closed meanwhile"
+            raise StoreError(msg) from error
 
     def _check_process(self) -> None:
         """Refuse a connection inherited by fork."""
@@ -164,6 +196,7 @@ class EmbeddedEngine(Engine):
         super().__init__(str(path))
         self.path = path
         self.users = 0
+        self._loss = ""
         self._lock = DatabaseLock(path)
         self._lock.acquire()
         try:
@@ -171,6 +204,37 @@ class EmbeddedEngine(Engine):
         except BaseException:
             self._lock.release()
             raise
+        self._identity = _identity(path)
+
+    def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the client that changes something; it counts when it is where the file was opened."""
+        result = super().write(method, *args, **kwargs)
+        self.check_in_place()
+        return result
+
+    def check_in_place(self) -> None:
+        """Refuse to go on when the path is not that of the database any more.
+
+        The engine would go on in memory, or in a file that nobody finds.
+        """
+        if not self._loss and (now := _identity(self.path)) != self._identity:
+            became = "was moved or deleted" if now is None else "was replaced by another one"
+            self._loss = (
+                f"{self.place} {became} while it was open: the last write may be lost, no other is taken. All that was "
+                "acknowledged before is in the database that was opened: close the index, then move that database "
+                "back, or open it where it is now"
+            )
+        self._refuse_lost()
+
+    def _check_process(self) -> None:
+        """Refuse a connection inherited by fork, and a database that is gone."""
+        super()._check_process()
+        self._refuse_lost()
+
+    def _refuse_lost(self) -> None:
+        """Refuse a database that was found to be gone: what the engine has in memory may be stored nowhere."""
+        if self._loss:
+            raise StoreError(self._loss)
 
     def _start(self) -> Any:
         """Start the engine and connect to it."""
@@ -187,6 +251,15 @@ class EmbeddedEngine(Engine):
                 self.client.close()
             self._stop()
         self._lock.release()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file or folder from another that takes its place; None where there is none."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 _open: dict[tuple[int, Path], EmbeddedEngine] = {}
@@ -216,6 +289,7 @@ def open_engine(
     Engine
         To be given back to :func:`release_engine`.
     """
+    _check_connection(token, timeout, tls)
     if is_address(uri):
         from rag_bm25.milvus_store.server import connect
 
@@ -227,9 +301,53 @@ def open_engine(
         raise IndexNotFoundError(msg)
     with _opening:
         key = (os.getpid(), path)
-        engine = _open[key] if key in _open else _open.setdefault(key, _embedded_class()(path))
+        if key in _open:
+            _open[key].check_in_place()
+        else:
+            _open[key] = _embedded_class()(path)
+        engine = _open[key]
         engine.users += 1
     return engine
+
+
+def open_engines() -> list[EmbeddedEngine]:
+    """Return the engines that this process has open."""
+    return list(_open.values())
+
+
+def _check_connection(token: object, timeout: object, tls: object) -> None:
+    """Refuse what is not of its type; the value may be a secret."""
+    if not isinstance(token, str | None):
+        msg = f"token must be a str, got {type(token).__name__}"
+        raise ParameterError(msg)
+    if timeout is not None and not _is_duration(timeout):
+        msg = f"timeout must be a number greater than 0, got {shown(timeout)}"
+        raise ParameterError(msg)
+    if not isinstance(tls, TLS | None):
+        msg = f"tls must be a TLS, got {type(tls).__name__}"
+        raise ParameterError(msg)
+
+
+def _is_duration(value: object) -> bool:
+    """Tell a number of seconds that a call may take."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def release_when_forgotten(owner: object, engine: Engine) -> Callable[[], object]:
+    """Give an engine back when its owner is garbage; return what calls that off."""
+    forgotten = weakref.finalize(owner, _release_forgotten, engine)
+    forgotten.atexit = False  # engines end with the process by themselves
+    return forgotten.detach
+
+
+def _release_forgotten(engine: Engine) -> None:
+    """Give back an engine that nobody can close any more; in a forked child it is the parent's.
+
+    In a thread: garbage is collected anywhere, also while this thread has the lock that releasing needs.
+    """
+    if not engine.is_inherited:
+        threading.Thread(target=release_engine, args=(engine,), name="rag_bm25-release").start()
+        warnings.warn(f"an index at {engine.name} was not closed", ResourceWarning, stacklevel=2)
 
 
 def release_engine(engine: Engine) -> None:

@@ -51,6 +51,7 @@ class Engine(EmbeddedEngine):
         check_file_name(path)
         self._restarting = threading.Lock()
         self._starts = 0
+        self._serves = False  # whether the last start succeeded
         self._rows = 0
         self._filled: set[str] = set()
         super().__init__(path)
@@ -68,7 +69,7 @@ class Engine(EmbeddedEngine):
     def prepare(self, collection: str) -> None:
         """Refuse to work on a collection some of whose rows cannot be seen."""
         seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
-        stored = self.client.get_collection_stats(collection, timeout=STATS_TIMEOUT)["row_count"]
+        stored = self.read("get_collection_stats", collection, timeout=STATS_TIMEOUT)["row_count"]
         if seen < stored:
             msg = (
                 f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}: either the clock of this "
@@ -113,10 +114,12 @@ class Engine(EmbeddedEngine):
         self._check_process()  # a forked child must not start an engine of its own
         starts = self._starts
         try:
-            return self._watched(method, *args, **kwargs)
+            result = self._watched(method, *args, **kwargs)
         except StoreError:
             self._restart(starts)
             raise
+        self.check_in_place()
+        return result
 
     def _watched(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine, and start it again where it has died."""
@@ -136,11 +139,17 @@ class Engine(EmbeddedEngine):
     def _restart(self, starts: int) -> None:
         """Start the engine again, unless another thread has done so since `starts` was read."""
         with self._restarting:
-            if starts == self._starts:
-                with contextlib.suppress(Exception):  # the client of a dead engine
-                    self.client.close()
-                self._stop()
-                self.client = self._start()
+            if starts != self._starts:
+                return
+            self.check_in_place()  # it would make an empty file where there is none
+            if self._serves and not self._stop_server.alive:
+                msg = f"{self.name} was closed, or this program is ending"
+                raise StoreError(msg)
+            with contextlib.suppress(Exception):  # the client of a dead engine
+                self.client.close()
+            self._stop()
+            self._serves = False
+            self.client = self._start()
 
     def _start(self) -> Any:
         """Start the engine process and connect to it."""
@@ -156,6 +165,7 @@ class Engine(EmbeddedEngine):
             self._stop_server()
             raise StoreError(failure)
         self._starts += 1
+        self._serves = True
         self._rows = 0
         self._filled.clear()
         failure = f"the engine of {self.place} was started but does not answer"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.milvus_store.engines import Engine
     from rag_bm25.search_params import SearchParams
-    from rag_bm25.store import ChunkRow, DenseMetric, LogRow, SearchArm
+    from rag_bm25.store import ChunkRow, DenseMetric, LogRow, SearchArm, WriteLock
     from rag_bm25.tls import TLS
 
 __all__ = ["MilvusStore"]
@@ -103,7 +103,7 @@ class MilvusStore:
         consistency: ConsistencyLevel = "Session",
     ) -> None:
         # pymilvus takes a third of a second to import: only those who open a store wait for it.
-        from rag_bm25.milvus_store.engines import open_engine
+        from rag_bm25.milvus_store.engines import open_engine, release_when_forgotten
 
         check_name(collection)
         _check_consistency(consistency)
@@ -113,7 +113,9 @@ class MilvusStore:
         self._consistency = consistency  # of searches
         self._prepared: set[str] = set()
         self._dense: DenseField | None = None  # as stored, once it has been read
+        self._own_log_writes = 0
         self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=read_only)
+        self._is_closed = release_when_forgotten(self, self._engine)
         self._name = f"{self._engine.name}, collection {collection!r}"
 
     @property
@@ -125,6 +127,16 @@ class MilvusStore:
     def exclusive(self) -> bool:
         """Whether this process alone has the database open."""
         return self._open.exclusive
+
+    @property
+    def write_lock(self) -> WriteLock:
+        """Held for a whole batch; shared by all stores of this process on one embedded engine."""
+        return self._open.write_lock
+
+    @property
+    def writes_of_others(self) -> int:
+        """How often other stores of this process that share the engine have written to the log."""
+        return self._open.log_writes(self._log) - self._own_log_writes
 
     def exists(self) -> bool:
         """Return whether both collections are there and complete, with or without dense vectors.
@@ -184,6 +196,7 @@ class MilvusStore:
         for name in self._collections(None):
             self._open.write("drop_collection", name)
             self._prepared.discard(name)
+        self._note_write(self._log)
         self._dense = None
 
     def close(self) -> None:
@@ -192,6 +205,7 @@ class MilvusStore:
             from rag_bm25.milvus_store.engines import release_engine
 
             engine, self._engine = self._engine, None
+            self._is_closed()
             release_engine(engine)
 
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
@@ -611,17 +625,29 @@ class MilvusStore:
         """Insert entities, in as few messages as the engine takes."""
         self._check_writable()
         engine = self._prepare(collection)
-        for message in _messages(entities, engine.dense_bytes):
-            engine.write("insert", collection, message)
-            engine.written(collection, len(message))
+        try:
+            for message in _messages(entities, engine.dense_bytes):
+                engine.write("insert", collection, message)
+                engine.written(collection, len(message))
+        finally:
+            self._note_write(collection)
 
     def _delete(self, collection: str, keys: Sequence[str]) -> None:
         """Delete by primary key, page by page."""
         self._check_writable()
         engine = self._prepare(collection)
-        for page in _pages(keys, PAGE):
-            engine.write("delete", collection, ids=list(page))
-            engine.written(collection, 0)
+        try:
+            for page in _pages(keys, PAGE):
+                engine.write("delete", collection, ids=list(page))
+                engine.written(collection, 0)
+        finally:
+            self._note_write(collection)
+
+    def _note_write(self, collection: str) -> None:
+        """Let the other stores that share the engine know that the log has changed, or may have."""
+        if collection == self._log:
+            self._own_log_writes += 1
+            self._open.note_log_write(collection)
 
     def _query(self, collection: str, clause: str, output: Sequence[str], **kwargs: Any) -> list[dict[str, Any]]:
         """Read what is stored now, whoever wrote it."""
