@@ -53,13 +53,6 @@ class SearchArm:
     namespaces: Sequence[str] | None = None
     params: SearchParams | None = None
 
-    def find(self, store: Store, limit: int) -> list[Match]:
-        """Search for the best rows, by (-score, id, pk)."""
-        considered: Any = {"where": self.where, "namespaces": self.namespaces, "params": self.params}
-        if isinstance(self.query, SparseVector):
-            return store.search([self.query], limit=limit, **considered)[0] if len(self.query) else []
-        return store.search_dense(self.query[np.newaxis], metric=self.metric, limit=limit, **considered)[0]
-
 
 @dataclass(frozen=True)
 class Arms:
@@ -137,7 +130,7 @@ def search_hybrid(store: Store, arms: Arms, fusion: Fusion, k: int, *, arm_score
 def _candidates(store: Store, arms: Sequence[SearchArm], namespaces: Sequence[str] | None) -> list[list[Match]]:
     """Search for the best chunks of each arm; a newer row that one arm finds hides the older one in all of them."""
     limits = [arm.limit for arm in arms]
-    found = [arm.find(store, arm.limit) for arm in arms]
+    found = [_rows(store, arm, arm.limit) for arm in arms]
     while True:
         everything = list(chain(*found))
         best = [shown(rows, namespaces, everything)[: arm.limit] for rows, arm in zip(found, arms, strict=True)]
@@ -148,7 +141,15 @@ def _candidates(store: Store, arms: Sequence[SearchArm], namespaces: Sequence[st
             return best
         for at in lacking:
             limits[at] = min(2 * limits[at], MAX_K)
-            found[at] = arms[at].find(store, limits[at])
+            found[at] = _rows(store, arms[at], limits[at])
+
+
+def _rows(store: Store, arm: SearchArm, limit: int) -> list[Match]:
+    """Search for the best rows of one arm, by (-score, id, pk)."""
+    considered: Any = {"where": arm.where, "namespaces": arm.namespaces, "params": arm.params}
+    if isinstance(arm.query, SparseVector):
+        return store.search([arm.query], limit=limit, **considered)[0] if len(arm.query) else []
+    return store.search_dense(arm.query[np.newaxis], metric=arm.metric, limit=limit, **considered)[0]
 
 
 def _hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:

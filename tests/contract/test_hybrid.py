@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25 import Hit
-    from rag_bm25.store import Store
+    from rag_bm25.store import DenseMetric, Store
 
 DIM = 4
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=DIM)
@@ -72,6 +73,23 @@ def test_dense_search_is_the_cosine(index: BM25Index) -> None:
     assert [hit.id for hit in hits] == ranking(expected)
     assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
     assert hits[0].text == TEXTS[hits[0].id]
+
+
+@pytest.mark.parametrize("metric", ["COSINE", "IP"])
+def test_vectors_of_all_lengths_that_are_taken_have_the_right_scores(
+    opened: Callable[..., Store], metric: DenseMetric
+) -> None:
+    direction = np.array([0.1, 0.7, 0.5, 0.5])
+    lengths = {"longest": 9.9e18, "shortest": 1.1e-15}
+    opened().drop()
+    with BM25Index.from_store(opened(), config=replace(CONFIG, dense_metric=metric)) as index:
+        embeddings = [direction * length for length in lengths.values()]
+        index.add(["apple"] * 2, ids=list(lengths), embeddings=embeddings)
+        for asked in lengths.values():
+            scores = {hit.id: hit.score for hit in index.search_dense((direction * asked).tolist())}
+            products = {id_: asked * length if metric == "IP" else 1.0 for id_, length in lengths.items()}
+            assert scores == pytest.approx(products, rel=1e-5)
+    opened().drop()
 
 
 def test_dense_search_is_filtered_and_limited(index: BM25Index) -> None:
