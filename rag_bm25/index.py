@@ -28,7 +28,7 @@ from rag_bm25.chunks import (
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
 from rag_bm25.damage import damage_message
 from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
-from rag_bm25.embeddings import as_matrix, calling
+from rag_bm25.embeddings import as_matrix, as_vector, calling, check_repeated
 from rag_bm25.errors import (
     ChunkNotFoundError,
     FormatError,
@@ -45,7 +45,7 @@ from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.fields import check_field_values
 from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF, Weighted
-from rag_bm25.hybrid import Arms, search_arm, search_hybrid
+from rag_bm25.hybrid import Arms, SearchArm, search_arm, search_hybrid
 from rag_bm25.index_stats import IndexStats
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
@@ -56,7 +56,6 @@ from rag_bm25.search_params import check_search_params
 from rag_bm25.searcher import Searcher, newest_rows
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
-from rag_bm25.store import SearchArm
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
 from rag_bm25.weightings import WEIGHTINGS
@@ -803,14 +802,13 @@ class BM25Index:
         k : int
             How many at most, in 1..16384.
         fusion : RRF or Weighted, optional
-            How two scores become one, see :mod:`rag_bm25.fusion`; by default :class:`~rag_bm25.fusion.RRF`, which is
-            one call to Milvus.
+            How two scores become one, see :mod:`rag_bm25.fusion`; by default :class:`~rag_bm25.fusion.RRF`.
         sparse_k, dense_k : int, optional
             How many candidates each search brings; by default 100, or `k` where that is more.
         filter, sparse_filter, dense_filter : mapping or str, optional
             Conditions for both searches, and for one of them in addition; as for :meth:`search`.
         arm_scores : bool
-            Whether the hits are to have the scores of both searches, which costs a second call.
+            Whether the hits are to have the scores of both searches; it changes nothing else.
         dense_search_params : mapping of str to str, bool, int or float, optional
             As `search_params` for :meth:`search_dense`; the option of that name is for the lexical search.
         namespace, **options
@@ -833,7 +831,7 @@ class BM25Index:
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
         needed, params = self._searcher.needed(names), options.get("search_params")
-        sparse = SearchArm(vector, "IP", limit, where, needed, params) if len(vector) else None
+        sparse = SearchArm(vector, "IP", limit, where, needed, params)
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         params = check_search_params(dense_search_params, "dense_search_params")
         dense = self._dense_arm(embedding, limit, where, names, params)
@@ -1224,7 +1222,7 @@ class BM25Index:
         params: SearchParams,
     ) -> SearchArm:
         dense = self._dense_field("embedding given")
-        row = as_matrix("embedding", [embedding], 1, dense)[0]
+        row = as_vector("embedding", embedding, dense)
         return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces), params)
 
     def _with_embeddings(
@@ -1240,6 +1238,7 @@ class BM25Index:
         if callable(embeddings):
             return chunks, calling(embeddings, dense)
         matrix = as_matrix("embeddings", embeddings, len(chunks), dense)
+        check_repeated([chunk.id for chunk in chunks], matrix)
         return [replace(chunk, dense=row) for chunk, row in zip(chunks, matrix, strict=True)], None
 
     def _embedded(

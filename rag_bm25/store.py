@@ -32,7 +32,6 @@ __all__ = [
     "LogRow",
     "LogStore",
     "Match",
-    "SearchArm",
     "Store",
     "WriteLock",
 ]
@@ -137,40 +136,11 @@ class Match:
     row : ChunkRow
         The row, with its contents and without its vectors.
     score : float
-        Greater is better: the inner product of sparse vectors, > 0; the similarity of dense ones, of any sign; or what
-        a fusion of both gives, > 0.
+        Greater is better: the inner product of sparse vectors, > 0, or the similarity of dense ones, of any sign.
     """
 
     row: ChunkRow
     score: float
-
-
-@dataclass(frozen=True, eq=False)
-class SearchArm:
-    """One of the searches that a hybrid search fuses.
-
-    Parameters
-    ----------
-    query : SparseVector or ndarray of float32, shape (dim,)
-        What is searched for: a sparse vector, not empty, among the sparse ones, an array among the dense ones.
-    metric : {"COSINE", "IP"}
-        How a row is scored: ``IP`` for a sparse query, the metric of the index for a dense one.
-    limit : int
-        How many of the best rows take part in the fusion, in 1..16384.
-    where : Filter, optional
-        Condition on the metadata.
-    namespaces : sequence of str, optional
-        Only these namespaces.
-    params : mapping of str to str, bool, int or float, optional
-        What else the engine is told.
-    """
-
-    query: SparseVector | NDArray[np.float32]
-    metric: DenseMetric
-    limit: int
-    where: Filter | None = None
-    namespaces: Sequence[str] | None = None
-    params: SearchParams | None = None
 
 
 @dataclass(frozen=True)
@@ -378,16 +348,6 @@ class Store(LogStore, Protocol):
 
         `metric` is that of the index. Rows are returned whatever the sign of their score. A collection without a dense
         field is a ``StoreError``. `limit` is in 1..16384. `params` as for :meth:`search`.
-        """
-        ...
-
-    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
-        """Fuse one or two searches by reciprocal rank, and return the best `limit` rows, by (-score, id, pk).
-
-        The score of a row is the sum of ``1 / (rrf_k + rank)`` over the arms that found it, with ranks from 1
-        (Cormack, Clarke and Buettcher, 2009). Rows of equal score within one arm are ranked as the engine will. `limit`
-        is in 1..16384, `rrf_k` greater than 0 and less than 16384. A dense arm where there are no dense vectors is a
-        ``StoreError``.
         """
         ...
 

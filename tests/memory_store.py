@@ -14,7 +14,7 @@ import numpy as np
 from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import And, Comparison, Expression, Filter, Not, Or
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.store import ChunkRow, DenseField, DenseMetric, LogRow, Match, SearchArm
+from rag_bm25.store import ChunkRow, DenseField, DenseMetric, LogRow, Match
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +36,10 @@ class Collections:
     dense: DenseField | None = None
     write_lock: Any = field(default_factory=threading.RLock)
     log_writes: int = 0
+
+    def copied(self) -> Collections:
+        """The same rows, apart from these; rows themselves are never changed."""
+        return Collections(dict(self.chunks), dict(self.log), self.exist, self.dense)
 
 
 class MemoryStore:
@@ -162,16 +166,6 @@ class MemoryStore:
         rows = self._fitting(where, namespaces)
         return [_most_similar(query, rows, metric)[:limit] for query in queries]
 
-    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
-        self._called("search_hybrid")
-        scores: dict[str, float] = {}
-        rows: dict[str, ChunkRow] = {}
-        for arm in arms:
-            for rank, match in enumerate(self._arm(arm), 1):
-                scores[match.row.pk] = scores.get(match.row.pk, 0.0) + 1 / (rrf_k + rank)
-                rows[match.row.pk] = match.row
-        return sorted((Match(rows[pk], score) for pk, score in scores.items()), key=_rank)[:limit]
-
     def count_chunks(self) -> int:
         self._called("count_chunks")
         return len(self.collections.chunks)
@@ -222,13 +216,6 @@ class MemoryStore:
         if self.collections.dense is None:
             raise StoreError(f"{self.name} has no dense vectors")
         assert metric == self.collections.dense.metric
-
-    def _arm(self, arm: SearchArm) -> list[Match]:
-        rows = self._fitting(arm.where, arm.namespaces)
-        if isinstance(arm.query, SparseVector):
-            return _best(arm.query, rows)[: arm.limit]
-        self._check_metric(arm.metric)
-        return _most_similar(arm.query, rows, arm.metric)[: arm.limit]
 
     def _fitting(self, where: Filter | None, namespaces: Sequence[str] | None) -> list[ChunkRow]:
         return [

@@ -44,7 +44,7 @@ ALLOWED = {
     "embeddings": "errors store",
     "fusion": "errors parameters",
     "ranking": "store",
-    "hybrid": "chunks fusion ranking sparse store",
+    "hybrid": "chunks filters fusion ranking search_params sparse store",
     "portable": "errors statistics terms",
     "log_rows": "errors sparse statistics store terms",
     "damage": "statistics terms",

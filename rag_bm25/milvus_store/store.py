@@ -24,11 +24,10 @@ from rag_bm25.milvus_store.schema import (
     log_row,
     vector_fields,
 )
-from rag_bm25.sparse import SparseVector
 from rag_bm25.store import ConsistencyLevel, DenseField, ImportState, Match
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -37,7 +36,8 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.milvus_store.engines import Engine
     from rag_bm25.search_params import SearchParams
-    from rag_bm25.store import ChunkRow, DenseMetric, LogRow, SearchArm, WriteLock
+    from rag_bm25.sparse import SparseVector
+    from rag_bm25.store import ChunkRow, DenseMetric, LogRow, WriteLock
     from rag_bm25.tls import TLS
 
 __all__ = ["MilvusStore"]
@@ -368,47 +368,6 @@ class MilvusStore:
         self._check_metric(metric)
         return self._search_all(list(queries), limit, self._call(DENSE, metric, where, namespaces, params))
 
-    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
-        """Fuse searches by reciprocal rank, and return the best rows, by (-score, id, pk).
-
-        The score is Milvus's own: the sum of ``1 / (rrf_k + rank)`` over the arms that found the row, ranks from 1.
-
-        Parameters
-        ----------
-        arms : sequence of SearchArm
-            One or two of them.
-        limit : int
-            How many rows, in 1..16384.
-        rrf_k : float
-            Greater than 0 and less than 16384.
-
-        Returns
-        -------
-        list of Match
-            Which of several rows with the same fused score come first does not depend on the limit, as long as the
-            limits of the arms sum up to at most 16,384. Rows of equal score within an arm are ranked as the engine
-            will.
-
-        Raises
-        ------
-        FilterError
-            If the engine cannot evaluate a filter.
-        StoreError
-            If an arm is dense and the index has no dense vectors, or another metric.
-        """
-        from pymilvus import RRFRanker
-
-        requests = [self._request(arm) for arm in arms]
-        engine = self._prepare(self._chunks)
-        engine.before_search(self._chunks)
-        fused = {
-            "reqs": requests,
-            "ranker": RRFRanker(rrf_k),
-            "limit": min(sum(arm.limit for arm in arms), MAX_LIMIT),  # all of them: the engine breaks ties its own way
-        }
-        (matches,) = self._matches(lambda output: self._hits("hybrid_search", output, fused))
-        return sorted(matches, key=_rank)[:limit]
-
     def count_chunks(self) -> int:
         """Return the number of stored rows.
 
@@ -717,17 +676,6 @@ class MilvusStore:
         clause = where_clause(self._open.dialect, where, namespaces)
         return {"anns_field": field, "search_params": {"metric_type": metric, **(params or {})}, "filter": clause}
 
-    def _request(self, arm: SearchArm) -> Any:
-        """Write one search of a hybrid one."""
-        from pymilvus import AnnSearchRequest
-
-        is_sparse = isinstance(arm.query, SparseVector)
-        if not is_sparse:
-            self._check_metric(arm.metric)
-        field, metric = (SPARSE, SPARSE_METRIC) if is_sparse else (DENSE, arm.metric)
-        call = self._call(field, metric, arm.where, arm.namespaces, arm.params)
-        return AnnSearchRequest([arm.query], field, call["search_params"], arm.limit, expr=call["filter"])
-
     def _search_all(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
         """Search, call by call."""
         self._prepare(self._chunks).before_search(self._chunks)
@@ -751,26 +699,23 @@ class MilvusStore:
 
     def _nearest(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
         """Ask the engine for the rows of greatest score."""
-        asked = {**call, "data": list(queries), "limit": limit}
-        return self._matches(lambda output: self._hits("search", output, asked))
-
-    def _matches(self, search: Callable[[list[str]], _Hits]) -> list[list[Match]]:
-        """Search with contents; where they make the reply too large, fetch them page by page."""
         from rag_bm25.milvus_store.engines import ReplyTooLargeError
 
+        asked = {**call, "data": list(queries), "limit": limit}
         try:
-            hits = search([*CHUNK_FACTS, *CHUNK_CONTENTS])
-        except ReplyTooLargeError:
-            hits = search(["pk"])
+            hits = self._hits([*CHUNK_FACTS, *CHUNK_CONTENTS], asked)
+        except ReplyTooLargeError:  # the contents are fetched page by page
+            hits = self._hits(["pk"], asked)
             rows = {row.pk: row for row in self.get_chunks([entity["pk"] for found in hits for _, entity in found])}
             return [
                 [Match(rows[entity["pk"]], score) for score, entity in found if entity["pk"] in rows] for found in hits
             ]
         return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
 
-    def _hits(self, method: str, output: list[str], call: Mapping[str, Any]) -> _Hits:
+    def _hits(self, output: list[str], asked: Mapping[str, Any]) -> _Hits:
         """Search, and return score and entity of each hit."""
-        found = self._open.read(method, self._chunks, output_fields=output, consistency_level=self._consistency, **call)
+        options = {"output_fields": output, "consistency_level": self._consistency, **asked}
+        found = self._open.read("search", self._chunks, **options)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 
