@@ -57,7 +57,7 @@ from rag_bm25.searcher import Searcher, newest_rows
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.terms import TermIds
-from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
+from rag_bm25.verification import RepairReport, VerifyReport, repair, require_same_vectors, verify
 from rag_bm25.weightings import WEIGHTINGS
 from rag_bm25.workers import CountingAhead, CountingThread, Workers, check_workers
 
@@ -1301,17 +1301,25 @@ def _open_config(
     stored = _stored_config(log, config, repair=repair) if exists else None
     if stored is not None:
         return stored
-    if exists and not (repair and config) and store.count_chunks():
-        msg = f"{store.name} is damaged: its config is lost; open it with repair=True and the config that it had"
+    is_lost = store.has_chunks()
+    if is_lost and (config is None or read_only or not repair):
+        lost = "its config is lost" if exists else "its statistics are lost, with its config"
+        msg = f"{store.name} is damaged: {lost}; open it with repair=True and the config that it had"
         raise FormatError(msg)
     if config is None or read_only:
         raise _not_found(f"in {store.name}")
+    if is_lost:
+        require_same_vectors(store, _encoder_of(config))
     store.create(config.dense_field())
-    if not exists and (store.log_keys() or store.count_chunks()):
-        msg = f"{store.name} has rows of an index that was dropped halfway, or lost one of its collections: drop it"
+    if not exists and not is_lost and store.log_keys():
+        msg = f"{store.name} has rows of an index that was dropped halfway: drop it"
         raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return config
+
+
+def _encoder_of(config: IndexConfig) -> DocumentEncoder:
+    return DocumentEncoder(config.build_analyzer(), config.document_weighting(), config.length_unit)
 
 
 def _not_found(name: str) -> IndexNotFoundError:

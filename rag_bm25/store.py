@@ -268,6 +268,10 @@ class Store(LogStore, Protocol):
         """
         ...
 
+    def has_chunks(self) -> bool:
+        """Whether there are rows of chunks, also where the log is missing."""
+        ...
+
     def create(self, dense: DenseField | None = None) -> None:
         """Create whichever of the two collections is missing, with a field for dense vectors where one is given.
 

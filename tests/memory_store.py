@@ -34,12 +34,13 @@ class Collections:
     log: dict[str, LogRow] = field(default_factory=dict)
     exist: bool = False
     dense: DenseField | None = None
+    log_exists: bool = True
     write_lock: Any = field(default_factory=threading.RLock)
     log_writes: int = 0
 
     def copied(self) -> Collections:
         """The same rows, apart from these; rows themselves are never changed."""
-        return Collections(dict(self.chunks), dict(self.log), self.exist, self.dense)
+        return Collections(dict(self.chunks), dict(self.log), self.exist, self.dense, self.log_exists)
 
 
 class MemoryStore:
@@ -81,13 +82,17 @@ class MemoryStore:
 
     def exists(self) -> bool:
         self._called("exists", needs_collections=False)
-        return self.collections.exist
+        return self.collections.exist and self.collections.log_exists
+
+    def has_chunks(self) -> bool:
+        self._called("has_chunks", needs_collections=False)
+        return bool(self.collections.chunks)
 
     def create(self, dense: DenseField | None = None) -> None:
         self._called("create", needs_collections=False)
         if self.collections.exist and dense != self.collections.dense:
             raise FormatError(f"{self.name} has the dense field {self.collections.dense}, not {dense}")
-        self.collections.exist, self.collections.dense = True, dense
+        self.collections.exist, self.collections.dense, self.collections.log_exists = True, dense, True
 
     def dense_dim(self) -> int | None:
         self._called("dense_dim", needs_collections=False)
@@ -99,6 +104,11 @@ class MemoryStore:
         self.collections.chunks.clear()
         self.collections.log.clear()
         self.collections.exist, self.collections.dense = False, None
+
+    def drop_log(self) -> None:
+        """Drop one of the two collections, as other tools can."""
+        self.collections.log.clear()
+        self.collections.log_exists = False
 
     def close(self) -> None:
         self.calls.append("close")

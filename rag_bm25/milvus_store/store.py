@@ -153,6 +153,21 @@ class MilvusStore:
         """
         return all(self._is_complete(name, fields) for name, fields in self._collections(self.dense_dim()).items())
 
+    def has_chunks(self) -> bool:
+        """Return whether there are rows of chunks, also where the log is missing.
+
+        Returns
+        -------
+        bool
+            False also where the collection is missing, or creating it was interrupted.
+
+        Raises
+        ------
+        FormatError
+            If the collection has other fields.
+        """
+        return self._is_complete(self._chunks, chunk_fields(self.dense_dim())) and self.count_chunks() > 0
+
     def create(self, dense: DenseField | None = None) -> None:
         """Create what is missing of the two collections.
 
