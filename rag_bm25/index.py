@@ -1240,10 +1240,13 @@ def _open_config(
         raise _not_found(f"in {store.name}")
     store.create(config.dense_field())
     if not exists and (store.log_keys() or store.count_chunks()):
+        stored = _stored_config(log, config, repair=repair)  # another process may have created it meanwhile
+        if stored is not None:
+            return stored
         msg = f"{store.name} has rows of an index that was dropped halfway, or lost one of its collections: drop it"
         raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
-    return config
+    return _stored_config(log, config, repair=repair) or config  # of several creators, the last one's counts
 
 
 def _not_found(name: str) -> IndexNotFoundError:

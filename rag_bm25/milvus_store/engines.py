@@ -56,7 +56,6 @@ MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
 TOO_LARGE = ("exceed the limit size", "message larger than max", "maxOutputSize", "RESOURCE_EXHAUSTED")
-CLOSED_CHANNEL = "closed channel"  # what gRPC says to a thread whose client another one has closed
 UNREACHABLE = (
     "Fail connecting to server",
     "StatusCode.UNAVAILABLE",
@@ -64,7 +63,6 @@ UNREACHABLE = (
     "Stream removed",
     "Connection reset",
     "Socket closed",
-    CLOSED_CHANNEL,
 )
 
 
@@ -150,11 +148,6 @@ class Engine:
                 return getattr(self.client, method)(*args, **self.options, **kwargs)
         except (pymilvus.MilvusException, grpc.RpcError) as error:
             raise self._translated(method, error, filtered=_is_filtered(kwargs)) from error
-        except ValueError as error:
-            if CLOSED_CHANNEL not in str(error):
-                raise
-            msg = f"{method} failed at {self.name}: {error}: its connection was closed meanwhile"
-            raise StoreError(msg) from error
 
     def _check_process(self) -> None:
         """Refuse a connection inherited by fork."""
@@ -195,6 +188,7 @@ class EmbeddedEngine(Engine):
         super().__init__(str(path))
         self.path = path
         self.users = 0
+        self._is_closed = False
         self._loss = ""
         self._lock = DatabaseLock(path)
         self._lock.acquire()
@@ -226,8 +220,11 @@ class EmbeddedEngine(Engine):
         self._refuse_lost()
 
     def _check_process(self) -> None:
-        """Refuse a connection inherited by fork, and a database that is gone."""
+        """Refuse a connection inherited by fork, and a database that is closed or gone."""
         super()._check_process()
+        if self._is_closed:
+            msg = f"{self.name} is closed"
+            raise StoreError(msg)
         self._refuse_lost()
 
     def _refuse_lost(self) -> None:
@@ -245,6 +242,7 @@ class EmbeddedEngine(Engine):
 
     def close(self) -> None:
         """Stop the engine, then let other processes open the file."""
+        self._is_closed = True
         if not self.is_inherited:
             with suppress(Exception):  # a client of a dead engine; it is thrown away either way
                 self.client.close()

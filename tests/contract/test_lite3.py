@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import engines
 import pytest
@@ -57,6 +59,59 @@ def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pyt
         store.search([ONE], limit=1)
     assert flushed == ["docs", "docs"]
     store.close()
+
+
+def test_no_call_runs_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from milvus_lite.engine import collection
+
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    store.insert_chunks([ChunkRow("0a", "id", "", 1, "b", vector=ONE)])
+    flush, others, read = collection.execute_flush, list[threading.Thread](), list[int]()
+
+    def flush_while_others_call(**options: Any) -> None:
+        for call in (
+            lambda: read.append(len(store.get_chunks(["0a"]))),
+            lambda: store.insert_chunks([ChunkRow("1a", "other", "", 1, "b", vector=ONE)]),
+        ):
+            others.append(threading.Thread(target=call))
+            others[-1].start()
+            others[-1].join(0.3)  # unless it waits for its turn, it misses the row, or its own is not in the journal
+        flush(**options)
+
+    monkeypatch.setattr(collection, "execute_flush", flush_while_others_call)
+    store.search([ONE], limit=1)
+    for other in others:
+        other.join()
+    monkeypatch.undo()
+    assert read == [1]
+    assert len(store.search([ONE], limit=5)[0]) == 2
+    store.close()
+
+
+def test_the_first_two_that_use_a_collection_open_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from milvus_lite import db
+
+    stores = [engines.open_store("embedded", tmp_path)]
+    stores[0].create()
+    stores[0].close()
+    stores = [engines.open_store("embedded", tmp_path) for _ in range(2)]
+    made: list[str] = []
+    make, beside = db.Collection, threading.Thread(target=lambda: stores[1].count_chunks())
+
+    def make_while_another_asks(name: str, *args: Any, **kwargs: Any) -> Any:
+        made.append(name)
+        if len(made) == 1:
+            beside.start()
+            beside.join(0.3)  # unless it waits for its turn, it opens the collection as well
+        return make(name, *args, **kwargs)
+
+    monkeypatch.setattr(db, "Collection", make_while_another_asks)
+    stores[0].count_chunks()
+    beside.join()
+    assert made == ["docs"]
+    for store in stores:
+        store.close()
 
 
 def test_a_forked_child_that_ends_leaves_the_journal_to_its_parent(tmp_path: Path) -> None:
