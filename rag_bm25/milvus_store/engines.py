@@ -23,6 +23,7 @@ from rag_bm25.milvus_store.address import database_path, is_address, refuse_tls
 from rag_bm25.milvus_store.client import Client, pymilvus
 from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
+from rag_bm25.milvus_store.private_copy import PrivateCopy, can_be_written
 from rag_bm25.tls import TLS
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ class EmbeddedEngine(Engine):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self.path = path
+        self.key = (os.getpid(), path, False)  # under which other stores find it
+        self.afterwards: Callable[[], object] = lambda: None
         self.users = 0
         self._is_closed = False
         self._loss = ""
@@ -248,6 +251,8 @@ class EmbeddedEngine(Engine):
                 self.client.close()
             self._stop()
         self._lock.release()
+        if not self.is_inherited:
+            self.afterwards()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -259,7 +264,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_open: dict[tuple[int, Path], EmbeddedEngine] = {}
+_open: dict[tuple[int, Path, bool], EmbeddedEngine] = {}  # by process, path, and whether it is a copy
 _opening = threading.Lock()
 
 
@@ -297,13 +302,28 @@ def open_engine(
         msg = f"there is no database at {path}"
         raise IndexNotFoundError(msg)
     with _opening:
-        key = (os.getpid(), path)
+        is_copy = read_only and not can_be_written(path)
+        key = (os.getpid(), path, is_copy)
         if key in _open:
             _open[key].check_in_place()
         else:
-            _open[key] = _embedded_class()(path)
+            _open[key] = _opened_copy(path) if is_copy else _embedded_class()(path)
         engine = _open[key]
+        engine.key = key
         engine.users += 1
+    return engine
+
+
+def _opened_copy(path: Path) -> EmbeddedEngine:
+    """Open a copy of a database that cannot be written to; it is removed when the engine is closed."""
+    engine_class, copy = _embedded_class(), PrivateCopy(path)
+    try:
+        engine = engine_class(copy.path)
+    except BaseException:
+        copy.remove()
+        raise
+    engine.place = f"a copy of {path}"
+    engine.afterwards = weakref.finalize(engine, copy.remove)  # also where nobody closes the engine
     return engine
 
 
@@ -355,7 +375,7 @@ def release_engine(engine: Engine) -> None:
     with _opening:
         engine.users -= 1
         if engine.users == 0:
-            _open.pop((os.getpid(), engine.path), None)
+            _open.pop(engine.key, None)
             engine.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 from rag_bm25.errors import FormatError, ParameterError, ReadOnlyError, StoreError
@@ -624,9 +625,11 @@ class MilvusStore:
             index = client.prepare_index_params()
             index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
             options = {"index_params": index, "sync": False}
-            self._make(
-                "create_index", collection, options, lambda name=name: name in engine.read("list_indexes", collection)
-            )
+            self._make("create_index", collection, options, partial(self._is_indexed, collection, name))
+
+    def _is_indexed(self, collection: str, field: str) -> bool:
+        """Tell whether a field has its index."""
+        return field in self._open.read("list_indexes", collection)
 
     def _make(self, method: str, collection: str, options: Mapping[str, Any], is_made: Callable[[], bool]) -> None:
         """Make a collection or an index, unless another process of several that begin together does."""

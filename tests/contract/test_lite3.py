@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,32 +62,67 @@ def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pyt
     store.close()
 
 
-def test_no_call_runs_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from milvus_lite.engine import collection
+def test_a_read_misses_nothing_while_another_thread_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from milvus_lite.engine.collection import Collection
 
     store = engines.open_store("embedded", tmp_path)
     store.create()
     store.insert_chunks([ChunkRow("0a", "id", "", 1, "b", vector=ONE)])
-    flush, others, read = collection.execute_flush, list[threading.Thread](), list[int]()
+    snapshot, flushing = Collection._read_snapshot, threading.Thread(target=store._open.read, args=("flush", "docs"))
 
-    def flush_while_others_call(**options: Any) -> None:
-        for call in (
-            lambda: read.append(len(store.get_chunks(["0a"]))),
-            lambda: store.insert_chunks([ChunkRow("1a", "other", "", 1, "b", vector=ONE)]),
-        ):
-            others.append(threading.Thread(target=call))
-            others[-1].start()
-            others[-1].join(0.3)  # unless it waits for its turn, it misses the row, or its own is not in the journal
-        flush(**options)
+    def snapshot_and_flush(collection: Collection) -> Any:
+        taken = snapshot(collection)  # without the row, which is in memory
+        if not flushing.ident:
+            flushing.start()
+            flushing.join(0.3)  # unless it waits for its turn, the row has left memory now
+        return taken
 
-    monkeypatch.setattr(collection, "execute_flush", flush_while_others_call)
-    store.search([ONE], limit=1)
-    for other in others:
-        other.join()
-    monkeypatch.undo()
-    assert read == [1]
-    assert len(store.search([ONE], limit=5)[0]) == 2
+    monkeypatch.setattr(Collection, "_read_snapshot", snapshot_and_flush)
+    assert [row.id for row in store.get_chunks(["0a"])] == ["id"]
+    flushing.join()
     store.close()
+
+
+class Counting:
+    """Calls a method, and notes how many calls run at once."""
+
+    running = most = 0
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        Counting.running += 1
+        Counting.most = max(Counting.most, Counting.running)
+        time.sleep(0.02)
+        try:
+            return self._call(*args, **kwargs)
+        finally:
+            Counting.running -= 1
+
+
+def use(store: Any, number: int) -> None:
+    """Write, search and delete by turns."""
+    for step in range(3):
+        store.insert_chunks([ChunkRow(f"{number}{step}a", "id", "", 1, "b", vector=ONE)])
+        store.search([ONE], limit=1)
+        store.delete_chunks([f"{number}{step}a"])
+
+
+def test_no_call_runs_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = [engines.open_store("embedded", tmp_path) for _ in range(2)]
+    stores[0].create()
+    client = stores[0]._open.client
+    for method in ("insert", "delete", "query", "search", "flush"):
+        monkeypatch.setattr(client, method, Counting(getattr(client, method)))
+    threads = [threading.Thread(target=use, args=(stores[number % 2], number)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counting.most == 1
+    for store in stores:
+        store.close()
 
 
 def test_the_first_two_that_use_a_collection_open_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
