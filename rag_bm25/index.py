@@ -1302,6 +1302,8 @@ def _open_config(
     if stored is not None:
         return stored
     is_lost = store.has_chunks()
+    if not exists and store.exists():  # another process has created it meanwhile
+        return _open_config(store, log, config, read_only=read_only, repair=repair)
     if is_lost and (config is None or read_only or not repair):
         lost = "its config is lost" if exists else "its statistics are lost, with its config"
         msg = f"{store.name} is damaged: {lost}; open it with repair=True and the config that it had"
@@ -1312,10 +1314,13 @@ def _open_config(
         require_same_vectors(store, _encoder_of(config))
     store.create(config.dense_field())
     if not exists and not is_lost and store.log_keys():
+        stored = _stored_config(log, config, repair=repair)  # another process may have created it meanwhile
+        if stored is not None:
+            return stored
         msg = f"{store.name} has rows of an index that was dropped halfway: drop it"
         raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
-    return config
+    return _stored_config(log, config, repair=repair) or config  # of several creators, the last one's counts
 
 
 def _encoder_of(config: IndexConfig) -> DocumentEncoder:

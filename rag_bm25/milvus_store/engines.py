@@ -23,6 +23,7 @@ from rag_bm25.milvus_store.address import database_path, is_address, refuse_tls
 from rag_bm25.milvus_store.client import Client, pymilvus
 from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
+from rag_bm25.milvus_store.private_copy import PrivateCopy, can_be_written
 from rag_bm25.tls import TLS
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ MESSAGE_BYTES = 32 * 2**20  # half of what a server takes by default
 # Codes of a request that makes no sense to the engine: a server, milvus-lite 2.5 (also its C++ core), milvus-lite 3.
 BAD_REQUEST = frozenset({1100, 2000, 6})
 TOO_LARGE = ("exceed the limit size", "message larger than max", "maxOutputSize", "RESOURCE_EXHAUSTED")
-CLOSED_CHANNEL = "closed channel"  # what gRPC says to a thread whose client another one has closed
 UNREACHABLE = (
     "Fail connecting to server",
     "StatusCode.UNAVAILABLE",
@@ -65,7 +65,6 @@ UNREACHABLE = (
     "Stream removed",
     "Connection reset",
     "Socket closed",
-    CLOSED_CHANNEL,
 )
 
 
@@ -151,11 +150,6 @@ class Engine:
                 return getattr(self.client, method)(*args, **self.options, **kwargs)
         except (pymilvus.MilvusException, grpc.RpcError) as error:
             raise self._translated(method, error, filtered=_is_filtered(kwargs)) from error
-        except ValueError as error:
-            if CLOSED_CHANNEL not in str(error):
-                raise
-            msg = f"{method} failed at {self.name}: {error}: its connection was closed meanwhile"
-            raise StoreError(msg) from error
 
     def _check_process(self) -> None:
         """Refuse a connection inherited by fork."""
@@ -195,7 +189,10 @@ class EmbeddedEngine(Engine):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self.path = path
+        self.key = (os.getpid(), path, False)  # under which other stores find it
+        self.afterwards: Callable[[], object] = lambda: None
         self.users = 0
+        self._is_closed = False
         self._loss = ""
         self._lock = DatabaseLock(path)
         self._lock.acquire()
@@ -227,8 +224,11 @@ class EmbeddedEngine(Engine):
         self._refuse_lost()
 
     def _check_process(self) -> None:
-        """Refuse a connection inherited by fork, and a database that is gone."""
+        """Refuse a connection inherited by fork, and a database that is closed or gone."""
         super()._check_process()
+        if self._is_closed:
+            msg = f"{self.name} is closed"
+            raise StoreError(msg)
         self._refuse_lost()
 
     def _refuse_lost(self) -> None:
@@ -246,11 +246,14 @@ class EmbeddedEngine(Engine):
 
     def close(self) -> None:
         """Stop the engine, then let other processes open the file."""
+        self._is_closed = True
         if not self.is_inherited:
             with suppress(Exception):  # a client of a dead engine; it is thrown away either way
                 self.client.close()
             self._stop()
         self._lock.release()
+        if not self.is_inherited:
+            self.afterwards()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -262,7 +265,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_open: dict[tuple[int, Path], EmbeddedEngine] = {}
+_open: dict[tuple[int, Path, bool], EmbeddedEngine] = {}  # by process, path, and whether it is a copy
 _opening = threading.Lock()
 
 
@@ -300,13 +303,28 @@ def open_engine(
         msg = f"there is no database at {path}"
         raise IndexNotFoundError(msg)
     with _opening:
-        key = (os.getpid(), path)
+        is_copy = read_only and not can_be_written(path)
+        key = (os.getpid(), path, is_copy)
         if key in _open:
             _open[key].check_in_place()
         else:
-            _open[key] = _embedded_class()(path)
+            _open[key] = _opened_copy(path) if is_copy else _embedded_class()(path)
         engine = _open[key]
+        engine.key = key
         engine.users += 1
+    return engine
+
+
+def _opened_copy(path: Path) -> EmbeddedEngine:
+    """Open a copy of a database that cannot be written to; it is removed when the engine is closed."""
+    engine_class, copy = _embedded_class(), PrivateCopy(path)
+    try:
+        engine = engine_class(copy.path)
+    except BaseException:
+        copy.remove()
+        raise
+    engine.place = f"a copy of {path}"
+    engine.afterwards = weakref.finalize(engine, copy.remove)  # also where nobody closes the engine
     return engine
 
 
@@ -358,7 +376,7 @@ def release_engine(engine: Engine) -> None:
     with _opening:
         engine.users -= 1
         if engine.users == 0:
-            _open.pop((os.getpid(), engine.path), None)
+            _open.pop(engine.key, None)
             engine.close()
 
 

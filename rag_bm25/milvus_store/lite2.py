@@ -36,6 +36,7 @@ STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
 # What the engine prints would end up in the program's own output. Its input is a pipe that shows others that it lives.
 AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" <>"$0/alive" >"$0/output" 2>&1'
+CUT_OFF = ("Channel closed", "closed channel", "create connection first")  # by a thread that has started it again
 SPARSE_FIELDS = frozenset({SPARSE, *vector_fields(LOG_FIELDS)})
 
 
@@ -49,7 +50,7 @@ class Engine(EmbeddedEngine):
 
     def __init__(self, path: Path) -> None:
         check_file_name(path)
-        self._restarting = threading.Lock()
+        self._restarting = threading.RLock()
         self._starts = 0
         self._serves = False  # whether the last start succeeded
         self._rows = 0
@@ -127,7 +128,7 @@ class Engine(EmbeddedEngine):
         try:
             return self._call(method, *args, **kwargs)
         except StoreError as error:
-            if not any(sign in str(error) for sign in UNREACHABLE):
+            if not any(sign in str(error) for sign in (*UNREACHABLE, *CUT_OFF)):
                 raise
             self._restart(starts)
             msg = (
@@ -141,9 +142,10 @@ class Engine(EmbeddedEngine):
         with self._restarting:
             if starts != self._starts:
                 return
+            self._check_process()
             self.check_in_place()  # it would make an empty file where there is none
             if self._serves and not self._stop_server.alive:
-                msg = f"{self.name} was closed, or this program is ending"
+                msg = f"{self.name} is closed: this program is ending"
                 raise StoreError(msg)
             with contextlib.suppress(Exception):  # the client of a dead engine
                 self.client.close()
@@ -172,8 +174,9 @@ class Engine(EmbeddedEngine):
         return connect_client(server.uds_path, failure, grpc_options=NO_PINGS)
 
     def _stop(self) -> None:
-        """Stop the engine process."""
-        self._stop_server()
+        """Stop the engine process, also one that another thread is starting."""
+        with self._restarting:
+            self._stop_server()
 
     def _start_failure(self, reason: str) -> str:
         """Say why the engine stopped at once."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "FlushingEngine"]
 
+RELEASED = "call load()"
 _inherited: list[Any] = []
 _ending = threading.Event()
 
@@ -30,6 +31,7 @@ class FlushingEngine(engines.Engine):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._turns = threading.RLock()
+        self._loaded: set[str] = set()
         super().__init__(*args, **kwargs)
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -53,8 +55,19 @@ class FlushingEngine(engines.Engine):
 
     def prepare(self, collection: str) -> None:
         """Load the collection, and flush what an earlier process left."""
+        self._loaded.add(collection)
         self._unflushed().add(collection)
         self.read("load_collection", collection)  # like flushing, it may be done twice
+
+    def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine; where a server was started anew, load the collection again and call it once more."""
+        try:
+            return super().read(method, *args, **kwargs)
+        except StoreError as error:
+            if RELEASED not in str(error) or args[0] not in self._loaded:
+                raise
+        self.prepare(args[0])
+        return super().read(method, *args, **kwargs)
 
     def written(self, collection: str, _rows: int) -> None:
         """Note that a flush is due; the rows can be seen at once."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 from rag_bm25.errors import FormatError, ParameterError, ReadOnlyError, StoreError
@@ -51,6 +53,7 @@ MAX_LIMIT = 16_384
 QUERIES_PER_CALL = 100
 STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
+MAKING_SECONDS = 2.0
 SPARSE_METRIC = "IP"
 SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
 
@@ -588,12 +591,30 @@ class MilvusStore:
                 name, **{**field, "datatype": _data_type(field["datatype"])}, is_partition_key=partition_key
             )
         if not engine.read("has_collection", collection):
-            engine.write("create_collection", collection, schema=schema, num_shards=1, consistency_level=STRONG)
+            options = {"schema": schema, "num_shards": 1, "consistency_level": STRONG}
+            self._make("create_collection", collection, options, lambda: engine.read("has_collection", collection))
         indexed = engine.read("list_indexes", collection)  # milvus-lite 3 refuses to make one twice
         for name in (name for name in vector_fields(fields) if name not in indexed):
             index = client.prepare_index_params()
             index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
-            engine.write("create_index", collection, index, sync=False)
+            options = {"index_params": index, "sync": False}
+            self._make("create_index", collection, options, partial(self._is_indexed, collection, name))
+
+    def _is_indexed(self, collection: str, field: str) -> bool:
+        """Tell whether a field has its index."""
+        return field in self._open.read("list_indexes", collection)
+
+    def _make(self, method: str, collection: str, options: Mapping[str, Any], is_made: Callable[[], bool]) -> None:
+        """Make a collection or an index, unless another process of several that begin together does."""
+        engine = self._open
+        try:
+            engine.write(method, collection, **options)
+        except StoreError:
+            end = time.monotonic() + (0 if engine.exclusive else MAKING_SECONDS)  # it may have begun just before
+            while not is_made():
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.05)
 
     def _insert(self, collection: str, entities: list[dict[str, Any]]) -> None:
         """Insert entities, in as few messages as the engine takes."""

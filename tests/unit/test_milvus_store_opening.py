@@ -241,6 +241,11 @@ class TestLock:
         with pytest.raises(StoreError, match=r"cannot lock .*rag\.db: .*; check that its folder is writable"):
             DatabaseLock(tmp_path / "rag.db").acquire()
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="a folder of Linux")
+    def test_a_folder_that_takes_no_files_is_told_from_a_lock(self) -> None:
+        with pytest.raises(StoreError, match=r"cannot lock /proc/rag\.db: its folder takes no lock file"):
+            DatabaseLock(Path("/proc/rag.db")).acquire()
+
 
 class TestExtras:
     def test_without_milvus_lite_the_extra_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
