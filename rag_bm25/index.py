@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -280,6 +280,11 @@ class BM25Index:
     ) -> None:
         """Close the index."""
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, as everything does that holds a connection."""
+        msg = "an index cannot be pickled or copied, nor what holds one: open it in each process"
+        raise TypeError(msg)
 
     def refresh(self) -> None:
         """Read at once what other writers have added to the statistics."""
