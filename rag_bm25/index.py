@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -291,6 +291,11 @@ class BM25Index:
     ) -> None:
         """Close the index."""
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, as everything does that holds a connection."""
+        msg = "an index cannot be pickled or copied, nor what holds one: open it in each process"
+        raise TypeError(msg)
 
     @property
     def damage(self) -> list[str]:
@@ -1315,12 +1320,18 @@ def _open_config(
     store.create(config.dense_field())
     if not exists and not is_lost and store.log_keys():
         stored = _stored_config(log, config, repair=repair)  # another process may have created it meanwhile
-        if stored is not None:
+        if stored is not None and (store.has_chunks() or not _counted(log)):
             return stored
         msg = f"{store.name} has rows of an index that was dropped halfway: drop it"
         raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return _stored_config(log, config, repair=repair) or config  # of several creators, the last one's counts
+
+
+def _counted(log: StatisticsLog) -> int:
+    """Read how many chunks the log has counted."""
+    log.refresh()
+    return log.statistics.whole.num_chunks
 
 
 def _encoder_of(config: IndexConfig) -> DocumentEncoder:
