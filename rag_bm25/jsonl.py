@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["MAX_DOCUMENT_BYTES", "JsonLine", "join_title", "read_json_lines", "row_id", "row_parts"]
+__all__ = ["MAX_DOCUMENT_BYTES", "JsonLine", "join_title", "read_json_lines", "row_id", "row_metadata", "row_parts"]
 
+ROW_KEYS = frozenset({"_id", "id", "text", "title", "metadata"})
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Of a text to be cut into chunks, and of a line of JSON."""
@@ -127,6 +128,38 @@ def row_parts(line: JsonLine) -> tuple[str, str]:
         msg = f'{line.where}: "title" must be text, got {type(title).__name__}'
         raise InputError(msg)
     return title, text
+
+
+def row_metadata(line: JsonLine) -> dict[str, Any]:
+    """Return the metadata of a row: its title, whatever else it has, and what is in its ``metadata``, which wins.
+
+    Parameters
+    ----------
+    line : JsonLine
+        The row.
+
+    Returns
+    -------
+    dict
+        Without a title where that is empty.
+
+    Raises
+    ------
+    InputError
+        ``metadata`` is no JSON object.
+
+    Examples
+    --------
+    >>> row_metadata(JsonLine("line 1", {"id": "a", "text": "x", "page": 3, "metadata": {"year": 1999}}, 0))
+    {'page': 3, 'year': 1999}
+    """
+    metadata = line.row.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        msg = f'{line.where}: "metadata" must be a JSON object, got {type(metadata).__name__}'
+        raise InputError(msg)
+    title = {"title": line.row["title"]} if line.row.get("title") else {}
+    others = {key: value for key, value in line.row.items() if key not in ROW_KEYS}
+    return {**title, **others, **metadata}
 
 
 def join_title(title: str, text: str) -> str:

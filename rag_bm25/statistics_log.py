@@ -64,7 +64,7 @@ ROWS_PER_INSERT = 200  # of at most 64 KB
 READ_ATTEMPTS = 10
 
 
-_KEPT = frozenset({"config", "copy"})  # no part of the statistics, and named after no batch
+_KEPT = frozenset({"config", "copy", "root"})  # no part of the statistics, and named after no batch of chunks
 _NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
 
 _T = TypeVar("_T")
