@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.chunks import AddReport, new_chunks
 from rag_bm25.errors import InputError, MissingExtraError, ParameterError, StoreError
 from rag_bm25.fields import check_field_values
-from rag_bm25.jsonl import MAX_DOCUMENT_BYTES, join_title, read_json_lines, row_id, row_metadata, row_parts
+from rag_bm25.jsonl import MAX_DOCUMENT_BYTES, join_title, not_utf8, read_json_lines, row_id, row_metadata, row_parts
 from rag_bm25.source_names import SourceNames, check_root_name
 from rag_bm25.terms import num_words
 
@@ -174,13 +174,11 @@ class IngestReport:
         Their chunks.
     added, updated, unchanged : int
         Chunks that were not there before, that differed from what was stored, and that were stored as they are.
-    removed : int
-        Chunks that the ingested files had and have no more: the ends of texts that are shorter now, and rows that are
-        gone. They are deleted.
     stale : int
         Chunks of files that the given folders have no more.
     deleted : int
-        How many of these were deleted.
+        Chunks that were deleted: those that the ingested files have no more, such as the end of a text that is shorter
+        now, or a row that is gone; and where it was asked for, the stale ones.
     failed : dict of str to str
         Files and folders of which nothing was written, named as sources are, and why.
     notes : list of str
@@ -192,7 +190,6 @@ class IngestReport:
     added: int
     updated: int
     unchanged: int
-    removed: int
     stale: int
     deleted: int
     failed: dict[str, str]
@@ -474,7 +471,7 @@ def _text_of(path: Path) -> str:
     try:
         return data[skipped:].decode().replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        msg = f"{path}: not UTF-8 at byte {skipped + error.start} of the file"
+        msg = not_utf8(str(path), skipped + error.start)
         raise InputError(msg) from None
 
 
@@ -559,10 +556,10 @@ def ingest(
     written = index.add_stream(run.chunks(files), namespace=namespace, workers=workers, progress=tell)
     progress(found.size, written.total)
     gone = _Gone.find(index, _Scope.of(found, files, names), namespace, run) if before else _Gone()
-    removed = index.delete(gone.removed, namespace=namespace) if gone.removed else 0
-    deleted = index.delete(gone.stale, namespace=namespace) if gone.stale and prune else 0
+    unwanted = [*gone.removed, *(gone.stale if prune else ())]
+    deleted = index.delete(unwanted, namespace=namespace) if unwanted else 0
     unreadable = {names.source_of(path): reason for path, reason in found.unreadable.items()}
-    counts = (written.total, written.added, written.updated, written.unchanged, removed, len(gone.stale), deleted)
+    counts = (written.total, written.added, written.updated, written.unchanged, len(gone.stale), deleted)
     return IngestReport(len(run.read), *counts, {**unreadable, **run.failed}, names.notes)
 
 

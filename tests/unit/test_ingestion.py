@@ -337,7 +337,8 @@ def test_bytes_that_are_no_text_fail_their_file_only(tmp_path: Path, index: BM25
     write(tmp_path / "docs" / "a.txt", b"\xef\xbb\xbfabc\xff")
     write(tmp_path / "docs" / "b.txt", "text")
     report = run(index, tmp_path / "docs")
-    assert report.failed == {"docs/a.txt": f"{tmp_path}/docs/a.txt: not UTF-8 at byte 6 of the file"}
+    assert list(report.failed) == ["docs/a.txt"]
+    assert report.failed["docs/a.txt"].startswith(f"{tmp_path}/docs/a.txt: not UTF-8 at byte 6 of the file: convert it")
     assert ids(index) == ["docs/b.txt#0"]
 
 
@@ -421,7 +422,7 @@ def test_report_tells_what_became_of_the_chunks(tmp_path: Path, index: BM25Index
     assert run(index, tmp_path / "docs").added == 5
     write_rows(tmp_path / "docs" / "a.jsonl", *({"id": f"r{n}", "text": f"w{max(n, 3)}"} for n in range(1, 9)))
     report = run(index, tmp_path / "docs", prune=True)
-    assert (report.added, report.updated, report.unchanged, report.removed, report.deleted) == (4, 2, 2, 1, 0)
+    assert (report.added, report.updated, report.unchanged, report.stale, report.deleted) == (4, 2, 2, 0, 1)
     assert report.chunks == 8
 
 
@@ -487,27 +488,27 @@ REMOVED = ["docs/short.txt#1", "docs/short.txt#2", "r2"]
 
 def test_what_a_file_has_no_more_is_deleted_and_a_file_that_is_gone_counted(docs: Path, index: BM25Index) -> None:
     report = run(index, docs)
-    assert (report.removed, report.stale, report.deleted) == (len(REMOVED), len(STALE), 0)
+    assert (report.stale, report.deleted) == (len(STALE), len(REMOVED))
     assert ids(index) == [*STALE, "docs/short.txt#0", "r1"]
     assert index.verify().ok
 
 
 def test_prune_deletes_exactly_the_stale_chunks(docs: Path, index: BM25Index) -> None:
     report = run(index, docs, prune=True)
-    assert (report.removed, report.stale, report.deleted) == (len(REMOVED), len(STALE), len(STALE))
+    assert (report.stale, report.deleted) == (len(STALE), len(REMOVED) + len(STALE))
     assert ids(index) == ["docs/short.txt#0", "r1"]
     assert index.verify().ok
 
 
 def test_a_file_that_is_empty_now_loses_its_chunks(docs: Path, index: BM25Index) -> None:
     write(docs / "short.txt", "")
-    assert run(index, docs / "short.txt").removed == 3
+    assert run(index, docs / "short.txt").deleted == 3
     assert "docs/gone.txt#0" in ids(index)
 
 
 def test_prune_of_one_file_leaves_the_others(docs: Path, index: BM25Index) -> None:
     report = run(index, docs / "short.txt", prune=True)
-    assert (report.removed, report.stale) == (2, 0)
+    assert (report.deleted, report.stale) == (2, 0)
     assert ids(index) == ["docs/gone.txt#0", "docs/short.txt#0", "r1", "r2"]
 
 
