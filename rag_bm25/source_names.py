@@ -129,7 +129,9 @@ class SourceNames:
             return
         if found is not None:
             where = found.root.path
-            msg = f"{path} lies in {where}, whose files are named {found.root.name}/...: leave out its root and name"
+            msg = (
+                f"{path} lies in {where}, whose files are named {found.root.name}/...: leave out the root and the name"
+            )
             if found.steps == 0:
                 msg = f"{path} is named {found.root.name!r} in this index, and keeps that name: leave the name out"
             raise InputError(msg)
@@ -306,6 +308,6 @@ def _require_gone(root: SourceRoot) -> None:
 
 def _same_or_not(path: Path, gone: SourceRoot) -> str:
     return (
-        f"{path} would be named {gone.name!r}, as {gone.path} is, which no longer exists here: where it is the same, "
-        f"moved, give the name {gone.name!r} (--name {gone.name}), else another one"
+        f"{path} would be named {gone.name!r}, but that is the name of {gone.path}, which no longer exists here: if it "
+        f"was moved to {path}, give the name {gone.name!r} (--name {gone.name}); if not, give another name"
     )

@@ -459,7 +459,10 @@ def test_a_folder_of_the_same_name_gets_a_name_of_its_own(docs: Path, tmp_path: 
 def test_a_folder_that_was_moved_keeps_its_name_if_one_says_so(docs: Path, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     moved = docs.rename(tmp_path / "new" / "docs")
-    assert_fails(run("ingest", moved), "moved, give the name 'docs' (--name docs), else another one")
+    assert_fails(
+        run("ingest", moved),
+        f"if it was moved to {moved}, give the name 'docs' (--name docs); if not, give another name",
+    )
     assert run_json("ingest", moved, "--name", "docs")["unchanged"] == 3
 
 
@@ -491,6 +494,10 @@ def test_search_shows_rank_score_id_and_text(docs: Path) -> None:
     assert float(lines[0].split()[1]) > 0
     assert lines[0].split()[2:] == ["docs/law.txt#0"]
     assert lines[1] == "    用人单位解除劳动合同，应当出具证明。"
+
+
+def test_the_words_of_a_query_need_no_quotes(docs: Path) -> None:
+    assert run("search", "劳动合同", "解除").stdout == run("search", "劳动合同 解除").stdout != ""
 
 
 def test_search_json(docs: Path) -> None:

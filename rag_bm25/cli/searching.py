@@ -19,7 +19,7 @@ Query = Annotated[str, typer.Argument(metavar="QUERY", show_default=False, help=
 
 
 def search(
-    query: Query,
+    words: Annotated[list[str], typer.Argument(metavar="QUERY...", show_default=False, help="Words or a question.")],
     uri: opt.Uri = opt.DEFAULT_URI,
     collection: opt.Collection = "docs",
     namespace: opt.Namespace = "",
@@ -41,6 +41,7 @@ def search(
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the greatest BM25 scores."""
+    query = " ".join(words)
     conditions = opt.parsed_filter(filter)
     learnt = opt.feedback_options(feedback, relevant, irrelevant)
     options: QueryOptions = {"min_should_match": min_should_match, "syntax": syntax, **learnt}

@@ -198,7 +198,8 @@ def test_a_folder_that_is_gone_is_asked_for(twins: list[Path], index: BM25Index)
     before = texts(index)
     shutil.rmtree(twins[0])
     with pytest.raises(
-        InputError, match=r"would be named 'docs', as .*x/docs is, which no longer exists here: .*--name docs"
+        InputError,
+        match=r"would be named 'docs', but that is the name of .*x/docs, which no longer exists here: .*--name docs",
     ):
         run(index, twins[1], prune=True)
     assert texts(index) == before
