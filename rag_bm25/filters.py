@@ -302,6 +302,7 @@ def _scalar(value: object, where: str) -> Scalar:
     if isinstance(value, float) and math.isfinite(value):
         return value
     hint = "; for a missing value use $exists" if value is None else ""
+    hint = "; for one of several values use $in" if isinstance(value, list | tuple | set | frozenset) else hint
     msg = f"{where} needs a string, a finite number or a bool, got {shown(value)}{hint}"
     raise FilterError(msg)
 

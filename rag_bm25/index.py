@@ -54,6 +54,7 @@ from rag_bm25.ranking import MAX_K
 from rag_bm25.reencoding import ReencodeReport, survey
 from rag_bm25.search_params import check_search_params
 from rag_bm25.searcher import Searcher, newest_rows
+from rag_bm25.source_roots import drop_damaged_roots, forget_roots, read_roots, remember_roots
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.terms import TermIds
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from rag_bm25.query import QueryLike
     from rag_bm25.query_options import StatisticsScope
     from rag_bm25.search_params import SearchParams
+    from rag_bm25.source_roots import SourceRoot
     from rag_bm25.sparse import SparseVector
     from rag_bm25.store import ChunkRow, ConsistencyLevel, DenseField, Match, Store
     from rag_bm25.tls import TLS
@@ -490,7 +492,7 @@ class BM25Index:
             return self._writer.delete(namespace, found)
 
     def drop_namespace(self, namespace: str) -> int:
-        """Delete all chunks of a namespace.
+        """Delete all chunks of a namespace, and forget its source roots.
 
         Parameters
         ----------
@@ -505,7 +507,29 @@ class BM25Index:
         self._require_writable()
         found = self._ids(None, check_namespace(namespace))
         with self._writing():
-            return self._writer.delete(namespace, found)
+            deleted = self._writer.delete(namespace, found)
+            forget_roots(self._store, namespace, self._log.new_batch)
+            return deleted
+
+    def remember_source_roots(self, roots: Sequence[SourceRoot], *, namespace: str = "") -> list[SourceRoot]:
+        """Store folders that sources are named by, as :func:`rag_bm25.ingestion.ingest` does.
+
+        Parameters
+        ----------
+        roots : sequence of SourceRoot
+            Each with the version that it replaces, "" for a name that is new.
+        namespace : str
+            Whose chunks they name.
+
+        Returns
+        -------
+        list of SourceRoot
+            Those that count afterwards. Where another process has stored one of the names, none of the given ones was.
+        """
+        self._require_writable()
+        check_namespace(namespace)
+        with self._writing():
+            return remember_roots(self._store, namespace, roots, self._log.new_batch)
 
     def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
@@ -529,6 +553,7 @@ class BM25Index:
             with self._log.events.timed("repair") as counts:
                 report = repair(self._store, self._log, self._encoder, progress)
                 counts.update(asdict(report))
+            drop_damaged_roots(self._store)
             self._read_anew()
             return report
 
@@ -608,6 +633,21 @@ class BM25Index:
             self._read_anew()
 
     # Reading
+
+    def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
+        """Return the folders and files that sources are named by.
+
+        Parameters
+        ----------
+        namespace : str
+            Whose chunks they name.
+
+        Returns
+        -------
+        list of SourceRoot
+            By name; none where no files were ingested.
+        """
+        return read_roots(self._store, check_namespace(namespace))
 
     def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
         """Return chunks by their ids.

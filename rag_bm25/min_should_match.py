@@ -14,6 +14,7 @@ __all__ = ["check_min_should_match", "required_words"]
 
 _COUNT = r"(?P<sign>-?)(?P<count>\d{1,9})(?P<percent>%?)"
 _SIMPLE = re.compile(_COUNT)
+_SHARE = re.compile(r"(\d+)%")
 _CONDITIONAL = re.compile(r"(\d{1,9})<(-?\d{1,9}%?)")
 
 
@@ -28,14 +29,17 @@ def check_min_should_match(value: object) -> None:
     Raises
     ------
     ParameterError
-        It is neither an int nor a str such as ``"3"``, ``"-1"``, ``"75%"``, ``"-25%"`` or ``"2<-25% 9<-3"``, or a
-        number in it has more than nine digits.
+        It is neither an int nor a str such as ``"3"``, ``"-1"``, ``"75%"``, ``"-25%"`` or ``"2<-25% 9<-3"``, a number
+        in it has more than nine digits, or a share is above 100%.
     """
     number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**9
     written = str(value) if number else value
     if not isinstance(written, str) or not (_SIMPLE.fullmatch(written) or _conditions(written)):
         rule = "an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number"
         msg = f"min_should_match must be {rule}, got {shown(value)}"
+        raise ParameterError(msg)
+    if any(int(share) > 100 for share in _SHARE.findall(written)):
+        msg = f"min_should_match must have no share above 100%, got {shown(value)}"
         raise ParameterError(msg)
 
 

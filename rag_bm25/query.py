@@ -178,7 +178,7 @@ def _check_size(characters: int, parts: int = 1) -> None:
     """Refuse what is no question but a document."""
     for size, limit, what in ((characters, MAX_QUERY_CHARACTERS, "characters"), (parts, MAX_QUERY_PARTS, "parts")):
         if size > limit:
-            msg = f"a query must have at most {limit:,} {what}, got {size:,}"
+            msg = f"a query must have at most {limit:,} {what}, got {size:,}: shorten it"
             raise InputError(msg)
 
 

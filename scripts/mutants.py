@@ -291,7 +291,7 @@ MUTANTS = [
     Mutant("filling", "        log.end_copy()\n", ""),
     Mutant("index", "if not exists and not is_lost and store.log_keys():", "if False:"),
     Mutant("statistics_log", 'if any(_kind(key) == "copy" for key in keys):', "if False:"),
-    Mutant("statistics_log", 'frozenset({"config", "copy"})', 'frozenset({"config"})'),
+    Mutant("statistics_log", 'frozenset({"config", "copy", "root"})', 'frozenset({"config", "root"})'),
     Mutant("reindexing", "return target.delete(strays, namespace=namespace) if strays else 0", "return 0"),
     Mutant("reindexing", "if source.config.dense_field() != target.config.dense_field():", "if False:"),
     Mutant("reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),

@@ -49,12 +49,14 @@ ALLOWED = {
     "log_rows": "errors sparse statistics store terms",
     "damage": "statistics terms",
     "statistics_log": "damage errors events log_rows sparse statistics store terms",
+    "source_roots": "errors log_rows store",
+    "source_names": "errors source_roots",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "workers": "chunks config document_encoder errors",
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
     "verification": "chunk_writer chunks document_encoder errors sparse statistics statistics_log store terms",
     "filling": "config errors sparse statistics statistics_log store terms",
-    "copying": "errors filling statistics statistics_log store verification",
+    "copying": "errors filling source_roots statistics statistics_log store verification",
     "bulk": "analysis chunks config document_encoder embeddings errors fields filling sparse statistics store "
     "terms workers",
     "milvus_store": "errors filters search_params sparse store tls",
@@ -63,7 +65,7 @@ ALLOWED = {
     "query_memo query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
     "index": "analysis chunk_writer chunks config damage document_encoder embeddings errors events explanation fields "
     "filters fusion hybrid index_stats milvus_store portable query query_options ranking reencoding search_params "
-    "searcher sparse spelling statistics_log store terms tls verification weightings workers",
+    "searcher source_roots sparse spelling statistics_log store terms tls verification weightings workers",
     "reindexing": "chunks errors index",
     "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats "
     "query reencoding spelling synonyms tls verification",

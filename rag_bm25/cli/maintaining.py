@@ -2,9 +2,10 @@
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -13,8 +14,11 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, print_note, recount_bar, show
 from rag_bm25.cli.rendering import counted, stats_table
 from rag_bm25.errors import FormatError
+from rag_bm25.filters import parse_filter
 from rag_bm25.index import BM25Index
 from rag_bm25.verification import RepairReport
+
+MAX_SHOWN = 5
 
 
 def stats(
@@ -159,21 +163,57 @@ def delete(
     namespace: opt.Namespace = "",
     token: opt.Token = None,
     filter: opt.Filter = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete what a filter finds without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Delete chunks, by their ids or by a filter."""
-    if not ids and filter is None:
-        msg = "give the ids of chunks, or --filter"
-        raise typer.BadParameter(msg, param_hint="ID...")
-    conditions = opt.parsed_filter(filter)
-    with opt.open_index(uri, collection, token) as index:
-        chosen = dict.fromkeys(ids or ())
-        if conditions is not None:
-            chosen |= {chunk.id: None for chunk in index.chunks(filter=conditions, namespace=namespace)}
-        deleted = index.delete(list(chosen), namespace=namespace)
-    if deleted < len(chosen):
-        print_note(f"not there: {len(chosen) - deleted:,} of {counted(len(chosen), 'id')}")
+    """Delete chunks, by their ids or by a filter.
+
+    What a filter finds is counted first, and deleted if you agree; without a terminal, --yes is needed. Ids that are
+    not found are named; the exit code is 1 if none of them is.
+    """
+    conditions = _conditions(ids, filter)
+    if conditions is not None and not (yes or dry_run or is_terminal()):
+        msg = "nobody is there to confirm it: add --yes, or --dry-run to see what it finds"
+        raise typer.BadParameter(msg, param_hint="--filter")
+    with opt.open_index(uri, collection, token, read_only=dry_run) as index:
+        chosen = _chosen(index, ids, conditions, namespace)
+        missing = [id_ for id_ in dict.fromkeys(ids or ()) if id_ not in chosen]
+        if conditions is not None and chosen and not (yes or dry_run):
+            typer.confirm(f"Delete {counted(len(chosen), 'chunk')}?", abort=True, err=True)
+        deleted = index.delete(list(chosen), namespace=namespace) if chosen and not dry_run else 0
+    if missing:
+        print_note(f"not found: {', '.join(missing[:MAX_SHOWN])}{', ...' if len(missing) > MAX_SHOWN else ''}")
     if as_json:
-        print_json({"deleted": deleted})
+        print_json({"would_delete": list(chosen)} if dry_run else {"deleted": deleted})
+    elif dry_run:
+        show(f"{counted(len(chosen), 'chunk')} would be deleted; nothing was deleted", *chosen)
     else:
         show(f"{counted(deleted, 'chunk')} deleted")
+    if missing and not chosen:
+        raise typer.Exit(1)
+
+
+def is_terminal() -> bool:
+    """Tell whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def _conditions(ids: list[str] | None, filter: str | None) -> dict[str, Any] | str | None:
+    """Read the filter, which must not be empty, and stands alone."""
+    if bool(ids) == (filter is not None):
+        msg = "give the ids of chunks, or --filter" + (", not both" if ids else "")
+        raise typer.BadParameter(msg, param_hint="ID...")
+    conditions = opt.parsed_filter(filter)
+    if filter is not None and parse_filter(conditions) is None:
+        msg = "an empty filter fits every chunk; to delete the whole index, use `rag-bm25 drop`"
+        raise typer.BadParameter(msg, param_hint="--filter")
+    return conditions
+
+
+def _chosen(
+    index: BM25Index, ids: list[str] | None, conditions: dict[str, Any] | str | None, namespace: str
+) -> dict[str, None]:
+    """Return the ids of the chunks that are there."""
+    found = index.get(ids, namespace=namespace) if ids else index.chunks(filter=conditions, namespace=namespace)
+    return {chunk.id: None for chunk in found}

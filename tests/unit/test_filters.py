@@ -63,7 +63,7 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
             {"a": None},
             r"\$eq at 'a' needs a string, a finite number or a bool, got None; for a missing value use \$exi",
         ),
-        ({"a": [1]}, r"\$eq at 'a' needs a string, a finite number or a bool, got \[1\]"),
+        ({"a": [1]}, r"\$eq at 'a' needs a string, .* or a bool, got \[1\]; for one of several values use \$in"),
         ({"a": float("nan")}, r"finite number or a bool, got nan"),
         ({"a": {"$gt": float("inf")}}, r"\$gt at 'a' needs .* got inf"),
         ({"a": {"$gt": True}}, r"\$gt at 'a' needs a string or a finite number, got True"),
