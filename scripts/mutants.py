@@ -230,13 +230,23 @@ MUTANTS = [
     Mutant("config", "if value != document[name]", "if False"),
     Mutant("config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
     # The index
-    Mutant("index", "self._writer.recover()", "pass"),
+    Mutant("index", "self._log.refresh()\n            self._writer.recover()", "self._log.refresh()"),
+    Mutant("index", "self._writer.recover()  # the last", "pass  # the last"),
+    Mutant("index", "if recovering and self._store.exclusive and self._others_wrote():", "if False:"),
+    Mutant(
+        "index",
+        "with self._store.write_lock, self._lock:\n            if recovering",
+        "with self._lock:\n            if recovering",
+    ),
+    Mutant("index", "with store.write_lock:", "if True:"),
     Mutant("ranking", "and (namespaces is None or match.row.namespace in namespaces)", ""),
     Mutant("ranking", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
     Mutant("ranking", "min(2 * limit, MAX_K)", "limit + 1"),
     Mutant("ranking", "    if lacking:\n", "    if False:\n"),
     Mutant("searcher", "self._store.exclusive and all_of_them", "all_of_them"),
-    Mutant("index", "if not self._store.exclusive and time.monotonic() >= self._next_refresh:", "if False:"),
+    Mutant(
+        "index", "self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh", "False"
+    ),
     Mutant(
         "searcher", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
