@@ -20,7 +20,12 @@ MODULES = (
     "chunks statistics_log chunk_writer reencoding verification expansion explanation feedback index "
     "copying reindexing events workers bulk"
 )
-TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
+TESTS = [
+    *(f"tests/unit/test_{name}.py" for name in MODULES.split()),
+    "tests/properties",
+    "tests/golden/test_golden.py",
+    "tests/contract/test_two_objects.py",
+]
 SECONDS = 300  # a mutant that hangs is noticed, too
 
 
