@@ -1,4 +1,4 @@
-"""The short form of scripts/kill_test.py."""
+"""The short form of scripts/soak/kill_test.py."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Kill writers at random moments, and see that no acknowledged chunk is lost and that every count is right.
 
-    python scripts/kill_test.py                     the writer is killed
-    python scripts/kill_test.py --engine-kills      its engine, alone or with the writer (milvus-lite 2.5)
-    python scripts/kill_test.py --repair-kills      the log is damaged, and the repair is killed
+    python scripts/soak/kill_test.py                     the writer is killed
+    python scripts/soak/kill_test.py --engine-kills      its engine, alone or with the writer (milvus-lite 2.5)
+    python scripts/soak/kill_test.py --repair-kills      the log is damaged, and the repair is killed
 
 The engine is the milvus-lite of the Python that runs the script; Linux only.
 
