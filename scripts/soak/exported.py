@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,43 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Counts = dict[int, int]  # term id -> df
+
+@dataclass(frozen=True)
+class Counts:
+    """The df of each term id, in 12 bytes a term.
+
+    Parameters
+    ----------
+    ids : ndarray of uint32
+        Sorted.
+    df : ndarray of int64
+        The df of each.
+    """
+
+    ids: NDArray[np.uint32]
+    df: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, ids: Iterable[int], df: Iterable[int]) -> Counts:
+        """Sort ids with their df."""
+        keys, counts = np.fromiter(ids, np.uint32), np.fromiter(df, np.int64)
+        order = np.argsort(keys)
+        return cls(keys[order], counts[order])
+
+    def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return the df of some ids, 0 where there is none."""
+        if not len(self.ids):
+            return np.zeros(len(ids), np.int64)
+        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[places] == ids, self.df[places], 0)
+
+    def differing(self, other: Counts) -> NDArray[np.uint32]:
+        """Return the ids whose df is another one there."""
+        every = np.union1d(self.ids, other.ids)
+        return every[self.get(every) != other.get(every)]
+
+
+NO_COUNTS = Counts.of([], [])
 
 
 def fingerprint(term: str) -> int:
@@ -40,11 +77,11 @@ class Terms:
     ids: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[int, int]]) -> Terms:
+    def of(cls, prints: Iterable[int], ids: Iterable[int]) -> Terms:
         """Sort fingerprints with their ids."""
-        found = np.array(list(pairs), np.uint64).reshape(-1, 2)
-        found = found[np.argsort(found[:, 0])]
-        return cls(found[:, 0], found[:, 1].astype(np.uint32))
+        keys, found = np.fromiter(prints, np.uint64), np.fromiter(ids, np.uint32)
+        order = np.argsort(keys)
+        return cls(keys[order], found[order])
 
     def __len__(self) -> int:
         """Return the number of terms."""
@@ -65,7 +102,7 @@ class Terms:
         return set(self.prints[~there].tolist()), set(self.prints[moved].tolist())
 
 
-NO_TERMS = Terms.of([])
+NO_TERMS = Terms.of([], [])
 
 
 @dataclass(frozen=True)
@@ -77,7 +114,7 @@ class Exported:
     sums : dict
         Namespace -> {"chunks": N, "length": sum of the lengths}.
     df : dict
-        Namespace -> the df of each term id.
+        Namespace -> the df of its terms.
     terms : Terms
         All terms.
     nameless : int
@@ -94,16 +131,21 @@ class Exported:
         """Read a file."""
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             sums = json.loads(next(lines))["namespaces"]
-            df: dict[str, Counts] = {name: {} for name in sums}
-            pairs, nameless = [], 0
+            df = {name: (array("Q"), array("q")) for name in sums}
+            prints, ids, nameless = array("Q"), array("Q"), 0
             for term, id_, counts in map(json.loads, lines):
                 for name, count in counts.items():
-                    df[name][id_] = count
-                if term is None:
-                    nameless += 1
-                else:
-                    pairs.append((fingerprint(term), id_))
-        return cls(sums, df, Terms.of(pairs), nameless)
+                    df[name][0].append(id_)
+                    df[name][1].append(count)
+                nameless += term is None
+                if term is not None:
+                    prints.append(fingerprint(term))
+                    ids.append(id_)
+        return cls(sums, {name: Counts.of(*both) for name, both in df.items()}, Terms.of(prints, ids), nameless)
+
+    def counts(self, namespace: str) -> Counts:
+        """Return the df of a namespace, none where it is not there."""
+        return self.df.get(namespace, NO_COUNTS)
 
     def total(self, namespace: str, what: str) -> int:
         """Return N or the length of a namespace, 0 where it is not there."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from reference import chunk_weight, idf, length_norm
-from soak.exported import Exported
+from soak.exported import Counts, Exported
 from soak.model import Model, number_of
 from soak.visits import CONFIG, HITS, SHOWN, Place, Question, Seen, Visitor
 
@@ -49,7 +49,8 @@ def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
 
 def _wanted(exported: Exported, questions: list[Question]) -> set[int]:
     """Return the ids of the terms that were searched for."""
-    return {exported.terms.id(term) or NO_TERMS for question in questions for term in question.terms} - {NO_TERMS}
+    terms = {term for question in questions for term in question.terms}
+    return {exported.terms.id(term) or NO_TERMS for term in terms} - {NO_TERMS}
 
 
 class _Recount:
@@ -102,10 +103,12 @@ class _Recount:
             told = exported.total(namespace, "chunks"), exported.total(namespace, "length")
             if told != (self.chunks[namespace], self.lengths[namespace]):
                 self._faults.append(f"N and length of {namespace!r}: {told}, counted {self.chunks[namespace]}")
-            df, counted = exported.df.get(namespace, {}), self.df.get(namespace, Counter())
-            wrong = [id_ for id_ in df.keys() | counted.keys() if df.get(id_, 0) != counted[id_]]
-            if wrong:
-                first = [(id_, df.get(id_, 0), counted[id_]) for id_ in wrong[:SHOWN]]
+            df = self.df.get(namespace, Counter())
+            stored, counted = exported.counts(namespace), Counts.of(df.keys(), df.values())
+            wrong = stored.differing(counted)
+            if len(wrong):
+                some = wrong[:SHOWN]
+                first = list(zip(some.tolist(), stored.get(some).tolist(), counted.get(some).tolist(), strict=True))
                 self._faults.append(f"df in {namespace!r}: {len(wrong):,} differ; id, told and counted: {first}")
         used = np.fromiter({id_ for df in self.df.values() for id_ in df}, np.uint32)
         nameless = np.setdiff1d(used, exported.terms.ids)

@@ -356,9 +356,8 @@ class _Checks:
             query, namespace = self.visitor.texts.piece(self.rng), namespace_of(self.rng.randrange(4))
             tokens = self._analyzer.query(query)
             terms = {token: tokens.count(token) for token in dict.fromkeys(tokens)}
-            df = exported.df.get(namespace, {})
-            found = [df.get(exported.terms.id(term) or 0, 0) for term in terms]
-            if max(found, default=0) and max(found) <= MOST_POSTINGS:
+            ids = np.array([exported.terms.id(term) or 0 for term in terms], np.uint32)
+            if 0 < exported.counts(namespace).get(ids).max(initial=0) <= MOST_POSTINGS:
                 hits = self.index.search(query, k=HITS, namespace=namespace, idf="lucene")
                 questions.append(Question(query, namespace, terms, [(hit.id, hit.score) for hit in hits]))
             if len(questions) == QUESTIONS:
