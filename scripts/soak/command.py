@@ -6,8 +6,8 @@
 
 ``grow`` adds up to the given number of chunks in steps; ``daily`` writes 1 to 40 chunks a run. Both update and delete on
 the way, and open the index again each time in another process. What that process finds is compared with a model of what
-was written: N, df and vocabulary (no term may get lost or get another id), ``verify()``, chunks by their id, prefixes; and
-from time to time all rows are read by pymilvus alone, counted again, and searches compared with BM25 written with loops.
+was written: ``verify()``, N, chunks by their id, prefixes. From time to time the vocabulary is read, of which no term may
+get lost or get another id, all rows are counted as pymilvus alone reads them, and hits compared with BM25 by loops.
 
 By default the text is that of the demo, and the engine the installed milvus-lite. Linux only. Exits with 1 on any
 difference, and keeps the database; the seed decides what is written, so that the same command finds it again.
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     daily = modes.add_parser("daily", parents=[shared], help="use an index in many small runs")
     daily.add_argument("--runs", type=int, default=2_000, help="how many (default: 2000)")
     daily.add_argument("--chunks", type=int, default=2_000, help="how many at most (default: 2000)")
-    daily.add_argument("--look-every", type=int, default=50, help="runs after which all rows are counted (default: 50)")
+    daily.add_argument("--look-every", type=int, default=20, help="runs after which all is counted (default: 20)")
     return parser
 
 

@@ -21,14 +21,14 @@ class ProcessFailedError(RuntimeError):
     """A process ended with an error, or without a word."""
 
 
-def in_new_process(function: Callable[..., _T], *args: Any, **options: Any) -> _T:
+def in_new_process(function: Callable[..., _T], *args: Any) -> _T:
     """Call a function in a process of its own, which has opened nothing yet.
 
     It is forked from this one, which must never have opened an index: modules are loaded already, and nothing else.
     """
     context = multiprocessing.get_context("fork")
     reader, writer = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=[writer, partial(function, *args, **options)])
+    process = context.Process(target=_answer, args=[writer, partial(function, *args)])
     process.start()
     writer.close()
     answer: tuple[bool, Any] = (False, "")

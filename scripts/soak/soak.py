@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from soak.model import Write
-    from soak.visits import Visitor
+    from soak.visits import Depth, Visitor
 
 ROOM = 64  # more ids than chunks, for those that everyday use adds
 SMALL_VISITS_UP_TO = 5
@@ -73,7 +73,7 @@ class Soak:
     def grow(self, chunks: int) -> None:
         """Let the index grow in steps; after each, look at everything, and use it a few times as one does every day."""
         for size in steps_to(chunks):
-            self._visit(lambda size=size: self.model.growth(self._rng, size), check=False)  # type: ignore[misc]
+            self._visit(lambda size=size: self.model.growth(self._rng, size), "none")  # type: ignore[misc]
             self.look()
             for _ in range(max(1, min(SMALL_VISITS_UP_TO, SMALL_VISITS_FOR // size))):
                 self.use()
@@ -93,25 +93,25 @@ class Soak:
 
     def look(self) -> None:
         """Compare everything with the model, and count all rows again."""
-        seen = self._visit(list)
+        seen = self._visit(list, "whole")
         found = self._call(recount, self.visitor, self.model, seen.questions)
         self.rows.append({"visit": self.visits, **seen.figures, **found.figures})
         self.tell(", ".join(f"{name} {_shown(number)}" for name, number in self.rows[-1].items()))
         self._require_right(found, [])
 
-    def _visit(self, plan: Callable[[], list[Write]], *, check: bool = True) -> Seen:
+    def _visit(self, plan: Callable[[], list[Write]], check: Depth = "quick") -> Seen:
         """Visit the index, which must be as the model was before the plan."""
         self.visits += 1
         before = Model(0)
         before.versions, before.used = self.model.versions.copy(), self.model.used
         writes = plan()
-        seen: Seen = self._call(self.visitor.visit, before, writes, f"{self.seed}.{self.visits}", check=check)
+        seen: Seen = self._call(self.visitor.visit, before, writes, f"{self.seed}.{self.visits}", check)
         self._require_right(seen, writes)
         return seen
 
-    def _call(self, *args: Any, **options: Any) -> Any:
+    def _call(self, *args: Any) -> Any:
         try:
-            return self.call(*args, **options)
+            return self.call(*args)
         except ProcessFailedError as error:
             raise SoakFailedError(f"visit {self.visits}: {error}") from error
 
