@@ -26,6 +26,7 @@ from rag_bm25.chunks import (
     new_chunks,
 )
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
+from rag_bm25.damage import damage_message
 from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
 from rag_bm25.embeddings import as_matrix, calling
 from rag_bm25.errors import (
@@ -35,6 +36,7 @@ from rag_bm25.errors import (
     InputError,
     ParameterError,
     ReadOnlyError,
+    StoreError,
     WorkerError,
     shown,
 )
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BM25Index"]
 
+COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
 CANDIDATES = 100
 """How many chunks each arm of a hybrid search brings by default."""
 
@@ -111,6 +114,9 @@ class BM25Index:
         The parameters in use.
     repaired : RepairReport or None
         What was found where the index was opened with ``repair=True``.
+    damage : list of str
+        What is wrong with the statistics as far as reading them shows; empty where all is well. It is logged as a
+        warning, too. :meth:`repair` mends it.
 
     Examples
     --------
@@ -138,6 +144,9 @@ class BM25Index:
         self._read_only = read_only
         self._refresh_interval = refresh_interval
         self._next_refresh = 0.0
+        self._next_recovery = 0.0
+        self._wrong_count = ""
+        self._told: list[str] | None = None  # None until the index has been opened
         self._lock = threading.RLock()
         self._analyzer = config.build_analyzer()
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
@@ -282,11 +291,20 @@ class BM25Index:
         """Close the index."""
         self.close()
 
+    @property
+    def damage(self) -> list[str]:
+        """What is wrong with the statistics, one clause each."""
+        with self._lock:
+            return [*self._log.damage, *([self._wrong_count] if self._wrong_count else [])]
+
     def refresh(self) -> None:
         """Read at once what other writers have added to the statistics."""
         with self._lock:
+            self._finish_own_batch()
             self._log.refresh()
             self._next_refresh = time.monotonic() + self._refresh_interval
+            if self._told is not None:
+                self._tell_damage()
 
     # Writing
 
@@ -552,7 +570,7 @@ class BM25Index:
             Where to; gzip of JSON lines, see :mod:`rag_bm25.portable`.
         """
         with self._lock:
-            self._log.refresh()
+            self.refresh()
             write_statistics(path, self._stored_config(), self._log.statistics, self._log.vocabulary())
 
     def import_statistics(self, path: str | Path) -> None:
@@ -1018,7 +1036,7 @@ class BM25Index:
             Every difference; none where all is well.
         """
         with self._lock:
-            self._log.refresh()
+            self.refresh()
             with self._log.events.timed("verify") as counts:
                 report = verify(self._store, self._log, progress)
                 counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
@@ -1027,17 +1045,52 @@ class BM25Index:
     # Parts
 
     def _start(self) -> None:
-        """Finish what dead writers left, and read the statistics."""
+        """Finish what dead writers left, read the statistics, and see whether they can be right."""
         if not self._read_only:
             self._log.refresh()
             self._writer.recover()
         self.refresh()
+        self._log.check_terms()
+        self._check_count()
+        self._tell_damage()
+
+    def _check_count(self) -> None:
+        """Compare N with the number of stored rows, which are equal whenever no write is under way."""
+        for _ in range(COUNT_ATTEMPTS):
+            position, counted = self._log.position, self._log.statistics.whole.num_chunks
+            if self._log.has_intents or counted == (stored := self._store.count_chunks()):
+                return
+            self._log.refresh()
+            if self._log.position == position:  # nothing was written in between
+                self._wrong_count = f"chunks counted: {counted:,}, chunks stored: {stored:,}"
+                return
+
+    def _tell_damage(self) -> None:
+        """Log what is wrong with the statistics, once."""
+        found = self.damage
+        if found and found != self._told:
+            self._log.events.warn("damage", damage_message(self._store.name, found), findings=len(found))
+        self._told = found
+
+    def _finish_own_batch(self) -> None:
+        """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
+
+        Where that fails, as on a full disk, searches go on with the statistics that there are.
+        """
+        if self._read_only or not self._writer.has_unfinished_batch or time.monotonic() < self._next_recovery:
+            return
+        try:
+            self._writer.finish()
+        except StoreError as error:
+            self._next_recovery = time.monotonic() + self._refresh_interval
+            self._log.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
 
     def _read_anew(self) -> None:
         """Forget the statistics and read them from the store."""
         self._log = StatisticsLog(self._store, self._log.events)
         self._writer = ChunkWriter(self._store, self._log, self._encoder)
         self._searcher = self._new_searcher()
+        self._wrong_count = ""
         self.refresh()
 
     def _new_searcher(self) -> Searcher:
@@ -1053,6 +1106,7 @@ class BM25Index:
 
     def _refresh_if_due(self) -> None:
         """Look for the deltas of other writers; with an embedded engine there are none."""
+        self._finish_own_batch()
         if not self._store.exclusive and time.monotonic() >= self._next_refresh:
             self.refresh()
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.damage import damage_message, num_unnamed
+from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.log_rows import (
     FORMAT,
@@ -118,7 +118,6 @@ class StatisticsLog:
         self._head = SnapshotHead("", [])  # of the base
         self._last_number = 0  # greatest number of a delta read since the base
         self._unnamed = 0  # terms with df > 0 that the vocabulary lacks, as of its loading
-        self._told: list[str] = []
         self._last_batch = ""
         self._torn = False  # whether counting was cut short, by Ctrl-C for instance
         self.statistics = NamespaceStatistics()
@@ -230,7 +229,6 @@ class StatisticsLog:
         with self.events.timed("refresh") as counts:
             self._read()
             counts.update(log_rows=len(self._keys), deltas=len(self._counted - self._in_base))
-        self._tell_damage()
 
     def _read(self) -> None:
         """List the rows, and read those that are new."""
@@ -265,7 +263,6 @@ class StatisticsLog:
                 self._vocabulary = None  # half of the terms would be taken for all: new ones would get their ids
                 raise
             self._unnamed = num_unnamed([self.statistics.whole.contribution()], self._vocabulary)
-            self._tell_damage()
         return self._vocabulary
 
     # Damage
@@ -273,16 +270,12 @@ class StatisticsLog:
     @property
     def damage(self) -> list[str]:
         """What is wrong with the statistics, as far as reading them shows; one clause each, empty where all is well."""
-        return [
-            clause
-            for found, clause in (
-                (self._num_lost_terms, "{:,} terms of its chunks are missing from the vocabulary"),
-                (self._num_missing_deltas, "{:,} changes are missing from its statistics"),
-                (len(self.statistics.negative), "counts are below zero in {:,} of its namespaces"),
-            )
-            if found
-            for clause in [clause.format(found)]
-        ]
+        found = {
+            "terms missing from the vocabulary": self._num_lost_terms,
+            "changes missing from the statistics": self._num_missing_deltas,
+            "namespaces with counts below zero": len(self.statistics.negative),
+        }
+        return [f"{what}: {number:,}" for what, number in found.items() if number]
 
     def check_terms(self) -> None:
         """Look for terms that the vocabulary has lost; loads it only where a part of an entry is missing."""
@@ -326,13 +319,6 @@ class StatisticsLog:
     def _num_missing_deltas(self) -> int:
         """How many deltas were there when others were written, and are gone."""
         return self._head.missing + max(0, self._last_number - self._num_deltas)
-
-    def _tell_damage(self) -> None:
-        """Tell of damage once."""
-        found = self.damage
-        if found and found != self._told:
-            self.events.warn("damage", damage_message(self._store.name, found), findings=len(found))
-        self._told = found
 
     def intents(self) -> list[Intent]:
         """Return the writes that have begun and not ended, each with the time of its last renewal.
@@ -489,14 +475,15 @@ class StatisticsLog:
 
     # Compaction
 
-    def compact(self, *, above: int = COMPACT_ABOVE) -> None:
+    def compact(self, *, above: int | None = None) -> None:
         """Sum up the deltas in a snapshot, and small rows of terms in larger ones, where there are many.
 
         Parameters
         ----------
-        above : int
-            How many of each may stay.
+        above : int, optional
+            How many of each may stay; by default 64.
         """
+        above = COMPACT_ABOVE if above is None else above
         if len(self._counted) <= above:
             return
         self.refresh()
@@ -566,7 +553,7 @@ class StatisticsLog:
 
     # Repair
 
-    def salvage(self) -> tuple[list[Intent], Vocabulary]:
+    def salvage(self) -> tuple[list[Intent], Vocabulary, int]:
         """Read what can still be read of a log that may be damaged in any way.
 
         Returns
@@ -575,16 +562,23 @@ class StatisticsLog:
             Writes that have begun and not ended.
         vocabulary : Vocabulary
             All terms of the rows that are sound.
+        known : int
+            How many of them are in entries that are whole, and so had not been lost.
         """
-        vocabulary = Vocabulary()
+        vocabulary, known = Vocabulary(), Vocabulary()
         intents = []
-        for row in sorted(self._store.get_log(self._store.log_keys()), key=lambda row: row.key):
+        keys = self._store.log_keys()
+        sound = [key for key in keys if _parsed(key) is not None]
+        whole = {key for parts in complete_entries(sound, "terms").values() for key in parts}
+        for row in sorted(self._store.get_log(keys), key=lambda row: row.key):
             with suppress(FormatError):
                 if row.kind == "terms":
-                    vocabulary.add(self._decoded(terms_of, row))
+                    terms = self._decoded(terms_of, row)
+                    vocabulary.add(terms)
+                    known.add(terms if row.key in whole else {})
                 elif row.kind == "intent":
                     intents.append(self._decoded(intent_of, row))
-        return intents, vocabulary
+        return intents, vocabulary, len(known)
 
     def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary, *, later_than: str = "") -> None:
         """Put other statistics in the place of everything in the log.

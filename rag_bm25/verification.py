@@ -95,7 +95,7 @@ class RepairReport:
         Rows under keys that this package does not give, left where they are: they are found and counted, but cannot
         be updated or deleted by their id.
     recovered_terms : int
-        Terms that the vocabulary had lost, found again by analysing the texts.
+        Terms that the vocabulary had lost, found again in what was left of the log, or by analysing the texts.
     nameless_terms : int
         Ids in stored vectors that no term of their text has.
     """
@@ -173,11 +173,10 @@ def repair(
     RepairReport
         What was found.
     """
-    intents, vocabulary = log.salvage()
+    intents, vocabulary, known = log.salvage()
     for intent in intents:
         delete_leftovers(store, intent)
     superseded = _delete_superseded(store)
-    known = len(vocabulary)
     found = _Recount(store)
     found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
     statistics = found.statistics

@@ -61,9 +61,9 @@ ALLOWED = {
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
     "query_memo query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors events explanation fields filters "
-    "fusion hybrid index_stats milvus_store portable query query_options ranking reencoding search_params searcher "
-    "sparse spelling statistics_log store terms tls verification weightings workers",
+    "index": "analysis chunk_writer chunks config damage document_encoder embeddings errors events explanation fields "
+    "filters fusion hybrid index_stats milvus_store portable query query_options ranking reencoding search_params "
+    "searcher sparse spelling statistics_log store terms tls verification weightings workers",
     "reindexing": "chunks errors index",
     "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats "
     "query reencoding spelling synonyms tls verification",

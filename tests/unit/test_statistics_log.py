@@ -491,7 +491,7 @@ def test_terms_of_small_entries_are_merged_again_and_again(log: StatisticsLog, s
         begin_and_end(log, [f"word{number}"])
         log.compact(above=2)
     assert kinds(store).count("terms") <= 40 / 2 + 3 + 3  # rows of merged entries, and the small ones of now
-    assert list(sorted(read_anew(store).vocabulary())) == sorted(f"word{number}" for number in range(40))
+    assert sorted(read_anew(store).vocabulary()) == sorted(f"word{number}" for number in range(40))
 
 
 @pytest.mark.parametrize("moment", ["before", "halfway", "after"])
