@@ -4,10 +4,11 @@
     python scripts/soak daily --runs 2000 --corpus docs.jsonl
     python scripts/soak grow --uri http://localhost:19530
 
-``grow`` adds up to the given number of chunks in steps; ``daily`` writes 1 to 40 chunks a run. Both update and delete on
-the way, and open the index again each time in another process. What that process finds is compared with a model of what
-was written: ``verify()``, N, chunks by their id, prefixes. From time to time the vocabulary is read, of which no term may
-get lost or get another id, all rows are counted as pymilvus alone reads them, and hits compared with BM25 by loops.
+``grow`` adds up to the given number of chunks in steps; ``daily`` writes 1 to 40 chunks a run. Both update and delete
+on the way, and open the index again each time in another process. What that process finds is compared with a model of
+what was written: ``verify()``, N, chunks by their id, prefixes. From time to time the vocabulary is read, of which no
+term may get lost or get another id, all rows are counted as pymilvus alone reads them, and hits compared with BM25 by
+loops.
 
 By default the text is that of the demo, and the engine the installed milvus-lite. Linux only. Exits with 1 on any
 difference, and keeps the database; the seed decides what is written, so that the same command finds it again.

@@ -8,7 +8,6 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from reference import split
-from soak.operations import CONFIG, Operation
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.bulk import encode_parts, load, merge
@@ -17,6 +16,7 @@ from rag_bm25.errors import IndexNotFoundError, InputError, RagBM25Error
 from rag_bm25.ingestion import find_files, ingest
 from rag_bm25.milvus_store import MilvusStore
 from rag_bm25.reindexing import reindex
+from soak.operations import CONFIG, Operation
 
 if TYPE_CHECKING:
     import random
@@ -45,17 +45,22 @@ class Job:
         self.source = folder / "kill.db"
 
     def prepare(self, rng: random.Random, model: Model) -> None:
-        """Write what the job needs; `model` is what the database holds."""
+        """Write the needs of the job; `model` is what the database holds."""
+        self.rng, self.model = rng, model
+        self.write_needs()
+
+    def write_needs(self) -> None:
+        """Write whatever the job takes for given; by default nothing."""
 
     def run(self) -> None:
         """Do the job, in the process that is killed; also where it was done before."""
         raise NotImplementedError
 
-    def faults_when_cut(self, model: Model) -> Iterator[str]:
+    def faults_when_cut(self) -> Iterator[str]:
         """Yield what is wrong after a kill at any moment."""
         raise NotImplementedError
 
-    def faults_when_done(self, model: Model) -> Iterator[str]:
+    def faults_when_done(self) -> Iterator[str]:
         """Yield what is wrong after it came to its end."""
         raise NotImplementedError
 
@@ -70,24 +75,28 @@ class Copy(Job):
         """Where the other index is."""
         return self.folder / self.name
 
-    def prepare(self, rng: random.Random, model: Model) -> None:
+    def write_needs(self) -> None:
         """Begin with no file."""
         remove(self.target)
 
     def run(self) -> None:
         """Copy; a finished copy is refused."""
-        with closing(MilvusStore(self.source, COLLECTION)) as source, closing(self._store()) as target:
-            with suppress(InputError):
-                copy_index(source, target)
+        source, target = MilvusStore(self.source, COLLECTION), self._store()
+        with closing(source), closing(target), suppress(InputError):
+            copy_index(source, target)
 
-    def faults_when_cut(self, model: Model) -> Iterator[str]:
-        """Half a copy must not open, a whole one must be right."""
+    def expected(self) -> Model:
+        """Return the chunks of the other index."""
+        return self.model
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that half a copy does not open, and that a whole one is right."""
         with suppress(RagBM25Error):
-            yield from self.faults_when_done(model)
+            yield from self.faults_when_done()
 
-    def faults_when_done(self, model: Model) -> Iterator[str]:
-        """It must be there, and right."""
-        yield from faults_of(BM25Index.open(self.target, COLLECTION, config=CONFIG, read_only=True), model)
+    def faults_when_done(self) -> Iterator[str]:
+        """See that it is there, and right."""
+        yield from faults_of(BM25Index.open(self.target, COLLECTION, config=CONFIG, read_only=True), self.expected())
 
     def _store(self) -> MilvusStore:
         return MilvusStore(self.target, COLLECTION)
@@ -98,11 +107,11 @@ class Bulk(Copy):
 
     name = "bulk.db"
 
-    def prepare(self, rng: random.Random, model: Model) -> None:
+    def write_needs(self) -> None:
         """Encode what the database holds in one namespace."""
         remove(self.target)
         shutil.rmtree(self._files, ignore_errors=True)
-        rows = [{"id": id_, "text": text} for id_, text in of_law(model)]
+        rows = [{"id": id_, "text": text} for id_, text in of_law(self.model)]
         half = len(rows) // 2
         list(encode_parts([rows[:half], rows[half:]], CONFIG, self._files, namespace="law"))
         merge(self._files)
@@ -116,9 +125,9 @@ class Bulk(Copy):
         with closing(self._store()) as target, suppress(InputError):
             load(self._files, target)
 
-    def faults_when_done(self, model: Model) -> Iterator[str]:
-        """As for a copy."""
-        return super().faults_when_done({("law", id_): text for id_, text in of_law(model)})
+    def expected(self) -> Model:
+        """Return what the files hold."""
+        return {("law", id_): text for id_, text in of_law(self.model)}
 
 
 class Reindex(Job):
@@ -131,13 +140,13 @@ class Reindex(Job):
         with BM25Index.open(self.source, COLLECTION, config=CONFIG) as source, self._open() as target:
             reindex(source, target)
 
-    def faults_when_cut(self, model: Model) -> Iterator[str]:
-        """The other index may lack something, but must be sound."""
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that the other index is sound, whatever it lacks."""
         yield from faults_of(self._open(), None)
 
-    def faults_when_done(self, model: Model) -> Iterator[str]:
-        """It must hold the same."""
-        yield from faults_of(self._open(), model)
+    def faults_when_done(self) -> Iterator[str]:
+        """See that it holds the same."""
+        yield from faults_of(self._open(), self.model)
 
     def _open(self) -> BM25Index:
         return BM25Index.open(self.source, "docs_2", config=self.config)
@@ -146,7 +155,7 @@ class Reindex(Job):
 class Import(Job):
     """Put statistics of a file in the place of the stored ones, which are the same."""
 
-    def prepare(self, rng: random.Random, model: Model) -> None:
+    def write_needs(self) -> None:
         """Write the file."""
         with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
             index.export_statistics(self.folder / "statistics.gz")
@@ -156,9 +165,9 @@ class Import(Job):
         with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
             index.import_statistics(self.folder / "statistics.gz")
 
-    def faults_when_cut(self, model: Model) -> Iterator[str]:
-        """Nothing has changed."""
-        yield from faults_of(BM25Index.open(self.source, COLLECTION, config=CONFIG), model)
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that nothing has changed."""
+        yield from faults_of(BM25Index.open(self.source, COLLECTION, config=CONFIG), self.model)
 
     faults_when_done = faults_when_cut
 
@@ -175,13 +184,13 @@ class Ingest(Job):
         self._before: set[str] = set()
         self._after: set[str] = set()
 
-    def prepare(self, rng: random.Random, model: Model) -> None:
+    def write_needs(self) -> None:
         """Add, change, cut and delete some files."""
         self._before = self._after
-        for number in rng.sample(range(FILES), rng.randint(1, FILES)):
+        for number in self.rng.sample(range(FILES), self.rng.randint(1, FILES)):
             path = self._files / f"{number}.txt"
-            paragraphs = rng.choice([0, 1, 5, 60])
-            marks = [f"f{number}v{rng.randrange(10**6)}p{at}" for at in range(paragraphs)]
+            paragraphs = self.rng.choice([0, 1, 5, 60])
+            marks = [f"f{number}v{self.rng.randrange(10**6)}p{at}" for at in range(paragraphs)]
             path.write_text("\n\n".join(f"{mark} and what it says" for mark in marks), "utf-8")
             if not marks:
                 path.unlink()
@@ -192,16 +201,16 @@ class Ingest(Job):
         with self._open() as index:
             ingest(index, find_files([self._files]), prune=True)
 
-    def faults_when_cut(self, model: Model) -> Iterator[str]:
-        """Old and new chunks may be there, and what was in both of them must be."""
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that the chunks are old or new ones, and that none is missing that was to stay."""
         with self._open() as index:
             stored = self._stored(index)
             if not self._before & self._after <= stored <= self._before | self._after:
                 yield f"ingest: {len(stored)} paragraphs, of {len(self._before)} before and {len(self._after)} after"
             yield from differences(index)
 
-    def faults_when_done(self, model: Model) -> Iterator[str]:
-        """The index holds what the folder holds."""
+    def faults_when_done(self) -> Iterator[str]:
+        """See that the index holds what the folder holds."""
         with self._open() as index:
             stored = self._stored(index)
             if stored != self._after:
@@ -218,23 +227,23 @@ class Ingest(Job):
 class Drop(Job):
     """Drop an index that is in the same database."""
 
-    def prepare(self, rng: random.Random, model: Model) -> None:
+    def write_needs(self) -> None:
         """Create it anew: nothing of the last one may be left."""
         with BM25Index.open(self.source, "spare", config=CONFIG) as index:
-            index.add([f"word{rng.randrange(SPARE)}" for _ in range(SPARE)], ids=list(map(str, range(SPARE))))
+            index.add([f"word{self.rng.randrange(SPARE)}" for _ in range(SPARE)], ids=list(map(str, range(SPARE))))
 
     def run(self) -> None:
         """Drop it; one that is gone is none."""
         with closing(MilvusStore(self.source, "spare")) as store, suppress(IndexNotFoundError):
             drop_index(store)
 
-    def faults_when_cut(self, model: Model) -> Iterator[str]:
-        """What opens is sound."""
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that an index that opens is sound."""
         with suppress(RagBM25Error):
             yield from faults_of(BM25Index.open(self.source, "spare", config=CONFIG, read_only=True), None)
 
-    def faults_when_done(self, model: Model) -> Iterator[str]:
-        """An index of that name is new and empty."""
+    def faults_when_done(self) -> Iterator[str]:
+        """See that another index of the name is new and empty."""
         yield from faults_of(BM25Index.open(self.source, "spare", config=CONFIG), {})
 
 
@@ -245,13 +254,15 @@ class Reencode(Job):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._model: Model = {}
+        self._texts: Model = {}
 
-    def prepare(self, rng: random.Random, model: Model) -> None:
+    def write_needs(self) -> None:
         """Add and update some chunks of an index beside."""
-        words = [" ".join(f"w{int(100 ** rng.random())}" for _ in range(rng.randint(2, 40))) for _ in range(SPARE)]
-        texts = {str(rng.randrange(2 * SPARE)): text for text in words}
-        self._model |= {("", id_): text for id_, text in texts.items()}
+        words = [
+            " ".join(f"w{int(100 ** self.rng.random())}" for _ in range(self.rng.randint(2, 40))) for _ in range(SPARE)
+        ]
+        texts = {str(self.rng.randrange(2 * SPARE)): text for text in words}
+        self._texts |= {("", id_): text for id_, text in texts.items()}
         with self._open() as index:
             Operation("add", "", texts).apply(index)
 
@@ -260,13 +271,13 @@ class Reencode(Job):
         with self._open() as index:
             index.reencode()
 
-    def faults_when_cut(self, model: Model) -> Iterator[str]:
-        """Texts, N and df are as they were."""
-        yield from faults_of(self._open(), self._model)
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that texts, N and df are as they were."""
+        yield from faults_of(self._open(), self._texts)
 
-    def faults_when_done(self, model: Model) -> Iterator[str]:
-        """Likewise, and there is nothing left to do."""
-        yield from faults_of(self._open(), self._model)
+    def faults_when_done(self) -> Iterator[str]:
+        """See that, and that there is nothing left to do."""
+        yield from faults_of(self._open(), self._texts)
         with self._open() as index:
             if left := index.reencode().reencoded:
                 yield f"reencode: {left} chunks were left with another k1"

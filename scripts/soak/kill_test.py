@@ -18,8 +18,8 @@ the database, so that recovery and creation are hit as well) it gets SIGKILL. Th
 - ``verify()`` finds no difference between the statistics and a recount;
 - searches give what BM25 with loops gives.
 
-The long jobs, such as a copy, are killed at a random moment of the time that they take, once or twice. Besides, what they
-have made by then must be sound or refused, and when they are run again, they come to their end.
+The long jobs, such as a copy, are killed at a random moment of the time that they take, once or twice. Besides, their
+unfinished work must be sound or refused, and when they are run again, they come to their end.
 
 Exits with 1 if any of it does not hold.
 """
@@ -48,14 +48,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
 
 from reference import BM25, Corpus, split  # noqa: E402
-from soak.jobs import COLLECTION, JOBS, Job  # noqa: E402
-from soak.operations import CHUNK_SIZE, CONFIG, NAMESPACES, WORDS, Model, Operation, operations, update  # noqa: E402
-from soak.victims import Victim, say  # noqa: E402
 
 from rag_bm25 import BM25Index  # noqa: E402
 from rag_bm25.errors import RagBM25Error, StoreError  # noqa: E402
 from rag_bm25.milvus_store import MilvusStore  # noqa: E402
 from rag_bm25.statistics_log import StatisticsLog  # noqa: E402
+from soak.jobs import COLLECTION, JOBS, Job  # noqa: E402
+from soak.operations import CHUNK_SIZE, CONFIG, NAMESPACES, WORDS, Model, Operation, operations, update  # noqa: E402
+from soak.victims import Victim, say  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,9 +102,7 @@ def end_all(failure: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
-def write_one(
-    uri: str, name: str, stream: Iterator[Operation], tell: int, attempts: int, stopping: list[int]
-) -> None:
+def write_one(uri: str, name: str, stream: Iterator[Operation], tell: int, attempts: int, stopping: list[int]) -> None:
     """Work with an index object of one's own."""
     with BM25Index.open(uri, COLLECTION, config=CONFIG) as index:
         for number, task in enumerate(stream):
@@ -274,10 +272,10 @@ class KillTest:
         victim = self._kill_once_or_twice(number)
         self._note(seed=victim.seed, done=victim.said("done"))
         self._check({})
-        self._faults_of(self._job.faults_when_cut(self._model))
+        self._faults_of(self._job.faults_when_cut())
         self._finish()
         self._prepare(number + 1)
-        self._faults_of(self._job.faults_when_done(self._model))
+        self._faults_of(self._job.faults_when_done())
 
     def _finish(self) -> None:
         """Run the job again, to its end."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from reference import chunk_weight, idf, length_norm
+
 from soak.exported import Counts, Exported
 from soak.model import Model, number_of
 from soak.visits import CONFIG, HITS, SHOWN, Place, Question, Seen, Visitor

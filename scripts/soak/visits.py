@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+
+from rag_bm25 import BM25Index, Chunk, IndexConfig
 from soak.exported import NO_TERMS, Exported, Terms, named
 from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
 from soak.processes import memory
 from soak.texts import rare_word
-
-from rag_bm25 import BM25Index, Chunk, IndexConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -342,7 +342,7 @@ class _Checks:
             tokens = self._analyzer(self.visitor.texts.text(number, version)) if version else []
             missing = sorted(token for token in set(tokens) if terms.id(token) is None)
             if missing:
-                self._fault(f"version {version} of {chunk_id(number)} was stored, its terms are lost: {missing[:SHOWN]}")
+                self._fault(f"terms of version {version} of {chunk_id(number)} are lost: {missing[:SHOWN]}")
 
     def _check_prefixes(self) -> None:
         """Find some chunks by the beginning of the word that they have for themselves."""
@@ -370,5 +370,3 @@ class _Checks:
             if len(questions) == QUESTIONS:
                 break
         return questions
-
-
