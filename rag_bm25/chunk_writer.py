@@ -178,16 +178,12 @@ class ChunkWriter:
                 self._finish(intent)
         self._unfinished = False
 
-    def finish(self) -> None:
-        """Finish a batch of this writer that failed or was interrupted, where there is one."""
-        if self.has_unfinished_batch:
-            self._log.refresh()
-            self.recover()
-
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """Before a batch: finish one of ours that failed halfway, learn what others added, tidy the log."""
-        self.finish()
+        if self._unfinished:
+            self._log.refresh()
+            self.recover()
         self._unfinished = self._busy = True
         try:
             if not self._store.exclusive:

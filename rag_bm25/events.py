@@ -14,6 +14,7 @@ event          level  counts                                  when
 ``verify``     INFO   ``chunks``, ``terms``, ``differences``  the statistics were compared with a recount
 ``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read; its rows, and changes not summed up
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
+``damage``     WARN   ``findings``                            the statistics have lost something: run repair
 =============  =====  ======================================  ===================================================
 """
 

@@ -44,7 +44,7 @@ ALLOWED = {
     "embeddings": "errors store",
     "fusion": "errors parameters",
     "ranking": "store",
-    "hybrid": "chunks fusion ranking sparse store",
+    "hybrid": "chunks filters fusion ranking search_params sparse store",
     "portable": "errors statistics terms",
     "log_rows": "errors sparse statistics store terms",
     "damage": "statistics terms",
@@ -52,7 +52,7 @@ ALLOWED = {
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "workers": "chunks config document_encoder errors",
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
-    "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
+    "verification": "chunk_writer chunks document_encoder errors sparse statistics statistics_log store terms",
     "filling": "config errors sparse statistics statistics_log store terms",
     "copying": "errors filling statistics statistics_log store verification",
     "bulk": "analysis chunks config document_encoder embeddings errors fields filling sparse statistics store "

@@ -60,7 +60,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         Leave out documents whose score is lower: the fused one, or that of the one arm that is asked.
     sparse_score_key, dense_score_key : str, optional
         Put the BM25 score, the dense score, into the metadata under this key: None where an arm did not find the
-        document. With RRF this costs a second call to Milvus.
+        document. This changes nothing else.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -203,7 +202,7 @@ class IndexMachine(RuleBasedStateMachine):
     @invariant()
     def a_fresh_process_sees_the_same(self) -> None:
         """Open a copy of the rows anew: whatever was cut short, it finds every chunk, count and term."""
-        store = self.opened(deepcopy(self.store.collections))
+        store = self.opened(self.store.collections.copied())
         index = BM25Index.from_store(store, config=self.config)
         assert index.damage == []
         for (namespace, id_), contents in self.possible.items():
