@@ -15,8 +15,9 @@ from rag_bm25.analysis import (
 )
 from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
-from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
-from rag_bm25.fields import FieldWeight
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, shown
+from rag_bm25.fields import FieldWeight, FieldWeights
+from rag_bm25.parameters import as_str, check_choice
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 from rag_bm25.store import DenseField, DenseMetric
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "dense_field_of", "require_same"]
 
 LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
+METRICS: tuple[str, ...] = get_args(DenseMetric)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class IndexConfig:
         The delta of those weightings that have one; None for their default.
     fields : mapping of str to FieldWeight
         Fields that count beside the text (BM25F), each named after the metadata that has its text: a str or a list of
-        str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text.
+        str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text. The
+        config has a copy that cannot be changed.
     dense_dim : int or None
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}
@@ -106,14 +109,15 @@ class IndexConfig:
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
-        object.__setattr__(self, "fields", dict(self.fields))  # the caller's may change
-        self.query_weighting()
+        weights = FieldWeights({as_str(name): weight for name, weight in self.fields.items()})
+        object.__setattr__(self, "fields", weights)  # the caller's may change
+        object.__setattr__(self, "weighting", as_str(self.weighting))
+        object.__setattr__(self, "idf", self.query_weighting().idf)
+        object.__setattr__(self, "length_unit", check_choice("length_unit", self.length_unit, LENGTH_UNITS))
+        object.__setattr__(self, "dense_metric", check_choice("dense_metric", self.dense_metric, METRICS))
         self.dense_field()
-        if self.length_unit not in LENGTH_UNITS:
-            msg = f"length_unit must be one of {', '.join(LENGTH_UNITS)}, got {self.length_unit!r}"
-            raise ParameterError(msg)
         if not (isinstance(self.analyzer, AnalyzerConfig) or callable(self.analyzer)):
-            msg = f"analyzer must be an AnalyzerConfig or a callable, got {self.analyzer!r}"
+            msg = f"analyzer must be an AnalyzerConfig or a callable, got {shown(self.analyzer)}"
             raise ParameterError(msg)
 
     def document_weighting(self) -> DocumentWeighting:

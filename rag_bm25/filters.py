@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rag_bm25.errors import FilterError, shown
+from rag_bm25.parameters import as_str
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +210,7 @@ def _expression(text: str) -> Expression:
         msg = f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}"
         raise FilterError(msg)
     _check_encodable(text, "the filter expression")
-    return Expression(text)
+    return Expression(as_str(text))
 
 
 def _mapping(filter: object, depth: int) -> Filter:
@@ -248,10 +249,11 @@ def _list(value: object, name: str) -> list[Any]:
 
 def _path(key: object) -> tuple[str, ...]:
     """Split a dotted key; a tuple is a path already."""
-    path = tuple(key.split(".")) if isinstance(key, str) else key
-    if not isinstance(path, tuple) or not path or not all(isinstance(step, str) and step for step in path):
+    steps = tuple(key.split(".")) if isinstance(key, str) else key
+    if not isinstance(steps, tuple) or not steps or not all(isinstance(step, str) and step for step in steps):
         msg = f"a filter key must be a string, dotted for nested values, or a tuple of strings, got {shown(key)}"
         raise FilterError(msg)
+    path = tuple(map(as_str, steps))
     if path[0].startswith("$") and isinstance(key, str):
         msg = f"unknown operator {shown(key)}, known here are $and, $or, $not"
         raise FilterError(msg)
@@ -272,10 +274,11 @@ def _conditions(path: tuple[str, ...], value: object) -> Filter:
 
 def _comparison(path: tuple[str, ...], operator: object, value: object) -> Filter:
     """Read one operator and its value."""
-    op = OPERATORS.get(operator) if isinstance(operator, str) else None
+    name = as_str(operator) if isinstance(operator, str) else ""
+    op = OPERATORS.get(name)
     if op is None:
         raise FilterError(_unknown(path, operator))
-    where = f"{operator} at {_dotted(path)}"
+    where = f"{name} at {_dotted(path)}"
     checked = READERS.get(op, _scalar)(value, where)
     if op == "exists":
         there = Comparison(path, op="exists", value=True)
@@ -294,14 +297,15 @@ def _scalar(value: object, where: str) -> Scalar:
     """Check a value that engines can compare exactly."""
     if isinstance(value, str):
         _check_encodable(value, where)
-        return value
+        return as_str(value)
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
         return _integer(value, where)
     if isinstance(value, float) and math.isfinite(value):
-        return value
+        return float(value)
     hint = "; for a missing value use $exists" if value is None else ""
+    hint = "; its item() or tolist() may be one" if type(value).__module__ == "numpy" else hint
     msg = f"{where} needs a string, a finite number or a bool, got {shown(value)}{hint}"
     raise FilterError(msg)
 
@@ -344,7 +348,7 @@ def _pattern(value: object, where: str) -> str:
         msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {shown(value)}"
         raise FilterError(msg)
     _check_encodable(value, where)
-    return value
+    return as_str(value)
 
 
 READERS: dict[Operator, Callable[[object, str], Scalar | tuple[Scalar, ...]]] = {

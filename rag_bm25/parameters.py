@@ -1,13 +1,167 @@
-"""Checks of numbers that users give: a finite number, for which a rule holds."""
+"""Checks of parameters that users give: a number, a name of several, a switch, a callable."""
 
 from __future__ import annotations
 
 import math
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from rag_bm25.errors import ParameterError, shown
 
-__all__ = ["check_parameter", "comparable"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "as_str",
+    "check_callable",
+    "check_choice",
+    "check_int",
+    "check_parameter",
+    "check_path",
+    "check_switch",
+    "comparable",
+]
+
+
+def as_str(text: str) -> str:
+    """Return a text as a plain ``str``.
+
+    A subclass is taken as the text that it holds, whatever its own ``__str__`` says; a member of a ``str`` Enum also
+    has a hash of its own, and would not be found in a dict.
+
+    Parameters
+    ----------
+    text : str
+        May be a ``numpy.str_`` or a member of a ``str`` Enum.
+
+    Returns
+    -------
+    str
+        The same characters.
+    """
+    return str.__str__(text)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """Refuse a parameter unless it is one of several names.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        What was given.
+    choices : sequence of str
+        The names.
+
+    Returns
+    -------
+    str
+        The one that was given, as a plain ``str``.
+
+    Raises
+    ------
+    ParameterError
+        It is another one, or no str.
+
+    Examples
+    --------
+    >>> check_choice("metric", "COSINE", ["COSINE", "IP"])
+    'COSINE'
+    """
+    if not isinstance(value, str) or value not in choices:
+        msg = f"{name} must be one of {', '.join(choices)}, got {shown(value)}"
+        raise ParameterError(msg)
+    return as_str(value)
+
+
+def check_int(name: str, value: object, least: int, most: int) -> int:
+    """Refuse a parameter unless it is an int within its limits.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        What was given.
+    least, most : int
+        The limits, both allowed.
+
+    Returns
+    -------
+    int
+        As a plain ``int``.
+
+    Raises
+    ------
+    ParameterError
+        It is no int, a bool, or beyond its limits.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        msg = f"{name} must be an int in {least}..{most}, got {shown(value)}"
+        raise ParameterError(msg)
+    return int(value)
+
+
+def check_switch(name: str, value: object) -> None:
+    """Refuse a parameter unless it is True or False.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        What was given.
+
+    Raises
+    ------
+    ParameterError
+        It is something else, which would count as True or False all the same.
+    """
+    if not isinstance(value, bool):
+        msg = f"{name} must be True or False, got {shown(value)}"
+        raise ParameterError(msg)
+
+
+def check_callable(name: str, value: object) -> None:
+    """Refuse a parameter unless it can be called, or is None.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        What was given.
+
+    Raises
+    ------
+    ParameterError
+        It cannot be called.
+    """
+    if not (value is None or callable(value)):
+        msg = f"{name} must be a callable or None, got {shown(value)}"
+        raise ParameterError(msg)
+
+
+def check_path(name: str, value: object) -> None:
+    """Refuse a parameter unless it names a file.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : object
+        What was given.
+
+    Raises
+    ------
+    ParameterError
+        It is neither a str nor a path; an int would be taken for an open file.
+    """
+    if not isinstance(value, str | os.PathLike):
+        msg = f"{name} must be a str or a Path, got {shown(value)}"
+        raise ParameterError(msg)
 
 
 def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:

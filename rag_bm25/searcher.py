@@ -16,14 +16,14 @@ from rag_bm25.min_should_match import required_words
 from rag_bm25.query import Query
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.query_memo import QueryMemo
-from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
+from rag_bm25.query_options import QueryOptions, check_options, feedback_of, marked_ids, weighting_of
 from rag_bm25.ranking import MAX_K, best
 from rag_bm25.spelling import Fuzzy, Speller
 from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from threading import RLock
 
     from rag_bm25.analysis import TextAnalyzer
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rag_bm25.store import ChunkRow, Match, Store
     from rag_bm25.synonyms import Synonyms
 
-__all__ = ["Asked", "Question", "Searcher", "newest_rows"]
+__all__ = ["Asked", "Question", "Searcher", "newest_rows", "rows_by_namespace"]
 
 MAX_KEPT = 1000
 """How many characters a query may have to be remembered as it was weighed."""
@@ -310,7 +310,7 @@ class Searcher:
         self, name: Literal["relevant", "irrelevant"], namespaces: list[str] | None, options: QueryOptions
     ) -> list[FeedbackChunk]:
         """Read the chunks that are marked; an id stands for the chunks that have it in any of the namespaces."""
-        ids = list(dict.fromkeys(options.get(name) or []))
+        ids = list(dict.fromkeys(marked_ids(options, name) or []))
         if not ids:
             return []
         spaces = self._log.statistics.namespaces if namespaces is None else dict.fromkeys(namespaces)
@@ -400,7 +400,29 @@ def newest_rows(
     return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
 
 
+def rows_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -> dict[str, ChunkRow]:
+    """Read the chunks that have one id in some namespaces, with their vectors, of two rows of one chunk the newer.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are.
+    id_ : str
+        The user's id.
+    namespaces : iterable of str
+        Where to look.
+
+    Returns
+    -------
+    dict of str to ChunkRow
+        Namespace -> row, of those that have one.
+    """
+    pks = [pk_digest(namespace, id_) + slot for namespace in dict.fromkeys(namespaces) for slot in SLOTS]
+    rows = store.get_chunks(pks, contents=True, vectors=True)
+    return {row.namespace: row for row in sorted(rows, key=lambda row: row.batch)}
+
+
 def _check_sequence(queries: Sequence[QueryLike]) -> None:
-    if isinstance(queries, str) or not isinstance(queries, Sequence):
+    if isinstance(queries, str | bytes) or not isinstance(queries, Sequence):
         msg = f"queries must be a sequence of str, got {type(queries).__name__}"
         raise InputError(msg)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.analysis import query_tokens
 from rag_bm25.errors import InputError
+from rag_bm25.parameters import as_str
 from rag_bm25.terms import words_in
 
 if TYPE_CHECKING:
@@ -363,7 +364,7 @@ def _checked(text: Any, weight: Any, where: str) -> tuple[str, float]:
     if not (number and MIN_WEIGHT <= weight <= MAX_WEIGHT):
         msg = f"{where}: weight of {text!r} must be a number in {MIN_WEIGHT:g}..{MAX_WEIGHT:g}, got {weight!r}"
         raise InputError(msg)
-    return text, float(weight)
+    return as_str(text), float(weight)
 
 
 def _rule_of(source: Any, targets: Any) -> SynonymRule:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_bm25.errors import ParameterError
-from rag_bm25.parameters import check_parameter, comparable
+from rag_bm25.parameters import check_choice, check_parameter, comparable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,10 +129,7 @@ def document_form(name: str, k1: float, delta: float | None) -> tuple[DocumentFo
     >>> form.formula, delta
     ('(k1 + 1) * tf / (tf + k1 * norm) + delta', 1.0)
     """
-    if name not in WEIGHTING_NAMES:
-        msg = f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got {name!r}"
-        raise ParameterError(msg)
-    form = WEIGHTINGS[name]
+    form = WEIGHTINGS[check_choice("weighting", name, WEIGHTING_NAMES)]
     check_parameter("k1", k1, f"finite and >= {form.least_k1:g} for {name!r}", comparable(k1) >= form.least_k1)
     if delta is None:
         return form, form.delta

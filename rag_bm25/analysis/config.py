@@ -12,6 +12,7 @@ from typing import Any, Literal
 from rag_bm25.analysis.stop_words import LUCENE_33
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import FormatError, ParameterError, shown
+from rag_bm25.parameters import as_str, check_choice
 
 __all__ = ["BEFORE_SETTINGS", "AnalyzerConfig", "Segmentation"]
 
@@ -79,7 +80,7 @@ class AnalyzerConfig:
     def __post_init__(self) -> None:
         """Check every setting, and sort the words."""
         for name in ("segmentation", "query_segmentation"):
-            _require(getattr(self, name) in SEGMENTATIONS, name, "one of search, exact", getattr(self, name))
+            object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
         for name in ("simplify", "stem", "split_camel_case", "bigrams"):
             _require(isinstance(getattr(self, name), bool), name, "True or False", getattr(self, name))
         object.__setattr__(self, "stop_words", _sorted_stop_words(self.stop_words))
@@ -162,7 +163,8 @@ def _checked_word(name: str, word: object) -> str:
     shape = unicodedata.normalize("NFKC", word).casefold() if isinstance(word, str) else ""
     fits = 1 <= len(shape) <= MAX_TOKEN_LENGTH and shape.isprintable() and " " not in shape
     _require(fits, name, f"words of 1 to {MAX_TOKEN_LENGTH} visible characters without white space", word)
-    return str(word)
+    assert isinstance(word, str)  # nothing else fits
+    return as_str(word)
 
 
 def _checked_user_word(entry: object) -> tuple[str, int | None]:

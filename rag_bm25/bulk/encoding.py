@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from rag_bm25.store import ChunkRow
 from rag_bm25.terms import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rag_bm25.sparse import SparseBatch
 
@@ -103,7 +103,11 @@ def encode_part(
         encode_part(rows, IndexConfig(chunk_size=500), "bulk", 0)
     """
     folder = Path(folder)
-    job = _Job(config, data_path(folder, part), part, check_namespace(namespace))
+    namespace = check_namespace(namespace)
+    if not isinstance(chunks, Iterable):
+        msg = f"chunks must be an iterable of mappings, got {type(chunks).__name__}"
+        raise InputError(msg)
+    job = _Job(config, data_path(folder, part), part, namespace)
     folder.mkdir(parents=True, exist_ok=True)
     data = job.write_rows(_checked(chunks, config, part))
     found = job.statistics
@@ -166,7 +170,7 @@ class _Job:
 
 def _checked(rows: Iterable[Mapping[str, Any]], config: IndexConfig, part: int) -> Iterator[NewChunk]:
     """Yield the chunks to be stored; what breaks a rule is named by its place."""
-    seen: set[str] = set()
+    seen: dict[str, bool] = {}
     for number, row in enumerate(rows):
         try:
             chunk = _new_chunk(row, config)
@@ -200,12 +204,17 @@ def _with_embedding(chunk: NewChunk, embedding: Any, config: IndexConfig) -> New
     return replace(chunk, dense=as_matrix("embedding", [embedding], 1, dense)[0])
 
 
-def _is_new(chunk: NewChunk, row: Mapping[str, Any], seen: set[str]) -> bool:
-    """Tell whether a chunk is met for the first time: the same contents twice are one chunk."""
+def _is_new(chunk: NewChunk, row: Mapping[str, Any], seen: dict[str, bool]) -> bool:
+    """Tell whether a chunk is met for the first time: the same contents twice are one chunk.
+
+    `seen` has for each id whether it was given: an id made of contents stands for these alone.
+    """
+    is_given = row.get("id") is not None
     if chunk.id not in seen:
-        seen.add(chunk.id)
+        seen[chunk.id] = is_given
         return True
-    if row.get("id") is not None:
-        msg = f"the id {chunk.id!r} was given before in this part"
+    if is_given or seen[chunk.id]:
+        made = "" if is_given else ", where none is given: it is the hash of text and metadata"
+        msg = f"the id {chunk.id!r} was given before in this part{made}"
         raise InputError(msg)
     return False

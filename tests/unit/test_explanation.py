@@ -191,7 +191,7 @@ def test_unknown_chunk_is_an_error(filled: BM25Index) -> None:
     ("query", "id_", "message"),
     [
         (7, "1", "a query must be a str, a mapping of str to float or a Query, got int"),
-        ("apple", "", "ids[0] must not be empty"),
+        ("apple", "", "id must not be empty"),
     ],
 )
 def test_bad_question_is_refused(filled: BM25Index, query: str, id_: str, message: str) -> None:

@@ -451,7 +451,10 @@ def test_same_id_in_two_namespaces_is_two_chunks(index: BM25Index) -> None:
             "texts[1] (id '2') has 70,000 bytes of UTF-8, at most 65,535 are allowed",
         ),
         ({"texts": ["good"], "ids": ["1", "2"]}, "ids and texts must have the same length, got 2 and 1"),
-        ({"texts": ["a", "b"], "ids": ["1", "1"]}, "ids must be distinct in one call: ids[0] and ids[1] are both '1'"),
+        (
+            {"texts": ["a", "b"], "ids": ["1", "1"]},
+            "ids must be distinct in one call: texts[0] and texts[1] both have the id '1', and differ in their text",
+        ),
         ({"texts": ["a"], "ids": [""]}, "ids[0] must not be empty"),
         ({"texts": ["a"], "ids": ["x" * 513]}, "ids[0] has 513 bytes of UTF-8, at most 512 are allowed"),
         (
@@ -571,7 +574,7 @@ def test_empty_batch_is_empty(filled: BM25Index) -> None:
 
 @pytest.mark.parametrize("k", [0, -1, 16_385, 1.0, True, "10", None])
 def test_k_out_of_range_is_refused(filled: BM25Index, store: MemoryStore, k: Any) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(ParameterError) as caught:
         filled.search("apple", k)
     assert str(caught.value) == f"k must be an int in 1..16384, got {k!r}"
     assert store.calls == []
@@ -598,8 +601,8 @@ def test_bad_queries_are_refused(filled: BM25Index, queries: Any, message: str) 
 @pytest.mark.parametrize(
     ("namespace", "message"),
     [
-        ([], "namespace must be a str, a non-empty sequence of str, or None for all"),
-        (7, "namespace must be a str, a non-empty sequence of str, or None for all"),
+        ([], "namespace must be a str, a non-empty sequence of str, or None for all, got []"),
+        (7, "namespace must be a str, a non-empty sequence of str, or None for all, got 7"),
         ([7], "namespace must be a str, got int"),
         ("a\n", "namespace must not have control characters, got 'a\\n'"),
     ],
@@ -625,7 +628,7 @@ def test_bad_query_parameter_is_refused(filled: BM25Index, option: dict[str, Any
 
 
 def test_unknown_scope_of_statistics_is_refused(filled: BM25Index) -> None:
-    with pytest.raises(InputError, match="statistics must be one of namespace, all, got 'corpus'"):
+    with pytest.raises(ParameterError, match="statistics must be one of namespace, all, got 'corpus'"):
         filled.search("apple", statistics="corpus")  # type: ignore[arg-type]
 
 
