@@ -561,7 +561,7 @@ def _check_json(name: str, value: object, depth: int) -> None:
     elif isinstance(value, int | float):
         _check_number(name, value)
     elif value is not None:
-        hint = "; its item() or tolist() is one" if type(value).__module__ == "numpy" else ""
+        hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else ""
         kind = type(value).__name__
         msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {kind}{hint}"
         raise InputError(msg)

@@ -57,7 +57,7 @@ def shown(value: object) -> str:
     Returns
     -------
     str
-        Its ``repr``, cut to 200 characters; its type where it has none, as integers of 5,000 digits.
+        Its ``repr``, cut to 200 characters; its type where that fails, as for integers of 5,000 digits.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def shown(value: object) -> str:
     """
     try:
         text = repr(value)
-    except (RecursionError, ValueError):
+    except Exception:  # noqa: BLE001  # a class of somebody else may raise anything
         return f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 

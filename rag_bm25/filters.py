@@ -63,6 +63,7 @@ OPERATORS: dict[str, Operator] = {
 }
 MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively, and one of them dies of it
+_TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     Parameters
     ----------
     filter : mapping, str, Filter or None
-        Conditions on metadata, a Milvus expression, or None or ``{}`` for no filter. A tree is returned as it is.
+        Conditions on metadata, a Milvus expression, or None or ``{}`` for no filter; also what this function returns.
 
     Returns
     -------
@@ -170,8 +171,10 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     Traceback (most recent call last):
     rag_bm25.errors.FilterError: unknown operator '$above' at 'page', known are $eq, $ne, $gt, ...
     """
-    if filter is None or isinstance(filter, Comparison | And | Or | Not | Expression):
-        return filter
+    if filter is None:
+        return None
+    if isinstance(filter, Comparison | And | Or | Not | Expression):
+        return _tree(filter, 2 * MAX_DEPTH)  # two of them may have been joined
     if isinstance(filter, str):
         return _expression(filter)
     if not isinstance(filter, Mapping):
@@ -201,9 +204,36 @@ def both(first: Filter | None, second: Filter | None) -> Filter | None:
     return And((first, second)) if first is not None and second is not None else first or second
 
 
-def _expression(text: str) -> Expression:
+def _tree(filter: object, depth: int) -> Filter:
+    """Check a tree, which may have been made by hand."""
+    if depth == 0:
+        raise FilterError(_TOO_DEEP)
+    if isinstance(filter, Comparison):
+        path = _path(filter.path)
+        op = _operator(path, filter.op)
+        return _compared(path, op, filter.value, f"{op} at {_dotted(path)}")
+    if isinstance(filter, Expression):
+        return _expression(filter.text)
+    if isinstance(filter, Not):
+        return Not(_tree(filter.part, depth - 1))
+    if isinstance(filter, And | Or) and isinstance(filter.parts, tuple) and filter.parts:
+        return type(filter)(tuple(_tree(part, depth - 1) for part in filter.parts))
+    msg = f"a part of a filter must be a Comparison, And, Or, Not or Expression with its parts, got {shown(filter)}"
+    raise FilterError(msg)
+
+
+def _operator(path: tuple[str, ...], op: object) -> Operator:
+    """Check the operator of a comparison that may have been made by hand."""
+    for known in OPERATORS.values():
+        if isinstance(op, str) and op == known:
+            return known
+    msg = f"the operator at {_dotted(path)} must be one of {', '.join(OPERATORS.values())}, got {shown(op)}"
+    raise FilterError(msg)
+
+
+def _expression(text: object) -> Expression:
     """Check what can be checked without an engine."""
-    if not text.strip():
+    if not isinstance(text, str) or not text.strip():
         msg = "a filter expression must not be blank; for no filter pass None"
         raise FilterError(msg)
     if len(text) > MAX_EXPRESSION:
@@ -219,8 +249,7 @@ def _mapping(filter: object, depth: int) -> Filter:
         msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {shown(filter)}"
         raise FilterError(msg)
     if depth == 0:
-        msg = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
-        raise FilterError(msg)
+        raise FilterError(_TOO_DEEP)
     return _all([_entry(key, value, depth - 1) for key, value in filter.items()])
 
 
@@ -278,7 +307,11 @@ def _comparison(path: tuple[str, ...], operator: object, value: object) -> Filte
     op = OPERATORS.get(name)
     if op is None:
         raise FilterError(_unknown(path, operator))
-    where = f"{name} at {_dotted(path)}"
+    return _compared(path, op, value, f"{name} at {_dotted(path)}")
+
+
+def _compared(path: tuple[str, ...], op: Operator, value: object, where: str) -> Filter:
+    """Check the value of a comparison."""
     checked = READERS.get(op, _scalar)(value, where)
     if op == "exists":
         there = Comparison(path, op="exists", value=True)
@@ -305,7 +338,7 @@ def _scalar(value: object, where: str) -> Scalar:
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     hint = "; for a missing value use $exists" if value is None else ""
-    hint = "; its item() or tolist() may be one" if type(value).__module__ == "numpy" else hint
+    hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else hint
     msg = f"{where} needs a string, a finite number or a bool, got {shown(value)}{hint}"
     raise FilterError(msg)
 

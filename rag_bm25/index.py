@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, replace
 from itertools import chain
@@ -48,7 +48,7 @@ from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
 from rag_bm25.index_stats import IndexStats
-from rag_bm25.parameters import check_callable, check_int, check_path, check_switch
+from rag_bm25.parameters import check_callable, check_int, check_path, check_switch, is_iterable
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
 from rag_bm25.query_options import QueryOptions, check_options
@@ -66,7 +66,7 @@ from rag_bm25.weightings import WEIGHTINGS
 from rag_bm25.workers import CountingAhead, CountingThread, WorkerPools, check_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
 
@@ -425,7 +425,7 @@ class BM25Index:
         check_switch("assume_new", assume_new)
         check_callable("progress", progress)
         namespace = check_namespace(namespace)
-        if not isinstance(chunks, Iterable):
+        if not is_iterable(chunks):
             msg = f"chunks must be an iterable of chunks, got {type(chunks).__name__}"
             raise InputError(msg)
         if not (embeddings is None or callable(embeddings)):
@@ -519,6 +519,7 @@ class BM25Index:
             What was found.
         """
         self._require_writable()
+        check_callable("progress", progress)
         with self._lock:
             with self._log.events.timed("repair") as counts:
                 report = repair(self._store, self._log, self._encoder, progress)
@@ -577,10 +578,10 @@ class BM25Index:
         path : str or Path
             Where to; gzip of JSON lines, see :mod:`rag_bm25.portable`.
         """
-        check_path("path", path)
+        file = check_path("path", path)
         with self._lock:
             self._log.refresh()
-            write_statistics(path, self._stored_config(), self._log.statistics, self._log.vocabulary())
+            write_statistics(file, self._stored_config(), self._log.statistics, self._log.vocabulary())
 
     def import_statistics(self, path: str | Path) -> None:
         """Replace the statistics by those of a file; :meth:`verify` tells whether they fit the chunks.
@@ -598,8 +599,7 @@ class BM25Index:
             The file is something else, damaged, or of a newer version.
         """
         self._require_writable()
-        check_path("path", path)
-        config, totals, vocabulary = read_statistics(path)
+        config, totals, vocabulary = read_statistics(check_path("path", path))
         require_same(config, self.config)
         with self._lock:
             self._log.replace(totals, vocabulary)
@@ -1082,6 +1082,7 @@ class BM25Index:
         VerifyReport
             Every difference; none where all is well.
         """
+        check_callable("progress", progress)
         with self._lock:
             self._log.refresh()
             with self._log.events.timed("verify") as counts:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rag_bm25.errors import ParameterError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "as_str",
@@ -21,6 +21,7 @@ __all__ = [
     "check_path",
     "check_switch",
     "comparable",
+    "is_iterable",
 ]
 
 
@@ -41,6 +42,26 @@ def as_str(text: str) -> str:
         The same characters.
     """
     return str.__str__(text)
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Tell whether a value can be iterated over, which a numpy array of no dimension cannot, though it has the method.
+
+    Parameters
+    ----------
+    value : object
+        Anything; nothing is taken from it.
+
+    Returns
+    -------
+    bool
+        Whether it can.
+    """
+    try:
+        iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
@@ -144,8 +165,8 @@ def check_callable(name: str, value: object) -> None:
         raise ParameterError(msg)
 
 
-def check_path(name: str, value: object) -> None:
-    """Refuse a parameter unless it names a file.
+def check_path(name: str, value: object) -> Path:
+    """Refuse a parameter unless it can name a file.
 
     Parameters
     ----------
@@ -154,14 +175,21 @@ def check_path(name: str, value: object) -> None:
     value : object
         What was given.
 
+    Returns
+    -------
+    Path
+        The same.
+
     Raises
     ------
     ParameterError
-        It is neither a str nor a path; an int would be taken for an open file.
+        It is neither a str nor a path, is empty, or has a NUL; an int would be taken for a file that is open.
     """
-    if not isinstance(value, str | os.PathLike):
-        msg = f"{name} must be a str or a Path, got {shown(value)}"
+    path = as_str(value) if isinstance(value, str) else value
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+        msg = f"{name} must be a str or a Path that can name a file, got {shown(value)}"
         raise ParameterError(msg)
+    return Path(path)
 
 
 def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:

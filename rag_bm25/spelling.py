@@ -104,7 +104,9 @@ class Fuzzy:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        if self.max_edits != "auto":
+        if isinstance(self.max_edits, str) and self.max_edits == "auto":
+            object.__setattr__(self, "max_edits", "auto")  # and no subclass
+        else:
             check_int('max_edits, where it is not "auto",', self.max_edits, 0, MAX_EDITS)
         check_int("prefix_length", self.prefix_length, 0, 8)
         check_int("max_terms", self.max_terms, 1, MAX_TERMS)

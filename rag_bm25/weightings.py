@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import ParameterError, shown
 from rag_bm25.parameters import check_choice, check_parameter, comparable
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def document_form(name: str, k1: float, delta: float | None) -> tuple[DocumentFo
     if delta is None:
         return form, form.delta
     if form.delta is None:
-        msg = f"delta must be None for {name!r}, which has none, got {delta!r}"
+        msg = f"delta must be None for {name!r}, which has none, got {shown(delta)}"
         raise ParameterError(msg)
     rule = f"finite and >= {form.least_delta:g} for {name!r}"
     check_parameter("delta", delta, rule, comparable(delta) >= form.least_delta)

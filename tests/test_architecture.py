@@ -53,8 +53,8 @@ ALLOWED = {
     "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
     "filling": "config errors sparse statistics statistics_log store terms",
     "copying": "errors filling statistics statistics_log store verification",
-    "bulk": "analysis chunks config document_encoder embeddings errors fields filling sparse statistics store "
-    "terms workers",
+    "bulk": "analysis chunks config document_encoder embeddings errors fields filling parameters sparse statistics "
+    "store terms workers",
     "milvus_store": "errors filters search_params sparse store tls",
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "

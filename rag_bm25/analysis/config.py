@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_bm25.analysis.stop_words import LUCENE_33
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import FormatError, ParameterError, shown
-from rag_bm25.parameters import as_str, check_choice
+from rag_bm25.parameters import as_str, check_choice, is_iterable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["BEFORE_SETTINGS", "AnalyzerConfig", "Segmentation"]
 
@@ -148,7 +150,7 @@ def _sorted_user_words(words: object) -> tuple[tuple[str, int | None], ...]:
 
 def _members(name: str, words: object) -> Iterable[object]:
     """Return the members of a collection, which a single string is not."""
-    if isinstance(words, str) or not isinstance(words, Iterable):
+    if isinstance(words, str) or not is_iterable(words):
         msg = f"{name} must be a collection of words, got {shown(words)}"
         raise ParameterError(msg)
     members = list(islice(words, MAX_WORDS + 1))

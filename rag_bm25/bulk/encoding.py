@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,13 @@ from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.embeddings import as_matrix
 from rag_bm25.errors import InputError
 from rag_bm25.fields import check_field_values
+from rag_bm25.parameters import is_iterable
 from rag_bm25.statistics import Contribution, CorpusStatistics
 from rag_bm25.store import ChunkRow
 from rag_bm25.terms import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rag_bm25.sparse import SparseBatch
 
@@ -104,7 +105,7 @@ def encode_part(
     """
     folder = Path(folder)
     namespace = check_namespace(namespace)
-    if not isinstance(chunks, Iterable):
+    if not is_iterable(chunks):
         msg = f"chunks must be an iterable of mappings, got {type(chunks).__name__}"
         raise InputError(msg)
     job = _Job(config, data_path(folder, part), part, namespace)

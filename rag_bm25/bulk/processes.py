@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING
 from rag_bm25.bulk.encoding import encode_part
 from rag_bm25.chunks import check_namespace
 from rag_bm25.errors import InputError
+from rag_bm25.parameters import is_iterable
 from rag_bm25.workers import check_picklable, check_workers, deaths_told, interrupts_blocked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from pathlib import Path
     from typing import Any
@@ -63,7 +63,7 @@ def encode_parts(
         A process died; the parts that were yielded are there.
     """
     number, namespace = check_workers(workers), check_namespace(namespace)
-    if not isinstance(parts, Iterable):
+    if not is_iterable(parts):
         msg = f"parts must be an iterable of sequences of mappings, got {type(parts).__name__}"
         raise InputError(msg)
     if not number:
