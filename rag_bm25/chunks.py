@@ -543,9 +543,6 @@ def _check_object(name: str, entries: Mapping[Any, Any], depth: int) -> None:
             raise InputError(msg)
         plain = _checked_str(f"{name} key {shown(key)}", key)
         _check_json(f"{name}[{shown(plain)}]", value, depth)
-    if len({as_str(key) for key in entries}) < len(entries):
-        msg = f"{name} has two keys that are the same text: members of an Enum differ from the str that they hold"
-        raise InputError(msg)
 
 
 def _check_json(name: str, value: object, depth: int) -> None:

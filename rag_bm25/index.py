@@ -1243,7 +1243,7 @@ class BM25Index:
         if rows:
             msg = f"{len(rows)} namespaces have a chunk {id_!r}, {_listed(rows)}: say by chunk_namespace which is meant"
             raise InputError(msg)
-        searched = "any namespace" if names is None else f"namespace {_listed(names)}"
+        searched = "any namespace" if names is None else f"namespace{'s' * (len(names) > 1)} {_listed(names)}"
         msg = f"no chunk {id_!r} in {searched} of {self._store.name}"
         raise ChunkNotFoundError(msg)
 
@@ -1316,7 +1316,7 @@ def _check_place(chunk_namespace: str | None, searched: list[str] | None) -> str
 def _listed(names: Iterable[str]) -> str:
     """Return names for a message: the first ones, where there are many."""
     found = sorted(set(names))
-    return ", ".join(map(repr, found[:5])) + (f" and {len(found) - 5:,} others" if len(found) > 5 else "")
+    return ", ".join(map(repr, found[:5])) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
 
 
 def _check_k(k: int, name: str = "k") -> None:

@@ -28,8 +28,8 @@ __all__ = [
 def as_str(text: str) -> str:
     """Return a text as a plain ``str``.
 
-    A subclass is taken as the text that it holds, whatever its own ``__str__`` says; a member of a ``str`` Enum also
-    has a hash of its own, and would not be found in a dict.
+    A subclass is taken as the text that it holds, whatever its own ``__str__`` says, which for a member of a ``str``
+    Enum is the name of the member. Serialisers and engines look at the type.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -122,6 +124,19 @@ def test_closed_index_says_so(index: BM25Index) -> None:
     index.close()
     with pytest.raises(StoreError, match="memory is closed"):
         index.add(["apple"])
+
+
+def test_an_index_shows_name_size_and_state_without_a_call(filled: BM25Index, store: MemoryStore) -> None:
+    assert repr(filled) == "<BM25Index memory: 3 chunks, open>"
+    filled.close()
+    assert repr(filled) == "<BM25Index memory: 3 chunks, closed>"
+    assert store.calls == ["close"]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_an_index_is_neither_pickled_nor_copied(index: BM25Index, copied: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match="an index cannot be pickled or copied: open memory again, once in each"):
+        copied({"index": index} if copied is not copy.copy else index)
 
 
 @pytest.mark.parametrize("store_fails_at", ["exists", "create", "insert_log", "log_keys"])
@@ -474,6 +489,17 @@ def test_bad_input_is_refused_and_nothing_is_written(
     assert writes(store) == []
 
 
+def test_an_id_that_is_the_hash_of_another_chunk_loses_nothing(index: BM25Index, store: MemoryStore) -> None:
+    (made,) = index.add(["first"])
+    index.delete([made])
+    store.calls.clear()
+    with pytest.raises(InputError, match=rf"texts\[0\] and texts\[1\] both have the id '{made}'"):
+        index.add(["first", "second"], ids=[None, made])
+    assert store.calls == []
+    assert index.add(["first", "first"], ids=[None, made]) == [made, made]
+    assert index.stats().num_chunks == 1
+
+
 def test_bad_text_in_a_later_batch_stops_the_first_one(index: BM25Index, store: MemoryStore) -> None:
     store.calls.clear()
     with pytest.raises(InputError):
@@ -538,6 +564,21 @@ def test_all_chunks_can_be_streamed(filled: BM25Index) -> None:
     assert sorted(chunk.id for chunk in filled.chunks()) == ["1", "2", "3"]
     assert sorted(chunk.id for chunk in filled.chunks(namespace=None)) == ["1", "2", "3", "4"]
     assert [chunk.id for chunk in filled.chunks(filter={"page": 2})] == ["2"]
+
+
+def test_a_stream_of_chunks_is_checked_by_the_call(filled: BM25Index, store: MemoryStore) -> None:
+    with pytest.raises(FilterError, match="unknown operator"):
+        filled.chunks(filter={"page": {"$above": 1}})
+    with pytest.raises(InputError, match="namespace must be a str"):
+        filled.chunks(namespace=[])
+
+    def fail(method: str) -> None:
+        msg = f"{method} refused"
+        raise FilterError(msg)
+
+    store.on_call = fail
+    with pytest.raises(FilterError, match="scan_chunks refused"):
+        filled.chunks(filter="page ==")
 
 
 def test_hit_has_all_of_its_chunk(filled: BM25Index) -> None:
