@@ -31,6 +31,7 @@ __all__ = [
     "check_id",
     "check_ids",
     "check_namespace",
+    "check_sequence",
     "check_texts",
     "distinct_chunks",
     "given_parts",
@@ -278,7 +279,7 @@ def check_ids(ids: Sequence[str], name: str = "ids") -> list[str]:
     InputError
         One of them is not a str, empty or too long.
     """
-    _check_sequence(name, ids, "str")
+    check_sequence(name, ids, "str")
     return [check_id(f"{name}[{position}]", id_) for position, id_ in enumerate(ids)]
 
 
@@ -310,6 +311,30 @@ def check_id(name: str, id_: object) -> str:
     return plain
 
 
+def check_sequence(name: str, given: object, of: str) -> None:
+    """Refuse what is no sequence: one text, or what can be read once only.
+
+    Parameters
+    ----------
+    name : str
+        Stands in the message.
+    given : object
+        What was given.
+    of : str
+        What it is to consist of, for the message.
+
+    Raises
+    ------
+    InputError
+        It is no sequence.
+    """
+    if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
+        countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
+        hint = f"; list({name}) may be one" if countable else ""
+        msg = f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}"
+        raise InputError(msg)
+
+
 def check_texts(
     texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None
 ) -> tuple[list[str], list[Mapping[str, Any]] | None]:
@@ -334,11 +359,11 @@ def check_texts(
     InputError
         A text is not a str, a metadata not a mapping, or there are more of one than of the other.
     """
-    _check_sequence("texts", texts, "str")
+    check_sequence("texts", texts, "str")
     plain = [_str(f"texts[{position}]", text) for position, text in enumerate(texts)]
     if metadatas is None:
         return plain, None
-    _check_sequence("metadatas", metadatas, "mappings")
+    check_sequence("metadatas", metadatas, "mappings")
     _check_same_length("metadatas", len(metadatas), len(plain))
     for position, metadata in enumerate(metadatas):
         _check_mapping(f"metadatas[{position}]", metadata)
@@ -401,14 +426,14 @@ def new_chunks(
     InputError
         Something breaks a rule; the message names the item and the rule.
     """
-    _check_sequence("texts", texts, "str")
+    check_sequence("texts", texts, "str")
     named: Sequence[str | None] = [None] * len(texts)
     if ids is not None:
-        _check_sequence("ids", ids, "str")
+        check_sequence("ids", ids, "str")
         _check_same_length("ids", len(ids), len(texts))
         named = [None if id_ is None else check_id(f"ids[{at}]", id_) for at, id_ in enumerate(ids)]
     if metadatas is not None:
-        _check_sequence("metadatas", metadatas, "mappings")
+        check_sequence("metadatas", metadatas, "mappings")
         _check_same_length("metadatas", len(metadatas), len(texts))
     return [
         _new_chunk(position, text, named[position], metadatas[position] if metadatas else None)
@@ -576,14 +601,6 @@ def _check_number(name: str, value: float) -> None:
         raise InputError(msg)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         msg = f"{name} is {shown(value)}, which does not fit into 64 bits"
-        raise InputError(msg)
-
-
-def _check_sequence(name: str, given: object, of: str) -> None:
-    if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
-        countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
-        hint = f"; list({name}) may be one" if countable else ""
-        msg = f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}"
         raise InputError(msg)
 
 

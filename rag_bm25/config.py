@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from rag_bm25.analysis import (
     Analyzer,
@@ -16,7 +16,7 @@ from rag_bm25.analysis import (
 from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, shown
-from rag_bm25.fields import FieldWeight, FieldWeights
+from rag_bm25.fields import FieldWeight
 from rag_bm25.parameters import as_str, check_choice
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 from rag_bm25.store import DenseField, DenseMetric
@@ -31,6 +31,20 @@ __all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "dense_field_of"
 
 LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
 METRICS: tuple[str, ...] = get_args(DenseMetric)
+
+
+class _Fields(dict[str, FieldWeight]):
+    """A dict that cannot be changed, for `asdict`, JSON and pickle take no other mapping for one."""
+
+    def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
+        msg = "the fields of a config cannot be changed: make another config with dataclasses.replace"
+        raise TypeError(msg)
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[_Fields], tuple[dict[str, FieldWeight]]]:
+        """Be pickled and copied by way of the constructor: unpickling puts items into a dict one by one."""
+        return type(self), (dict(self),)
 
 
 @dataclass(frozen=True)
@@ -109,7 +123,7 @@ class IndexConfig:
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
-        weights = FieldWeights({as_str(name): weight for name, weight in self.fields.items()})
+        weights = _Fields({as_str(name): weight for name, weight in self.fields.items()})
         object.__setattr__(self, "fields", weights)  # the caller's may change
         object.__setattr__(self, "weighting", as_str(self.weighting))
         object.__setattr__(self, "idf", self.query_weighting().idf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError, shown
 from rag_bm25.parameters import check_parameter, comparable
@@ -11,7 +11,7 @@ from rag_bm25.parameters import check_parameter, comparable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["FieldWeight", "FieldWeights", "check_field_values", "field_text"]
+__all__ = ["FieldWeight", "check_field_values", "field_text"]
 
 MAX_WEIGHT = 1_000.0
 
@@ -51,31 +51,6 @@ class FieldWeight:
         check_parameter("b of a field", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
         positive = comparable(self.chunk_size) > 0
         check_parameter("chunk_size of a field", self.chunk_size, "a finite number > 0", positive)
-
-
-class FieldWeights(dict[str, FieldWeight]):
-    """The weights of fields by their names, as a dict that cannot be changed: what it holds is baked into vectors.
-
-    A dict and no other mapping, so that ``dataclasses.asdict``, JSON and pickle take it as before.
-
-    Examples
-    --------
-    >>> weights = FieldWeights({"title": FieldWeight(chunk_size=30)})
-    >>> weights["title"] = FieldWeight(chunk_size=40)
-    Traceback (most recent call last):
-        ...
-    TypeError: the fields of a config cannot be changed: make another config with dataclasses.replace
-    """
-
-    def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
-        msg = "the fields of a config cannot be changed: make another config with dataclasses.replace"
-        raise TypeError(msg)
-
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
-
-    def __reduce__(self) -> tuple[type[FieldWeights], tuple[dict[str, FieldWeight]]]:
-        """Be pickled and copied by way of the constructor: unpickling puts items into a dict one by one."""
-        return type(self), (dict(self),)
 
 
 def field_text(metadata: Mapping[str, Any], name: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from rag_bm25.chunks import SLOTS, pk_digest
-from rag_bm25.errors import ChunkNotFoundError, InputError
+from rag_bm25.chunks import SLOTS, check_sequence, pk_digest
+from rag_bm25.errors import ChunkNotFoundError
 from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.feedback import Evidence, FeedbackChunk, learn
 from rag_bm25.lookup import TermLookup
@@ -23,7 +22,7 @@ from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from threading import RLock
 
     from rag_bm25.analysis import TextAnalyzer
@@ -167,7 +166,7 @@ class Searcher:
             A marked chunk is not there.
         """
         check_options(options)
-        _check_sequence(queries)
+        check_sequence("queries", queries, "str")
         asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
         completing, method = any(query.has_prefix for query in asked), feedback_of(options)
         with self._lock:  # a write in another thread must not change the statistics halfway through
@@ -420,9 +419,3 @@ def rows_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -> dict
     pks = [pk_digest(namespace, id_) + slot for namespace in dict.fromkeys(namespaces) for slot in SLOTS]
     rows = store.get_chunks(pks, contents=True, vectors=True)
     return {row.namespace: row for row in sorted(rows, key=lambda row: row.batch)}
-
-
-def _check_sequence(queries: Sequence[QueryLike]) -> None:
-    if isinstance(queries, str | bytes) or not isinstance(queries, Sequence):
-        msg = f"queries must be a sequence of str, got {type(queries).__name__}"
-        raise InputError(msg)

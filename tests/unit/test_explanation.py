@@ -203,7 +203,7 @@ def test_one_id_in_several_namespaces_needs_the_namespace_of_the_chunk(filled: B
 
 
 def test_a_chunk_must_be_where_was_searched(filled: BM25Index) -> None:
-    with pytest.raises(InputError, match="chunk_namespace must be one of the namespaces .*, 'a', 'b', got 'c'"):
+    with pytest.raises(InputError, match=r"chunk_namespace must be one of the namespaces .*, 'a', 'b', got 'c'"):
         filled.explain("apple", "1", namespace=["b", "a"], chunk_namespace="c")
     with pytest.raises(ChunkNotFoundError, match="no chunk '9' in namespaces 'a', 'b', 'c', 'd', 'e' and 1 more of"):
         filled.explain("apple", "9", namespace=list("abcdef"))
