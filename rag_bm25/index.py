@@ -48,7 +48,15 @@ from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.hybrid import Arms, search_arm, search_hybrid
 from rag_bm25.index_stats import IndexStats
-from rag_bm25.parameters import check_callable, check_int, check_path, check_switch, is_iterable
+from rag_bm25.parameters import (
+    check_callable,
+    check_int,
+    check_parameter,
+    check_path,
+    check_switch,
+    comparable,
+    is_iterable,
+)
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
 from rag_bm25.query_options import QueryOptions, check_options
@@ -219,6 +227,7 @@ class BM25Index:
         """
         from rag_bm25.milvus_store import MilvusStore, is_missing_file
 
+        _check_opening(config, read_only, repair, refresh_interval, on_event)
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
         store = MilvusStore(
@@ -259,6 +268,7 @@ class BM25Index:
             The index.
         """
         try:
+            _check_opening(config, read_only, repair, refresh_interval, on_event)
             log = StatisticsLog(store, Events(store.name, on_event))
             used = _open_config(store, log, config, read_only=read_only, repair=repair)
             index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
@@ -1252,6 +1262,20 @@ class BM25Index:
         fields = self._encoder.field_counts(row.metadata)
         weighting, unit = self._encoder.weighting, self.config.length_unit
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
+
+
+def _check_opening(
+    config: object, read_only: object, repair: object, refresh_interval: object, on_event: object
+) -> None:
+    """Check how an index is to be opened, before anything is made."""
+    if not isinstance(config, IndexConfig | None):
+        msg = f"config must be an IndexConfig or None, got {shown(config)}"
+        raise ParameterError(msg)
+    check_switch("read_only", read_only)
+    check_switch("repair", repair)
+    at_least_0 = comparable(refresh_interval) >= 0
+    check_parameter("refresh_interval", refresh_interval, "a finite number >= 0", at_least_0)
+    check_callable("on_event", on_event)
 
 
 def _stored_config(log: StatisticsLog, config: IndexConfig | None, *, repair: bool) -> IndexConfig | None:

@@ -263,6 +263,28 @@ def test_bad_input_is_an_error_of_ours_and_nothing_is_written(
     assert WRITES.isdisjoint(store.calls)
 
 
+@pytest.mark.parametrize(
+    ("name", "message", "values"),
+    [
+        ("config", "config must be an IndexConfig or None", [5, {"chunk_size": 5}, IndexConfig, Silent()]),
+        ("read_only", "read_only must be True or False", NO_SWITCH),
+        ("repair", "repair must be True or False", NO_SWITCH),
+        ("refresh_interval", "refresh_interval must be a finite number >= 0", NO_NUMBER),
+        ("on_event", "on_event must be a callable or None", NO_CALLABLE),
+    ],
+)
+def test_opening_is_checked_before_anything_is_made(tmp_path: Path, name: str, message: str, values: list[Any]) -> None:
+    for value in values:
+        options = {"config": IndexConfig(5), name: value}
+        with pytest.raises(ParameterError, match=f"^{message}"):
+            BM25Index.open(tmp_path / "x.db", "docs", **options)
+        store = MemoryStore()
+        with pytest.raises(ParameterError, match=f"^{message}"):
+            BM25Index.from_store(store, **options)
+        assert store.calls == ["close"]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_public_method_has_a_case() -> None:
     source = " ".join(ascii(case[1].__code__.co_names) for case in CASES)
     without_input = {"open", "from_store", "close", "refresh"}
