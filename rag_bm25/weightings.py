@@ -201,7 +201,7 @@ _FULL = "(k1 + 1) * tf / (tf + k1 * norm)"
 WEIGHTINGS: dict[str, DocumentForm] = {
     # [1] without the factor (k1 + 1), as in Lucene 8: it cannot change a ranking.
     "bm25": DocumentForm("tf / (tf + k1 * norm)", _bm25, _up_to(lambda _k1, _delta: 1.0)),
-    # [1] as printed, as in ATIRE and Elasticsearch before 8.
+    # [1] as printed, as in ATIRE and Elasticsearch, which kept the factor when Lucene 8 left it out.
     "elasticsearch": DocumentForm(_FULL, _elasticsearch, _UP_TO_K1_PLUS_1),
     # [2] equation 4; nothing for terms that a chunk does not have.
     "bm25l": DocumentForm(
