@@ -84,8 +84,8 @@ class IndexConfig:
     dense_dim : int or None
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}
-        How dense vectors are compared, greater being better. ``"IP"`` is for models that were trained for inner products,
-        such as DPR: the cosine drops the lengths of their vectors. Of normalised vectors, L2 gives the ranking of both.
+        How dense vectors are compared, greater being better. ``"IP"`` is for models that were trained for inner
+        products, such as DPR: the cosine drops the lengths of their vectors. Of normalised vectors, L2 ranks as both.
     bigram_weight : float
         Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
         where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
