@@ -28,12 +28,12 @@ __all__ = [
     "HybridHit",
     "NewChunk",
     "batches",
+    "check_distinct",
     "check_id",
     "check_ids",
     "check_namespace",
     "check_sequence",
     "check_texts",
-    "distinct_chunks",
     "given_parts",
     "new_chunks",
     "pk_digest",
@@ -45,7 +45,6 @@ MAX_ID_BYTES = 512
 MAX_NAMESPACE_BYTES = 256
 MAX_METADATA_BYTES = 65_536
 MAX_METADATA_DEPTH = 100  # engines and clients read it recursively
-EMBEDDING_ROUNDING = 1e-3  # share of the largest number by which two vectors of one text may differ
 MAX_BATCH_CHUNKS = 1_000
 MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below the 64 MB that a Milvus message may have
 
@@ -419,7 +418,7 @@ def new_chunks(
     Returns
     -------
     list of NewChunk
-        In the order of `texts`; two may have one id, see :func:`distinct_chunks`.
+        In the order of `texts`; two may have one id, see :func:`check_distinct`.
 
     Raises
     ------
@@ -441,30 +440,27 @@ def new_chunks(
     ]
 
 
-def distinct_chunks(chunks: Sequence[NewChunk]) -> list[NewChunk]:
-    """Return the chunks of one call, those that are the same once.
+def check_distinct(chunks: Sequence[NewChunk]) -> None:
+    """Refuse two chunks of one call that have one id and differ: one of them would be lost.
 
     Ids are compared as they are stored: one that was given may be the hash that stands for the contents of another.
 
     Parameters
     ----------
     chunks : sequence of NewChunk
-        With their dense vectors, where those are known.
-
-    Returns
-    -------
-    list of NewChunk
-        In the order in which their ids are met first.
+        Those of one call; the same one may be there twice.
 
     Raises
     ------
     InputError
-        Two with one id differ: one of them would be lost. The message names their places.
+        Two with one id differ; the message names their places.
 
     Examples
     --------
-    >>> len(distinct_chunks(new_chunks(["apple", "fig", "apple"], None, None)))
-    2
+    >>> check_distinct(new_chunks(["apple", "fig"], ["1", "1"], None))
+    Traceback (most recent call last):
+        ...
+    rag_bm25.errors.InputError: ids must be distinct in one call: texts[0] and texts[1] both have the id '1', ...
     """
     places: dict[str, int] = {}
     for position, chunk in enumerate(chunks):
@@ -475,7 +471,6 @@ def distinct_chunks(chunks: Sequence[NewChunk]) -> list[NewChunk]:
                 f"{_shortened(chunk.id)}, and differ in their {difference}"
             )
             raise InputError(msg)
-    return [chunks[first] for first in places.values()]
 
 
 def batches(chunks: Iterable[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
@@ -522,17 +517,8 @@ def _difference(first: NewChunk, second: NewChunk) -> str:
     """Return in which part two chunks with one id differ, "" where they are the same."""
     if first.text != second.text:
         return "text"
-    if _as_json(first.metadata) != _as_json(second.metadata):  # to Python, 1 equals True and 1.0
-        return "metadata"
-    return "embedding" if _vectors_differ(first.dense, second.dense) else ""
-
-
-def _vectors_differ(first: NDArray[np.float32] | None, second: NDArray[np.float32] | None) -> bool:
-    """Tell whether two vectors differ by more than a model's rounding, which depends on the other texts of a batch."""
-    if first is None or second is None:
-        return first is not second
-    largest = float(abs(first).max())
-    return float(abs(first - second).max()) > EMBEDDING_ROUNDING * largest
+    same = _as_json(first.metadata) == _as_json(second.metadata)  # to Python, 1 equals True and 1.0
+    return "" if same else "metadata"
 
 
 def _as_json(metadata: Mapping[str, Any]) -> str:

@@ -109,8 +109,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     """
     unknown = sorted(set(options) - QUERY_OPTIONS)
     if unknown:
-        names = ", ".join(sorted(QUERY_OPTIONS))
-        msg = f"unexpected keyword argument {unknown[0]!r}; there are filter, namespace and the options {names}"
+        known = ", ".join(sorted(QUERY_OPTIONS | {"filter", "namespace"}))  # every method with options has these, too
+        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {known}"
         raise TypeError(msg)
     check_choice("statistics", options.get("statistics", STATISTICS_SCOPES[0]), STATISTICS_SCOPES)
     check_switch("syntax", options.get("syntax", False))

@@ -3,11 +3,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,9 +16,9 @@ from rag_bm25.chunks import (
     Chunk,
     NewChunk,
     batches,
+    check_distinct,
     check_ids,
     check_namespace,
-    distinct_chunks,
     new_chunks,
     pk_digest,
 )
@@ -132,7 +130,7 @@ def test_bad_texts_and_ids_are_refused(texts: Any, ids: Any, message: str) -> No
 
 def different(texts: list[str], ids: list[str | None], metadatas: Any = None) -> str:
     with pytest.raises(InputError) as caught:
-        distinct_chunks(new_chunks(texts, ids, metadatas))
+        check_distinct(new_chunks(texts, ids, metadatas))
     return str(caught.value)
 
 
@@ -154,26 +152,9 @@ def test_two_chunks_with_one_id_that_differ_in_metadata_are_refused(values: tupl
     assert message.endswith("and differ in their metadata")
 
 
-def embedded(*vectors: list[float] | None) -> list[NewChunk]:
-    dense = [None if vector is None else np.array(vector, np.float32) for vector in vectors]
-    return [
-        replace(chunk, dense=row) for chunk, row in zip(new_chunks(["a"] * len(dense), None, None), dense, strict=True)
-    ]
-
-
-@pytest.mark.parametrize("vectors", [([1, 0], [0, 1]), ([0, 0], [0, 1e-6]), ([1, 0.1], [1, 0.102]), ([1, 0], None)])
-def test_one_text_with_two_embeddings_is_refused(vectors: Any) -> None:
-    with pytest.raises(InputError, match=r"differ in their embedding$"):
-        distinct_chunks(embedded(*vectors))
-
-
-def test_rounding_of_a_model_makes_no_other_embedding() -> None:
-    assert len(distinct_chunks(embedded([1, 0.1], [1, 0.1001], [0.9999, 0.1]))) == 1
-
-
 def test_the_same_chunk_twice_is_one_chunk() -> None:
     chunks = new_chunks(["a", "b", "a", "b"], [None, "1", None, "1"], [{"x": 1, "y": 2}, {}, {"y": 2, "x": 1}, {}])
-    assert distinct_chunks(chunks) == chunks[:2]
+    check_distinct(chunks)
 
 
 def test_long_id_is_shortened_in_messages() -> None:

@@ -135,7 +135,7 @@ def test_an_index_shows_name_size_and_state_without_a_call(filled: BM25Index, st
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_an_index_is_neither_pickled_nor_copied(index: BM25Index, copied: Callable[[object], object]) -> None:
-    with pytest.raises(TypeError, match="an index cannot be pickled or copied: open memory again, once in each"):
+    with pytest.raises(TypeError, match="an index cannot be pickled or copied, nor what holds one: open it in each"):
         copied({"index": index} if copied is not copy.copy else index)
 
 

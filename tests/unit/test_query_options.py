@@ -29,9 +29,7 @@ def test_given_options_win() -> None:
 
 
 def test_unknown_option_is_refused_like_an_unknown_keyword() -> None:
-    with pytest.raises(
-        TypeError, match=r"unexpected keyword argument 'idff'; there are filter, namespace .*epsilon, .*idf, .*k3"
-    ):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'idff'.*epsilon, .*filter, .*idf, .*namespace"):
         check_options({"idff": "lucene"})
 
 
