@@ -178,7 +178,7 @@ MUTANTS = [
     Mutant("feedback", "float(asked.own[asked.is_word].sum())", "float(asked.own.sum())"),
     Mutant("feedback", "if isinstance(method, BIM) else None", "if method is None else None"),
     Mutant("feedback", "if not evidence.relevant and not evidence.irrelevant:", "if not evidence.relevant:"),
-    Mutant("query_options", "or (Rocchio() if marked else None)", "or (RM3() if marked else None)"),
+    Mutant("query_options", "method = Rocchio()", "method = RM3()"),
     Mutant("searcher", "method.fb_docs, where, namespaces, options)", "method.fb_docs, None, namespaces, options)"),
     Mutant("searcher", "                if match.row.pk in rows", "                if True"),
     # The log
