@@ -315,7 +315,7 @@ class Store(LogStore, Protocol):
         contents: bool = False,
         vectors: bool = False,
     ) -> Iterator[list[ChunkRow]]:
-        """Stream every row that fits, each once, in batches of bounded size."""
+        """Stream every row that fits, each once, in the order of the pks, in batches of bounded size."""
         ...
 
     def search(

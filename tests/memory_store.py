@@ -144,6 +144,7 @@ class MemoryStore:
     ) -> Iterator[list[ChunkRow]]:
         self._called("scan_chunks")
         rows = [_reduced(row, contents, vectors) for row in self._fitting(where, namespaces)]
+        rows.sort(key=lambda row: row.pk)
         return (rows[start : start + SCAN_BATCH] for start in range(0, len(rows), SCAN_BATCH))
 
     def search(

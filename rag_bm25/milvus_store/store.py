@@ -285,7 +285,7 @@ class MilvusStore:
         contents: bool = False,
         vectors: bool = False,
     ) -> Iterator[list[ChunkRow]]:
-        """Stream every row that fits, each once.
+        """Stream every row that fits, each once, in the order of the pks.
 
         Parameters
         ----------

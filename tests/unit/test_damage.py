@@ -227,6 +227,8 @@ READS: dict[str, Callable[[BM25Index], object]] = {
     "suggest": lambda index: index.suggest("aple"),
     "explain": lambda index: index.explain("apple", "2").value,
     "encode_queries": lambda index: [vector.to_dict() for vector in index.encode_queries(["apple banana"])],
+    "get": lambda index: [(chunk.id, chunk.text) for chunk in index.get(["1", "4"])],
+    "chunks": lambda index: sorted((chunk.id, chunk.text) for chunk in index.chunks()),
     "refresh": lambda index: index.refresh(),
 }
 
@@ -267,6 +269,27 @@ def test_read_goes_on_where_the_batch_cannot_be_finished(config: IndexConfig, ca
     store.on_call = None
     assert index.search("apple banana")
     assert index.verify().ok
+
+
+def test_chunks_are_streamed_once_while_an_update_is_unfinished(store: MemoryStore, config: IndexConfig) -> None:
+    """A reader cannot finish it, and two rows of one chunk are there."""
+    failing = FaultyStore(collections=store.collections)
+    index = BM25Index.from_store(failing, config=config)
+    index.add(["apple", "banana"], ids=["1", "2"])
+    seen = set()
+    for call in range(20):
+        failing_update(failing, index, call)
+        seen.add(len(store.collections.chunks))
+        reader = BM25Index.from_store(store.reopen(), config=config, read_only=True)
+        ids = [chunk.id for chunk in reader.chunks()]
+        assert len(set(ids)) == len(ids)
+        assert dict.fromkeys(chunk.text for chunk in reader.chunks() if chunk.id == "1") in (
+            {"apple": None},
+            {"apple pie": None},
+        )
+        index.add(["apple"], ids=["1"])
+        index.delete(["4"])
+    assert 4 in seen
 
 
 def test_hook_that_reads_in_the_middle_of_a_batch_does_not_finish_it(store: MemoryStore, config: IndexConfig) -> None:
