@@ -921,6 +921,7 @@ class BM25Index:
         for name, limit in (("k", k), ("sparse_k", sparse_k), ("dense_k", dense_k)):
             _check_k(k if limit is None else limit, name)
         _check_fusion(fusion)
+        check_switch("arm_scores", arm_scores)
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
