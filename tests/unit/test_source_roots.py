@@ -111,6 +111,15 @@ def test_namespaces_have_roots_of_their_own(small: Path, index: BM25Index, tmp_p
     assert [roots(index, name) for name in ("", "n")] == [{"small": str(small)}, {}]
 
 
+def test_a_folder_without_files_takes_no_name(tmp_path: Path, index: BM25Index, store: MemoryStore) -> None:
+    (tmp_path / "empty" / "docs").mkdir(parents=True)
+    store.calls.clear()
+    run(index, tmp_path / "empty" / "docs", prune=True)
+    assert "insert_log" not in store.calls
+    run(index, write(tmp_path / "docs" / "a.txt").parent)
+    assert list(texts(index)) == ["docs/a.txt#0"]
+
+
 # Folders of one name
 
 
