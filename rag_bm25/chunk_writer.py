@@ -11,6 +11,7 @@ import json
 import secrets
 import time
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from rag_bm25.statistics import Contribution
 from rag_bm25.store import ChunkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,6 +60,12 @@ class ChunkWriter:
         self._encoder = encoder
         self._writer = secrets.token_hex(8)
         self._unfinished = False
+        self._busy = False
+
+    @property
+    def has_unfinished_batch(self) -> bool:
+        """Whether a batch of this writer failed or was interrupted, and nobody has finished it since."""
+        return self._unfinished and not self._busy
 
     def add(
         self,
@@ -87,20 +94,19 @@ class ChunkWriter:
         AddReport
             How many were new, and how many differed from what was stored.
         """
-        self._prepare()
         by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
-        self._take_over(by_digest)
-        stored: _Rows = {} if assume_new else self._settled(namespace, by_digest)
-        changed = {
-            digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
-        }
-        if changed:
-            changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
-            before = [row for digest in changed for row in stored.get(digest, {}).values()]
-            places = [place for place, digest in enumerate(by_digest) if digest in changed]
-            counted = None if count is None else count(places)
-            self._apply(namespace, changes, before, list(changed.values()), counted)
-        self._unfinished = False
+        with self._writing():
+            self._take_over(by_digest)
+            stored: _Rows = {} if assume_new else self._settled(namespace, by_digest)
+            changed = {
+                digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
+            }
+            if changed:
+                changes = [_replacing(digest, stored.get(digest, {})) for digest in changed]
+                before = [row for digest in changed for row in stored.get(digest, {}).values()]
+                places = [place for place, digest in enumerate(by_digest) if digest in changed]
+                counted = None if count is None else count(places)
+                self._apply(namespace, changes, before, list(changed.values()), counted)
         updated = sum(digest in stored for digest in changed)
         return AddReport(len(changed) - updated, updated, len(chunks) - len(changed))
 
@@ -119,18 +125,17 @@ class ChunkWriter:
         int
             How many were there.
         """
-        self._prepare()
         digests = list(dict.fromkeys(pk_digest(namespace, id_) for id_ in ids))
         deleted = 0
-        for start in range(0, len(digests), MAX_BATCH_CHUNKS):
-            page = digests[start : start + MAX_BATCH_CHUNKS]
-            self._take_over(page)
-            stored = _stored(self._store, page)
-            changes = [Change(digest, "", "".join(rows)) for digest, rows in stored.items()]
-            if changes:
-                self._apply(namespace, changes, _flat(stored), [])
-            deleted += len(changes)
-        self._unfinished = False
+        with self._writing():
+            for start in range(0, len(digests), MAX_BATCH_CHUNKS):
+                page = digests[start : start + MAX_BATCH_CHUNKS]
+                self._take_over(page)
+                stored = _stored(self._store, page)
+                changes = [Change(digest, "", "".join(rows)) for digest, rows in stored.items()]
+                if changes:
+                    self._apply(namespace, changes, _flat(stored), [])
+                deleted += len(changes)
         return deleted
 
     def reencode(self, namespace: str, digests: Sequence[str]) -> int:
@@ -148,19 +153,18 @@ class ChunkWriter:
         int
             How many were written.
         """
-        self._prepare()
-        self._take_over(digests)
-        stored = self._settled(namespace, digests)
-        rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
-        chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
-        vectors = self._encoded(list(chunks.values()), self._log.vocabulary().stage()).vectors
-        changed = [digest for digest, vector in zip(chunks, vectors, strict=True) if vector != rows[digest].vector]
-        if changed:
-            changes = [_replacing(digest, stored[digest]) for digest in changed]
-            self._apply(
-                namespace, changes, [rows[digest] for digest in changed], [chunks[digest] for digest in changed]
-            )
-        self._unfinished = False
+        with self._writing():
+            self._take_over(digests)
+            stored = self._settled(namespace, digests)
+            rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
+            chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
+            vectors = self._encoded(list(chunks.values()), self._log.vocabulary().stage()).vectors
+            changed = [digest for digest, vector in zip(chunks, vectors, strict=True) if vector != rows[digest].vector]
+            if changed:
+                changes = [_replacing(digest, stored[digest]) for digest in changed]
+                self._apply(
+                    namespace, changes, [rows[digest] for digest in changed], [chunks[digest] for digest in changed]
+                )
         return len(changed)
 
     def recover(self) -> None:
@@ -174,15 +178,22 @@ class ChunkWriter:
                 self._finish(intent)
         self._unfinished = False
 
-    def _prepare(self) -> None:
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         """Before a batch: finish one of ours that failed halfway, learn what others added, tidy the log."""
         if self._unfinished:
             self._log.refresh()
             self.recover()
-        self._unfinished = True
-        if not self._store.exclusive:
-            self._log.refresh()
-        self._log.compact()
+        self._unfinished = self._busy = True
+        try:
+            if not self._store.exclusive:
+                self._log.refresh()
+            self._log.require_terms()
+            self._log.compact()
+            yield
+            self._unfinished = False
+        finally:
+            self._busy = False
 
     def _take_over(self, digests: Collection[str]) -> None:
         """Finish what other writers began with the same chunks, whether they are dead or not.

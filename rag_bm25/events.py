@@ -14,6 +14,7 @@ event          level  counts                                  when
 ``verify``     INFO   ``chunks``, ``terms``, ``differences``  the statistics were compared with a recount
 ``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read; its rows, and changes not summed up
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
+``damage``     WARN   ``findings``                            the statistics have lost something: run repair
 =============  =====  ======================================  ===================================================
 """
 
@@ -92,12 +93,32 @@ class Events:
         if counts:
             self._tell(Event(name, self._index, time.perf_counter() - start, counts))
 
+    def warn(self, name: str, message: str, **counts: int) -> None:
+        """Log a warning, and tell of it as an event.
+
+        Parameters
+        ----------
+        name : str
+            Of the event.
+        message : str
+            What is wrong and what to do, without anybody's text or secret.
+        **counts : int
+            How much it is.
+        """
+        fields = {"event": name, "index": self._index, "seconds": 0.0, **counts}
+        LOGGER.warning("%s", message, extra=fields)
+        self._report(Event(name, self._index, 0.0, counts))
+
     def _tell(self, event: Event) -> None:
         level = logging.DEBUG if event.name in DEBUG_EVENTS else logging.INFO
         if LOGGER.isEnabledFor(level):
             shown = ", ".join(f"{name} {count:,}" for name, count in event.counts.items())
             fields = {"event": event.name, "index": event.index, "seconds": event.seconds, **event.counts}
             LOGGER.log(level, "%s: %s in %.3f s, %s", event.name, shown, event.seconds, event.index, extra=fields)
+        self._report(event)
+
+    def _report(self, event: Event) -> None:
+        """Call the user's hook."""
         if self._on_event is not None:
             try:
                 self._on_event(event)

@@ -21,6 +21,9 @@ MAX_RRF_K = 16_384
 Normalization = Literal["min-max", "bound"]
 NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
 
+NOISE = 8 * 2.0**-23
+"""Scores that differ by less, as a share of the greatest, differ by the rounding of float32."""
+
 
 @dataclass(frozen=True)
 class RRF:
@@ -87,11 +90,11 @@ class Weighted:
     """A weighted sum of both scores, each brought to a scale of about 0..1 first.
 
     BM25 scores have no upper limit and differ from query to query, a cosine lies in -1..1: added as they are, one of
-    them would decide alone. ``"min-max"`` gives the best candidate of each arm 1 and its last one 0 [1]_. ``"bound"``
-    divides the BM25 score by the greatest one that any chunk could have for the query (the sum of the query's weights,
-    times the upper bound of the chunks' weighting) and takes the dense score as it is, so that weak arms stay weak.
-    What an arm has not found gets 0 from it; with ``"bound"``, ask for more candidates, since even the hundredth cosine
-    is far from 0.
+    them would decide alone. ``"min-max"`` gives the best candidate of each arm 1 and its last one 0 [1]_; where all
+    have the same score, but for rounding, each gets 1. ``"bound"`` divides the BM25 score by the greatest one that any
+    chunk could have for the query (the sum of the query's weights, times the upper bound of the chunks' weighting) and
+    takes the dense score as it is, so that weak arms stay weak. What an arm has not found gets 0 from it; with
+    ``"bound"``, ask for more candidates, since even the hundredth cosine is far from 0.
 
     Parameters
     ----------
@@ -160,7 +163,9 @@ class Weighted:
             return {candidate: score / greatest for candidate, score in arm.items()}
         lowest, greatest = min(arm.values()), max(arm.values())
         width = greatest - lowest
-        return {candidate: (score - lowest) / width if width else 1.0 for candidate, score in arm.items()}
+        if width <= NOISE * max(abs(lowest), abs(greatest)):
+            return dict.fromkeys(arm, 1.0)
+        return {candidate: (score - lowest) / width for candidate, score in arm.items()}
 
 
 Fusion: TypeAlias = RRF | Weighted

@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rag_bm25.chunks import HybridHit
-from rag_bm25.fusion import RRF
-from rag_bm25.ranking import best, shown
+from rag_bm25.ranking import MAX_K, shown
 from rag_bm25.sparse import SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25.fusion import Fusion
-    from rag_bm25.store import Match, SearchArm, Store
+    from numpy.typing import NDArray
 
-__all__ = ["Arms", "search_arm", "search_hybrid"]
+    from rag_bm25.filters import Filter
+    from rag_bm25.fusion import Fusion
+    from rag_bm25.search_params import SearchParams
+    from rag_bm25.store import ChunkRow, DenseMetric, Match, Store
+
+__all__ = ["Arms", "SearchArm", "search_arm", "search_hybrid"]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchArm:
+    """One of the searches that a hybrid search fuses.
+
+    Parameters
+    ----------
+    query : SparseVector or ndarray of float32, shape (dim,)
+        What is searched for: a sparse vector among the sparse ones, an array among the dense ones. An empty vector
+        finds nothing, without a call.
+    metric : {"COSINE", "IP"}
+        How a row is scored: ``IP`` for a sparse query, the metric of the index for a dense one.
+    limit : int
+        How many of the best chunks take part in the fusion, in 1..16384.
+    where : Filter, optional
+        Condition on the metadata.
+    namespaces : sequence of str, optional
+        Only these namespaces.
+    params : mapping of str to str, bool, int or float, optional
+        What else the engine is told.
+    """
+
+    query: SparseVector | NDArray[np.float32]
+    metric: DenseMetric
+    limit: int
+    where: Filter | None = None
+    namespaces: Sequence[str] | None = None
+    params: SearchParams | None = None
 
 
 @dataclass(frozen=True)
@@ -27,31 +60,29 @@ class Arms:
 
     Parameters
     ----------
-    sparse : SearchArm or None
-        None where no term of the query is known.
-    dense : SearchArm
-        The dense vector's arm.
+    sparse, dense : SearchArm
+        The query's terms, and its dense vector.
     namespaces : sequence of str or None
         Whose chunks are shown; None for all.
     bound : float
         The greatest BM25 score that the query can have.
     """
 
-    sparse: SearchArm | None
+    sparse: SearchArm
     dense: SearchArm
     namespaces: Sequence[str] | None
     bound: float
 
 
-def search_arm(store: Store, arm: SearchArm | None, namespaces: Sequence[str] | None) -> list[Match]:
+def search_arm(store: Store, arm: SearchArm, namespaces: Sequence[str] | None) -> list[Match]:
     """Search one arm alone.
 
     Parameters
     ----------
     store : Store
         Where.
-    arm : SearchArm or None
-        What for; None finds nothing.
+    arm : SearchArm
+        What for.
     namespaces : sequence of str or None
         Whose chunks are shown; None for all.
 
@@ -60,24 +91,15 @@ def search_arm(store: Store, arm: SearchArm | None, namespaces: Sequence[str] | 
     list of Match
         At most `arm.limit`, by falling score.
     """
-    if arm is None:
-        return []
-    query = arm.query
-    considered: Any = {"where": arm.where, "namespaces": arm.namespaces, "params": arm.params}
-
-    def ask(_: list[object], limit: int) -> list[list[Match]]:
-        if isinstance(query, SparseVector):
-            return store.search([query], limit=limit, **considered)
-        return store.search_dense(query[np.newaxis], metric=arm.metric, limit=limit, **considered)
-
-    return best(ask, [None], arm.limit, namespaces)[0]
+    return _candidates(store, [arm], namespaces)[0]
 
 
 def search_hybrid(store: Store, arms: Arms, fusion: Fusion, k: int, *, arm_scores: bool) -> list[HybridHit]:
-    """Search both arms and fuse them: ranks within Milvus in one call, scores here after one call for each arm.
+    """Search both arms and fuse them here.
 
-    Milvus's own weighted ranker is not used. It sends BM25 scores through an arctangent, which makes nearly all of them
-    nearly 1, on some engines always and on others at choice; and it does not tell the scores of the arms.
+    Milvus's own rankers are not used. They rank rows of equal score in whatever order the engine has them, and rank the
+    old and the new row of a chunk that is being updated as two. The weighted one sends BM25 scores through an
+    arctangent, which makes nearly all of them nearly 1. Two calls take as long as one that fuses.
 
     Parameters
     ----------
@@ -97,27 +119,38 @@ def search_hybrid(store: Store, arms: Arms, fusion: Fusion, k: int, *, arm_score
     list of HybridHit
         By falling fused score, then by id.
     """
-    if isinstance(fusion, RRF) and not arm_scores:
-        both = [arm for arm in (arms.sparse, arms.dense) if arm is not None]
-        found = store.search_hybrid(both, limit=sum(arm.limit for arm in both), rrf_k=fusion.k)
-        return [_hit(match, match.score) for match in shown(found, arms.namespaces)[:k]]
-    sparse = {match.row.pk: match for match in search_arm(store, arms.sparse, arms.namespaces)}
-    dense = {match.row.pk: match for match in search_arm(store, arms.dense, arms.namespaces)}
-    fused = fusion.fuse(_scores(sparse), _scores(dense), arms.bound)
-    hits = [
-        _hit(sparse.get(pk) or dense[pk], score, sparse.get(pk), dense.get(pk))
-        if arm_scores
-        else _hit(sparse.get(pk) or dense[pk], score)
-        for pk, score in fused.items()
-    ]
+    sparse, dense = _candidates(store, [arms.sparse, arms.dense], arms.namespaces)
+    rows = {match.row.pk: match.row for match in (*sparse, *dense)}
+    scores = [{match.row.pk: match.score for match in arm} for arm in (sparse, dense)]
+    fused = fusion.fuse(scores[0], scores[1], arms.bound)
+    hits = [_hit(rows[pk], score, [arm.get(pk) for arm in scores] if arm_scores else []) for pk, score in fused.items()]
     return sorted(hits, key=lambda hit: (-hit.score, hit.id, hit.namespace))[:k]
 
 
-def _scores(found: dict[str, Match]) -> dict[str, float]:
-    return {pk: match.score for pk, match in found.items()}
+def _candidates(store: Store, arms: Sequence[SearchArm], namespaces: Sequence[str] | None) -> list[list[Match]]:
+    """Search for the best chunks of each arm; a newer row that one arm finds hides the older one in all of them."""
+    limits = [arm.limit for arm in arms]
+    found = [_rows(store, arm, arm.limit) for arm in arms]
+    while True:
+        everything = list(chain(*found))
+        best = [shown(rows, namespaces, everything)[: arm.limit] for rows, arm in zip(found, arms, strict=True)]
+        lacking = [
+            at for at, arm in enumerate(arms) if len(best[at]) < arm.limit and len(found[at]) == limits[at] < MAX_K
+        ]
+        if not lacking:
+            return best
+        for at in lacking:
+            limits[at] = min(2 * limits[at], MAX_K)
+            found[at] = _rows(store, arms[at], limits[at])
 
 
-def _hit(match: Match, score: float, sparse: Match | None = None, dense: Match | None = None) -> HybridHit:
-    row = match.row
-    scores = [None if arm is None else arm.score for arm in (sparse, dense)]
-    return HybridHit(row.id, score, row.text, row.metadata, row.namespace, *scores)
+def _rows(store: Store, arm: SearchArm, limit: int) -> list[Match]:
+    """Search for the best rows of one arm, by (-score, id, pk)."""
+    considered: Any = {"where": arm.where, "namespaces": arm.namespaces, "params": arm.params}
+    if isinstance(arm.query, SparseVector):
+        return store.search([arm.query], limit=limit, **considered)[0] if len(arm.query) else []
+    return store.search_dense(arm.query[np.newaxis], metric=arm.metric, limit=limit, **considered)[0]
+
+
+def _hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:
+    return HybridHit(row.id, score, row.text, row.metadata, row.namespace, *arm_scores)

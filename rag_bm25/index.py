@@ -7,9 +7,9 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -26,8 +26,9 @@ from rag_bm25.chunks import (
     new_chunks,
 )
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, require_same
+from rag_bm25.damage import damage_message
 from rag_bm25.document_encoder import DocumentEncoder, FieldCounts
-from rag_bm25.embeddings import as_matrix, calling
+from rag_bm25.embeddings import as_matrix, as_vector, calling, check_repeated
 from rag_bm25.errors import (
     ChunkNotFoundError,
     FormatError,
@@ -35,6 +36,7 @@ from rag_bm25.errors import (
     InputError,
     ParameterError,
     ReadOnlyError,
+    StoreError,
     WorkerError,
     shown,
 )
@@ -43,7 +45,7 @@ from rag_bm25.explanation import ChunkFacts, Explanation, QueryFacts, explain
 from rag_bm25.fields import check_field_values
 from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF, Weighted
-from rag_bm25.hybrid import Arms, search_arm, search_hybrid
+from rag_bm25.hybrid import Arms, SearchArm, search_arm, search_hybrid
 from rag_bm25.index_stats import IndexStats
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
@@ -55,9 +57,8 @@ from rag_bm25.searcher import Searcher, newest_rows
 from rag_bm25.source_roots import drop_damaged_roots, forget_roots, read_roots, remember_roots
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
-from rag_bm25.store import SearchArm
 from rag_bm25.terms import TermIds
-from rag_bm25.verification import RepairReport, VerifyReport, repair, verify
+from rag_bm25.verification import RepairReport, VerifyReport, repair, require_same_vectors, verify
 from rag_bm25.weightings import WEIGHTINGS
 from rag_bm25.workers import CountingAhead, CountingThread, Workers, check_workers
 
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BM25Index"]
 
+COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
 CANDIDATES = 100
 """How many chunks each arm of a hybrid search brings by default."""
 
@@ -113,6 +115,9 @@ class BM25Index:
         The parameters in use.
     repaired : RepairReport or None
         What was found where the index was opened with ``repair=True``.
+    damage : list of str
+        What is wrong with the statistics as far as reading them shows; empty where all is well. It is logged as a
+        warning, too. :meth:`repair` mends it.
 
     Examples
     --------
@@ -140,6 +145,10 @@ class BM25Index:
         self._read_only = read_only
         self._refresh_interval = refresh_interval
         self._next_refresh = 0.0
+        self._seen_writes = 0  # of other stores of this process, as of the last refresh
+        self._next_recovery = 0.0
+        self._wrong_count = ""
+        self._told: list[str] | None = None  # None until the index has been opened
         self._lock = threading.RLock()
         self._analyzer = config.build_analyzer()
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
@@ -254,12 +263,13 @@ class BM25Index:
             The index.
         """
         try:
-            log = StatisticsLog(store, Events(store.name, on_event))
-            used = _open_config(store, log, config, read_only=read_only, repair=repair)
-            index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
-            if repair:
-                index.repaired = index.repair()
-            index._start()
+            with store.write_lock:  # an intent found under it is a dead writer's
+                log = StatisticsLog(store, Events(store.name, on_event))
+                used = _open_config(store, log, config, read_only=read_only, repair=repair)
+                index = cls(store, log, used, read_only=read_only, refresh_interval=refresh_interval)
+                if repair:
+                    index.repaired = index.repair()
+                index._start()
         except BaseException:
             store.close()
             raise
@@ -284,11 +294,31 @@ class BM25Index:
         """Close the index."""
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, as everything does that holds a connection."""
+        msg = "an index cannot be pickled or copied, nor what holds one: open it in each process"
+        raise TypeError(msg)
+
+    @property
+    def damage(self) -> list[str]:
+        """What is wrong with the statistics, one clause each."""
+        with self._lock:
+            return [*self._log.damage, *([self._wrong_count] if self._wrong_count else [])]
+
     def refresh(self) -> None:
         """Read at once what other writers have added to the statistics."""
+        self._read_log()
+        self._finish_what_failed()
+
+    def _read_log(self) -> None:
+        """Read the log, and say so where it has got damaged."""
         with self._lock:
+            seen = self._store.writes_of_others
+            self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self._log.refresh()
-            self._next_refresh = time.monotonic() + self._refresh_interval
+            self._seen_writes = seen
+            if self._told is not None:
+                self._tell_damage()
 
     # Writing
 
@@ -458,7 +488,7 @@ class BM25Index:
             msg = "delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace"
             raise InputError(msg)
         found = self._ids(where, namespace) if ids is None else check_ids(ids)
-        with self._lock:
+        with self._writing():
             return self._writer.delete(namespace, found)
 
     def drop_namespace(self, namespace: str) -> int:
@@ -476,7 +506,7 @@ class BM25Index:
         """
         self._require_writable()
         found = self._ids(None, check_namespace(namespace))
-        with self._lock:
+        with self._writing():
             deleted = self._writer.delete(namespace, found)
             forget_roots(self._store, namespace, self._log.new_batch)
             return deleted
@@ -498,7 +528,7 @@ class BM25Index:
         """
         self._require_writable()
         check_namespace(namespace)
-        with self._lock:
+        with self._writing():
             return remember_roots(self._store, namespace, roots, self._log.new_batch)
 
     def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
@@ -519,7 +549,7 @@ class BM25Index:
             What was found.
         """
         self._require_writable()
-        with self._lock:
+        with self._writing(recovering=False):
             with self._log.events.timed("repair") as counts:
                 report = repair(self._store, self._log, self._encoder, progress)
                 counts.update(asdict(report))
@@ -556,13 +586,13 @@ class BM25Index:
         tell = (lambda _done, _total: None) if progress is None else progress
         chunks, term_k1 = survey(self._store, self._log, self._encoder, lambda read: tell(read, max(total, 2 * read)))
         if WEIGHTINGS[self.config.weighting].k1_per_term:
-            with self._lock:
+            with self._writing():
                 self._log.write_term_k1(term_k1)
         for rows in self._store.scan_chunks():  # what was added during the survey has k1 of the last table
             chunks.note_latecomers(rows)
         done = reencoded = 0
         for namespace, digests in chunks.batches():
-            with self._lock:
+            with self._writing():
                 reencoded += self._writer.reencode(namespace, digests)
             done += len(digests)
             tell(len(chunks) + done, 2 * len(chunks))
@@ -577,7 +607,7 @@ class BM25Index:
             Where to; gzip of JSON lines, see :mod:`rag_bm25.portable`.
         """
         with self._lock:
-            self._log.refresh()
+            self.refresh()
             write_statistics(path, self._stored_config(), self._log.statistics, self._log.vocabulary())
 
     def import_statistics(self, path: str | Path) -> None:
@@ -598,7 +628,7 @@ class BM25Index:
         self._require_writable()
         config, totals, vocabulary = read_statistics(path)
         require_same(config, self.config)
-        with self._lock:
+        with self._writing():
             self._log.replace(totals, vocabulary)
             self._read_anew()
 
@@ -817,14 +847,13 @@ class BM25Index:
         k : int
             How many at most, in 1..16384.
         fusion : RRF or Weighted, optional
-            How two scores become one, see :mod:`rag_bm25.fusion`; by default :class:`~rag_bm25.fusion.RRF`, which is
-            one call to Milvus.
+            How two scores become one, see :mod:`rag_bm25.fusion`; by default :class:`~rag_bm25.fusion.RRF`.
         sparse_k, dense_k : int, optional
             How many candidates each search brings; by default 100, or `k` where that is more.
         filter, sparse_filter, dense_filter : mapping or str, optional
             Conditions for both searches, and for one of them in addition; as for :meth:`search`.
         arm_scores : bool
-            Whether the hits are to have the scores of both searches, which costs a second call.
+            Whether the hits are to have the scores of both searches; it changes nothing else.
         dense_search_params : mapping of str to str, bool, int or float, optional
             As `search_params` for :meth:`search_dense`; the option of that name is for the lexical search.
         namespace, **options
@@ -847,7 +876,7 @@ class BM25Index:
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
         needed, params = self._searcher.needed(names), options.get("search_params")
-        sparse = SearchArm(vector, "IP", limit, where, needed, params) if len(vector) else None
+        sparse = SearchArm(vector, "IP", limit, where, needed, params)
         where, limit = both(common, parse_filter(dense_filter)), dense_k or max(k, CANDIDATES)
         params = check_search_params(dense_search_params, "dense_search_params")
         dense = self._dense_arm(embedding, limit, where, names, params)
@@ -1039,8 +1068,8 @@ class BM25Index:
             As of now.
         """
         names = _names(namespace)
+        self._refresh_if_due()
         with self._lock:
-            self._refresh_if_due()
             statistics = self._log.statistics
             return IndexStats.of(self._store.name, self.config, statistics.of(names), statistics.namespaces)
 
@@ -1057,8 +1086,8 @@ class BM25Index:
         VerifyReport
             Every difference; none where all is well.
         """
-        with self._lock:
-            self._log.refresh()
+        with self._store.write_lock, self._lock:
+            self.refresh()
             with self._log.events.timed("verify") as counts:
                 report = verify(self._store, self._log, progress)
                 counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
@@ -1067,17 +1096,63 @@ class BM25Index:
     # Parts
 
     def _start(self) -> None:
-        """Finish what dead writers left, and read the statistics."""
+        """Finish what dead writers left, read the statistics, and see whether they can be right."""
         if not self._read_only:
             self._log.refresh()
             self._writer.recover()
         self.refresh()
+        self._log.check_terms()
+        self._check_count()
+        self._tell_damage()
+
+    def _check_count(self) -> None:
+        """Compare N with the number of stored rows, which are equal whenever no write is under way."""
+        for _ in range(COUNT_ATTEMPTS):
+            position, counted = self._log.position, self._log.statistics.whole.num_chunks
+            if self._log.has_intents or counted == (stored := self._store.count_chunks()):
+                return
+            self._log.refresh()
+            if self._log.position == position:  # nothing was written in between
+                self._wrong_count = f"chunks counted: {counted:,}, chunks stored: {stored:,}"
+                return
+
+    def _tell_damage(self) -> None:
+        """Log what is wrong with the statistics, once."""
+        found = self.damage
+        if found and found != self._told:
+            self._log.events.warn("damage", damage_message(self._store.name, found), findings=len(found))
+        self._told = found
+
+    def _finish_what_failed(self) -> None:
+        """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
+
+        Where that fails, as on a full disk, searches go on with the statistics that there are.
+        """
+        if self._read_only or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
+            return
+        lock = self._store.write_lock
+        if not lock.acquire(blocking=False):  # somebody writes, and begins or ends with that
+            return
+        try:
+            with self._lock:
+                self._log.refresh()
+                self._writer.recover()
+        except StoreError as error:
+            self._next_recovery = time.monotonic() + self._refresh_interval
+            self._log.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
+        finally:
+            lock.release()
+
+    def _has_failed_batch(self) -> bool:
+        """Tell whether there is a batch of this process that nobody works on."""
+        return self._writer.has_unfinished_batch or (self._store.exclusive and self._log.has_intents)
 
     def _read_anew(self) -> None:
         """Forget the statistics and read them from the store."""
         self._log = StatisticsLog(self._store, self._log.events)
         self._writer = ChunkWriter(self._store, self._log, self._encoder)
         self._searcher = self._new_searcher()
+        self._wrong_count = ""
         self.refresh()
 
     def _new_searcher(self) -> Searcher:
@@ -1091,10 +1166,28 @@ class BM25Index:
             msg = f"{self._store.name} was opened with read_only=True"
             raise ReadOnlyError(msg)
 
+    @contextmanager
+    def _writing(self, *, recovering: bool = True) -> Iterator[None]:
+        """Keep other writers of this process out for a batch, and begin with what they have written.
+
+        Their lock comes first: a search waits for `_lock` alone, which nobody holds who waits for another index.
+        """
+        with self._store.write_lock, self._lock:
+            if recovering and self._store.exclusive and self._others_wrote():
+                self.refresh()
+                self._writer.recover()  # the last batch of another index may have failed halfway
+            yield
+
+    def _others_wrote(self) -> bool:
+        """Tell whether another index of this process has written to the log since the last refresh."""
+        return self._store.writes_of_others != self._seen_writes
+
     def _refresh_if_due(self) -> None:
-        """Look for the deltas of other writers; with an embedded engine there are none."""
-        if not self._store.exclusive and time.monotonic() >= self._next_refresh:
-            self.refresh()
+        """Look for the deltas of other writers; with an embedded engine all of them are in this process."""
+        is_due = self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh
+        if is_due:
+            self._read_log()
+        self._finish_what_failed()
 
     def _vectors(
         self, queries: Sequence[QueryLike], where: Filter | None, namespaces: list[str] | None, options: QueryOptions
@@ -1123,7 +1216,7 @@ class BM25Index:
                     complete = (
                         batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
                     )
-                    with self._lock:
+                    with self._writing():
                         report = self._writer.add(namespace, complete, count=count, assume_new=assume_new)
                     yield report
         except WorkerError:
@@ -1174,7 +1267,7 @@ class BM25Index:
         params: SearchParams,
     ) -> SearchArm:
         dense = self._dense_field("embedding given")
-        row = as_matrix("embedding", [embedding], 1, dense)[0]
+        row = as_vector("embedding", embedding, dense)
         return SearchArm(row, dense.metric, limit, where, self._searcher.needed(namespaces), params)
 
     def _with_embeddings(
@@ -1190,6 +1283,7 @@ class BM25Index:
         if callable(embeddings):
             return chunks, calling(embeddings, dense)
         matrix = as_matrix("embeddings", embeddings, len(chunks), dense)
+        check_repeated([chunk.id for chunk in chunks], matrix)
         return [replace(chunk, dense=row) for chunk, row in zip(chunks, matrix, strict=True)], None
 
     def _embedded(
@@ -1252,17 +1346,36 @@ def _open_config(
     stored = _stored_config(log, config, repair=repair) if exists else None
     if stored is not None:
         return stored
-    if exists and not (repair and config) and store.count_chunks():
-        msg = f"{store.name} is damaged: its config is lost; open it with repair=True and the config that it had"
+    is_lost = store.has_chunks()
+    if not exists and store.exists():  # another process has created it meanwhile
+        return _open_config(store, log, config, read_only=read_only, repair=repair)
+    if is_lost and (config is None or read_only or not repair):
+        lost = "its config is lost" if exists else "its statistics are lost, with its config"
+        msg = f"{store.name} is damaged: {lost}; open it with repair=True and the config that it had"
         raise FormatError(msg)
     if config is None or read_only:
         raise _not_found(f"in {store.name}")
+    if is_lost:
+        require_same_vectors(store, _encoder_of(config))
     store.create(config.dense_field())
-    if not exists and (store.log_keys() or store.count_chunks()):
-        msg = f"{store.name} has rows of an index that was dropped halfway, or lost one of its collections: drop it"
+    if not exists and not is_lost and store.log_keys():
+        stored = _stored_config(log, config, repair=repair)  # another process may have created it meanwhile
+        if stored is not None and (store.has_chunks() or not _counted(log)):
+            return stored
+        msg = f"{store.name} has rows of an index that was dropped halfway: drop it"
         raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
-    return config
+    return _stored_config(log, config, repair=repair) or config  # of several creators, the last one's counts
+
+
+def _counted(log: StatisticsLog) -> int:
+    """Read how many chunks the log has counted."""
+    log.refresh()
+    return log.statistics.whole.num_chunks
+
+
+def _encoder_of(config: IndexConfig) -> DocumentEncoder:
+    return DocumentEncoder(config.build_analyzer(), config.document_weighting(), config.length_unit)
 
 
 def _not_found(name: str) -> IndexNotFoundError:

@@ -61,6 +61,7 @@ __all__ = [
     "lease_of",
     "lease_row",
     "num_terms_of",
+    "number_of",
     "snapshot_head_of",
     "snapshot_of",
     "snapshot_rows",
@@ -538,7 +539,7 @@ def lease_of(row: LogRow) -> tuple[str, float]:
 # Deltas
 
 
-def delta_rows(batch: str, namespace: str, before: Contribution, after: Contribution) -> list[LogRow]:
+def delta_rows(batch: str, namespace: str, before: Contribution, after: Contribution, number: int = 0) -> list[LogRow]:
     """Write down what a batch changed, as rows of at most 100,000 terms; the first one carries the totals.
 
     Parameters
@@ -547,6 +548,8 @@ def delta_rows(batch: str, namespace: str, before: Contribution, after: Contribu
         Which batch, and whose chunks.
     before, after : Contribution
         What the batch's chunks contributed before it, and contribute now.
+    number : int
+        How many deltas the writer knows of, this one included: whoever reads it must find as many.
 
     Returns
     -------
@@ -565,7 +568,7 @@ def delta_rows(batch: str, namespace: str, before: Contribution, after: Contribu
     for part, start in enumerate(starts):
         span = slice(start, start + MAX_ENTRIES)
         key = LogKey("delta", batch, part, len(starts))
-        meta = {"namespace": namespace, **(dict.fromkeys(totals, 0) if part else totals)}
+        meta = {"namespace": namespace, "number": number, **(dict.fromkeys(totals, 0) if part else totals)}
         rows.append(LogRow(str(key), "delta", meta, "", *_split_by_sign(change.ids[span], change.df[span])))
     return rows
 
@@ -589,6 +592,22 @@ def delta_of(row: LogRow) -> tuple[str, Contribution]:
     added = Contribution(_count(meta, "chunks_added"), _count(meta, "length_added"), *_df(row.added))
     removed = Contribution(_count(meta, "chunks_removed"), _count(meta, "length_removed"), *_df(row.removed))
     return _text(meta, "namespace"), added - removed
+
+
+def number_of(row: LogRow) -> int:
+    """Read how many deltas there were when one was written, itself included.
+
+    Parameters
+    ----------
+    row : LogRow
+        One of those made by :func:`delta_rows`.
+
+    Returns
+    -------
+    int
+        0 where an earlier version of the package wrote it.
+    """
+    return _count({"number": 0, **row.meta}, "number")
 
 
 def _split_by_sign(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> tuple[SparseVector, SparseVector]:
@@ -622,10 +641,16 @@ class SnapshotHead:
     covers : list of str
         Names of the deltas in it whose rows, or intents, were there when it was written. Those that an earlier
         snapshot covered and that are gone need not be named: they cannot come back.
+    missing : int
+        Deltas that were found to be missing when it was written.
+    nameless : int
+        Terms in it that no text explains, as a repair found.
     """
 
     base: str
     covers: list[str]
+    missing: int = 0
+    nameless: int = 0
 
 
 def snapshot_rows(name: str, head: SnapshotHead, totals: Mapping[str, Contribution]) -> list[LogRow]:
@@ -650,7 +675,7 @@ def snapshot_rows(name: str, head: SnapshotHead, totals: Mapping[str, Contributi
         sums = {"namespace": namespace, "chunks": total.num_chunks, "length": total.total_length}
         pieces.append((sums, ""))
         pieces += [({"namespace": namespace}, packed) for packed in _packed_counts(total.ids, total.df)]
-    pieces[0][0].update(base=head.base, covers=head.covers)
+    pieces[0][0].update(base=head.base, covers=head.covers, missing=head.missing, nameless=head.nameless)
     return [
         LogRow(str(LogKey("snapshot", name, part, len(pieces))), "snapshot", meta, packed)
         for part, (meta, packed) in enumerate(pieces)
@@ -670,7 +695,10 @@ def snapshot_head_of(row: LogRow) -> SnapshotHead:
     SnapshotHead
         As given to :func:`snapshot_rows`.
     """
-    return SnapshotHead(_text(row.meta, "base"), _texts(row.meta["covers"], "covers"))
+    meta = {"missing": 0, "nameless": 0, **row.meta}  # an earlier version of the package does not write them
+    return SnapshotHead(
+        _text(meta, "base"), _texts(meta["covers"], "covers"), _count(meta, "missing"), _count(meta, "nameless")
+    )
 
 
 def snapshot_of(rows: Iterable[LogRow]) -> dict[str, Contribution]:

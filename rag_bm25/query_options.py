@@ -103,7 +103,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     """
     unknown = sorted(set(options) - QUERY_OPTIONS)
     if unknown:
-        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {', '.join(sorted(QUERY_OPTIONS))}"
+        known = ", ".join(sorted(QUERY_OPTIONS | {"filter", "namespace"}))  # every method with options has these, too
+        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {known}"
         raise TypeError(msg)
     scope = options.get("statistics", STATISTICS_SCOPES[0])
     if scope not in STATISTICS_SCOPES:

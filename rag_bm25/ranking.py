@@ -65,7 +65,7 @@ def best(
     return chosen
 
 
-def shown(matches: Sequence[Match], namespaces: Sequence[str] | None) -> list[Match]:
+def shown(matches: Sequence[Match], namespaces: Sequence[str] | None, others: Sequence[Match] = ()) -> list[Match]:
     """Drop the older of two rows of one chunk, and rows of other namespaces: a write under way has both.
 
     Parameters
@@ -74,6 +74,8 @@ def shown(matches: Sequence[Match], namespaces: Sequence[str] | None) -> list[Ma
         As the store found them.
     namespaces : sequence of str or None
         Whose chunks; None for all.
+    others : sequence of Match
+        Rows that another search for the same query found; one of them may be the newer.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def shown(matches: Sequence[Match], namespaces: Sequence[str] | None) -> list[Ma
         What is left, in the same order.
     """
     newest: dict[tuple[str, str], str] = {}
-    for match in matches:
+    for match in (*matches, *others):
         chunk = (match.row.namespace, match.row.id)
         newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
     return [

@@ -170,6 +170,7 @@ class Searcher:
         _check_sequence(queries)
         asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
         completing, method = any(query.has_prefix for query in asked), feedback_of(options)
+        self._refresh()
         with self._lock:  # a write in another thread must not change the statistics halfway through
             encoder, corpus = self._query_side(namespaces, options, completing=completing)
             questions = [self._question(query, encoder, corpus, namespaces, options) for query in asked]
@@ -278,6 +279,7 @@ class Searcher:
         """
         options: QueryOptions = {"statistics": statistics}
         check_options(options)
+        self._refresh()
         with self._lock:
             encoder, corpus = self._query_side(namespaces, options)
             speller = Speller(fuzzy, self._analyzer, self._terms_of_vocabulary(), encoder.dfs_in(corpus))
@@ -326,7 +328,6 @@ class Searcher:
     ) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return what weighs a query: the config's side with what was asked to differ, and the statistics."""
         weighting = weighting_of(self._config.query_weighting(), options)
-        self._refresh()
         expander = self._expander(options.get("expansion"), completing=completing)
         encoder = QueryEncoder(self._analyzer, weighting, TermIds(self._log.displaced), expander)
         return encoder, self._log.statistics.of(None if options.get("statistics") == "all" else namespaces)

@@ -191,7 +191,13 @@ class CorpusStatistics:
         self.total_length = 0
         self._df = _CountTable()
         self._histogram: Counter[int] = Counter()
+        self._num_negative = 0  # terms with df < 0
         self._figures: CorpusFigures | None = None
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether a count is below zero, which no set of chunks can have."""
+        return self._num_negative > 0 or self.num_chunks < 0 or self.total_length < 0
 
     @property
     def num_terms(self) -> int:
@@ -242,7 +248,9 @@ class CorpusStatistics:
         """
         before = self._df.get(change.ids)
         self._df.add(change.ids, change.df)
-        self._move_in_histogram(before, before + change.df)
+        after = before + change.df
+        self._move_in_histogram(before, after)
+        self._num_negative += int(np.count_nonzero(after < 0)) - int(np.count_nonzero(before < 0))
         self.num_chunks += change.num_chunks
         self.total_length += change.total_length
         self._figures = None
@@ -278,11 +286,17 @@ class NamespaceStatistics:
         self._by_namespace: dict[str, CorpusStatistics] = {}
         self._whole: CorpusStatistics | None = None
         self._sums: dict[frozenset[str], CorpusStatistics] = {}
+        self._negative: set[str] = set()
 
     @property
     def namespaces(self) -> list[str]:
         """Names of the namespaces that have, or had, chunks; sorted."""
         return sorted(self._by_namespace)
+
+    @property
+    def negative(self) -> list[str]:
+        """Names of the namespaces with a count below zero; sorted."""
+        return sorted(self._negative)
 
     @property
     def whole(self) -> CorpusStatistics:
@@ -354,6 +368,10 @@ class NamespaceStatistics:
                 self._whole = _sum([self.whole, CorpusStatistics()])
             self._by_namespace[namespace] = CorpusStatistics()
         self._by_namespace[namespace].add(change)
+        if self._by_namespace[namespace].is_negative:
+            self._negative.add(namespace)
+        else:
+            self._negative.discard(namespace)
         if self._whole is not None:
             self._whole.add(change)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import secrets
 import time
 import zlib
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_bm25.damage import damage_message, num_unnamed
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.log_rows import (
@@ -34,6 +36,7 @@ from rag_bm25.log_rows import (
     lease_of,
     lease_row,
     num_terms_of,
+    number_of,
     snapshot_head_of,
     snapshot_of,
     snapshot_rows,
@@ -62,6 +65,8 @@ COMPACT_ABOVE = 64
 FEW_TERMS = 5_000
 ROWS_PER_INSERT = 200  # of at most 64 KB
 READ_ATTEMPTS = 10
+REMAINDER_SECONDS = 3600.0
+"""Age at which the part of an entry that is not whole is nobody's any more: writing one takes seconds."""
 
 
 _KEPT = frozenset({"config", "copy", "root"})  # no part of the statistics, and named after no batch of chunks
@@ -108,8 +113,11 @@ class StatisticsLog:
         self._base = ""  # the newest snapshot that is in the statistics
         self._in_base: set[str] = set()  # deltas that it names as covered
         self._counted: set[str] = set()  # deltas in the statistics whose rows or intents may still be there
-        self._known_terms: set[str] = set()  # terms entries that were read
+        self._known_terms: dict[str, int] = {}  # terms entries that were read, and how many terms each has
         self._vocabulary: Vocabulary | None = None
+        self._head = SnapshotHead("", [])  # of the base
+        self._last_number = 0  # greatest number of a delta read since the base
+        self._unnamed = 0  # terms with df > 0 that the vocabulary lacks, as of its loading
         self._last_batch = ""
         self._torn = False  # whether counting was cut short, by Ctrl-C for instance
         self.statistics = NamespaceStatistics()
@@ -215,6 +223,7 @@ class StatisticsLog:
         """
         if self._torn:
             self._base, self._in_base, self._counted = "", set(), set()
+            self._head, self._last_number = SnapshotHead("", []), 0
             self.statistics = NamespaceStatistics()
             self._torn = False
         with self.events.timed("refresh") as counts:
@@ -253,7 +262,63 @@ class StatisticsLog:
             except BaseException:
                 self._vocabulary = None  # half of the terms would be taken for all: new ones would get their ids
                 raise
+            self._unnamed = num_unnamed([self.statistics.whole.contribution()], self._vocabulary)
         return self._vocabulary
+
+    # Damage
+
+    @property
+    def damage(self) -> list[str]:
+        """What is wrong with the statistics, as far as reading them shows; one clause each, empty where all is well."""
+        found = {
+            "terms missing from the vocabulary": self._num_lost_terms,
+            "changes missing from the statistics": self._num_missing_deltas,
+            "namespaces with counts below zero": len(self.statistics.negative),
+        }
+        return [f"{what}: {number:,}" for what, number in found.items() if number]
+
+    def check_terms(self) -> None:
+        """Look for terms that the vocabulary has lost; loads it only where a part of an entry is missing."""
+        if self._parts_of_terms():
+            self.vocabulary()
+
+    def require_terms(self) -> None:
+        """Refuse to give out ids of terms where the vocabulary has lost some.
+
+        Raises
+        ------
+        FormatError
+            A new term could get the id of a lost one.
+        """
+        self.vocabulary()
+        if self._num_lost_terms:
+            raise FormatError(damage_message(self._store.name, self.damage))
+
+    @property
+    def position(self) -> frozenset[str]:
+        """Keys of the rows that the sums depend on: equal positions mean that nothing was written in between."""
+        return frozenset(key for key in self._keys if _kind(key) in {"delta", "intent", "snapshot"})
+
+    @property
+    def has_intents(self) -> bool:
+        """Whether writes were under way as of the last :meth:`refresh`."""
+        return any(_kind(key) == "intent" for key in self._keys)
+
+    @property
+    def _num_lost_terms(self) -> int:
+        """Terms with df > 0 that nobody can name, except for those that a repair could not name either."""
+        at_least = self.statistics.whole.num_terms - sum(self._known_terms.values())
+        return max(0, max(at_least, self._unnamed) - self._head.nameless)
+
+    @property
+    def _num_deltas(self) -> int:
+        """How many deltas are in the statistics, those in snapshots included."""
+        return _folded(self._base) + len(self._counted - self._in_base)
+
+    @property
+    def _num_missing_deltas(self) -> int:
+        """How many deltas were there when others were written, and are gone."""
+        return self._head.missing + max(0, self._last_number - self._num_deltas)
 
     def intents(self) -> list[Intent]:
         """Return the writes that have begun and not ended, each with the time of its last renewal.
@@ -348,7 +413,7 @@ class StatisticsLog:
         self._store.insert_log([*terms_rows(intent.batch, new_terms), intent_row(intent)])
         self.vocabulary().add(new_terms)
         self.displaced.update(self.vocabulary().displaced)
-        self._known_terms.add(intent.batch)
+        self._known_terms[intent.batch] = len(new_terms)
 
     def renew(self, intent: Intent, renewal: int) -> None:
         """Tell the others that the writer of an intent is still alive.
@@ -374,10 +439,12 @@ class StatisticsLog:
         after : Contribution
             What the batch's chunks contribute now.
         """
-        self._store.insert_log(delta_rows(intent.batch, intent.namespace, intent.before, after))
+        number = self._num_deltas + 1
+        self._store.insert_log(delta_rows(intent.batch, intent.namespace, intent.before, after, number))
         self._torn = True
         self.statistics.add(intent.namespace, after - intent.before)
         self._counted.add(intent.batch)
+        self._last_number = max(self._last_number, number)
         self._torn = False
         self.drop(intent)
 
@@ -408,14 +475,15 @@ class StatisticsLog:
 
     # Compaction
 
-    def compact(self, *, above: int = COMPACT_ABOVE) -> None:
+    def compact(self, *, above: int | None = None) -> None:
         """Sum up the deltas in a snapshot, and small rows of terms in larger ones, where there are many.
 
         Parameters
         ----------
-        above : int
-            How many of each may stay.
+        above : int, optional
+            How many of each may stay; by default 64.
         """
+        above = COMPACT_ABOVE if above is None else above
         if len(self._counted) <= above:
             return
         self.refresh()
@@ -423,16 +491,18 @@ class StatisticsLog:
             if len(self._counted) > above:
                 counts["deltas"] = len(self._counted)
                 self._write_snapshot()
-                self._merge_terms(above)
+                with suppress(_RowsMovedError):  # another writer is doing the same
+                    self._merge_terms(above)
+                self._drop_known_remainders()
 
     def _write_snapshot(self) -> None:
         """Write a snapshot of everything; delete what it covers only when all of it is stored."""
         totals = self.statistics.contributions()
         # Of two snapshots, the greater name must cover more, so it begins with how many deltas there are in it.
-        folded = _folded(self._base) + len(self._counted - self._in_base)
-        name = f"{folded:012d}.{self.new_batch()}"
-        self._insert_in_pieces(snapshot_rows(name, SnapshotHead(self._base, sorted(self._counted)), totals))
-        self._base, self._in_base = name, set(self._counted)
+        name = f"{self._num_deltas:012d}.{self.new_batch()}"
+        head = SnapshotHead(self._base, sorted(self._counted), self._num_missing_deltas, self._head.nameless)
+        self._insert_in_pieces(snapshot_rows(name, head, totals))
+        self._base, self._in_base, self._head, self._last_number = name, set(self._counted), head, 0
         self._store.delete_log([key for key in self._keys if self._is_covered(LogKey.parse(key))])
 
     def _is_covered(self, key: LogKey) -> bool:
@@ -442,17 +512,40 @@ class StatisticsLog:
         return key.kind == "delta" and key.name in self._counted
 
     def _merge_terms(self, above: int) -> None:
-        """Write the terms of many small rows into few large ones; deleting comes last."""
-        entries = complete_entries(self._keys, "terms").values()
-        rows = self._store.get_log([key for keys in entries for key in keys], packed=False)
-        few = [row.key for row in rows if self._decoded(num_terms_of, row) < FEW_TERMS]
-        if len(few) <= above:
+        """Write the terms of many small entries as one; only whole entries are replaced, and deleting comes last."""
+        entries = complete_entries(self._keys, "terms")
+        small = [keys for name, keys in entries.items() if self._known_terms[name] < FEW_TERMS]
+        if len(small) <= above:
             return
-        terms = {term: id_ for row in self._store.get_log(few) for term, id_ in self._decoded(terms_of, row).items()}
+        few = [key for keys in small for key in keys]
+        terms = {
+            term: id_ for row in self._rows(few, packed=True) for term, id_ in self._decoded(terms_of, row).items()
+        }
         name = self.new_batch()
         self._insert_in_pieces(terms_rows(name, terms))
-        self._known_terms.add(name)
+        self._known_terms[name] = len(terms)
         self._store.delete_log(few)
+
+    def _drop_known_remainders(self) -> None:
+        """Delete old parts of entries that are not whole, where whole entries have all terms of them."""
+        vocabulary, remainders = self.vocabulary(), self._parts_of_terms()
+        dead = [key for key in remainders if self._age(LogKey.parse(key).name) > REMAINDER_SECONDS]
+        known = [
+            row.key
+            for row in (self._store.get_log(dead) if dead else [])
+            if all(vocabulary.id(term) == id_ for term, id_ in self._decoded(terms_of, row).items())
+        ]
+        if known:
+            self._store.delete_log(known)
+
+    def _parts_of_terms(self) -> list[str]:
+        """Return the keys of entries of terms that are not whole."""
+        whole = {key for keys in complete_entries(self._keys, "terms").values() for key in keys}
+        return [key for key in self._keys if _kind(key) == "terms" and key not in whole]
+
+    def _age(self, batch: str) -> float:
+        """Return how many seconds ago a batch began, on the clock that all writers share."""
+        return (int(self.new_batch()[:16], 16) - int(batch[:16], 16)) / 1e6
 
     def _insert_in_pieces(self, rows: Sequence[LogRow]) -> None:
         for start in range(0, len(rows), ROWS_PER_INSERT):
@@ -460,7 +553,7 @@ class StatisticsLog:
 
     # Repair
 
-    def salvage(self) -> tuple[list[Intent], Vocabulary]:
+    def salvage(self) -> tuple[list[Intent], Vocabulary, int]:
         """Read what can still be read of a log that may be damaged in any way.
 
         Returns
@@ -469,16 +562,23 @@ class StatisticsLog:
             Writes that have begun and not ended.
         vocabulary : Vocabulary
             All terms of the rows that are sound.
+        known : int
+            How many of them are in entries that are whole, and so had not been lost.
         """
-        vocabulary = Vocabulary()
+        vocabulary, known = Vocabulary(), Vocabulary()
         intents = []
-        for row in sorted(self._store.get_log(self._store.log_keys()), key=lambda row: row.key):
+        keys = self._store.log_keys()
+        sound = [key for key in keys if _parsed(key) is not None]
+        whole = {key for parts in complete_entries(sound, "terms").values() for key in parts}
+        for row in sorted(self._store.get_log(keys), key=lambda row: row.key):
             with suppress(FormatError):
                 if row.kind == "terms":
-                    vocabulary.add(self._decoded(terms_of, row))
+                    terms = self._decoded(terms_of, row)
+                    vocabulary.add(terms)
+                    known.add(terms if row.key in whole else {})
                 elif row.kind == "intent":
                     intents.append(self._decoded(intent_of, row))
-        return intents, vocabulary
+        return intents, vocabulary, len(known)
 
     def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary, *, later_than: str = "") -> None:
         """Put other statistics in the place of everything in the log.
@@ -506,7 +606,7 @@ class StatisticsLog:
         batch = self.new_batch()
         terms = dict(zip(vocabulary, vocabulary.ids, strict=True))
         self._insert_in_pieces(terms_rows(batch, terms))
-        head = SnapshotHead(_NEVER_A_BASE, counted)
+        head = SnapshotHead(_NEVER_A_BASE, counted, nameless=num_unnamed(totals.values(), vocabulary))
         self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))
         self._store.delete_log(old)
 
@@ -551,7 +651,7 @@ class StatisticsLog:
                 statistics.add(namespace, total)
             self._torn = True
             self.statistics, self._counted = statistics, set(head.covers)
-        self._base, self._in_base = newest, set(head.covers)
+        self._base, self._in_base, self._head, self._last_number = newest, set(head.covers), head, 0
         self._torn = False
 
     def _read_deltas(self) -> None:
@@ -559,10 +659,12 @@ class StatisticsLog:
         new = {name: keys for name, keys in complete_entries(self._keys, "delta").items() if name not in self._counted}
         rows = self._rows([key for keys in new.values() for key in keys])
         changes = [self._decoded(delta_of, row) for row in rows]
+        numbers = [self._decoded(number_of, row) for row in rows]
         self._torn = True
         for namespace, change in changes:
             self.statistics.add(namespace, change)
         self._counted.update(new)
+        self._last_number = max([self._last_number, *numbers])
         self._torn = False
 
     def _read_terms(self) -> None:
@@ -570,12 +672,14 @@ class StatisticsLog:
         new = {
             name: keys for name, keys in complete_entries(self._keys, "terms").items() if name not in self._known_terms
         }
+        sizes = Counter(dict.fromkeys(new, 0))
         wanted = [key for keys in new.values() for key in keys]
         for row in self._rows(wanted, packed=self._vocabulary is not None):
+            sizes[LogKey.parse(row.key).name] += self._decoded(num_terms_of, row)
             self.displaced.update(self._decoded(displaced_of, row))
             if self._vocabulary is not None:
                 self._vocabulary.add(self._decoded(terms_of, row))
-        self._known_terms.update(new)
+        self._known_terms.update(sizes)
 
     def _read_term_k1(self) -> None:
         """Read the newest table of the k1 of each term."""
@@ -592,7 +696,7 @@ class StatisticsLog:
             names.get(key.kind, set()).add(key.name)
             self._last_batch = max(self._last_batch, _batch(key))
         self._counted &= names["delta"] | names["intent"]
-        self._known_terms &= names["terms"]
+        self._known_terms = {name: size for name, size in self._known_terms.items() if name in names["terms"]}
 
 
 def _folded(snapshot: str) -> int:

@@ -15,6 +15,7 @@ from rag_bm25.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import TracebackType
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,8 +32,8 @@ __all__ = [
     "LogRow",
     "LogStore",
     "Match",
-    "SearchArm",
     "Store",
+    "WriteLock",
 ]
 
 ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
@@ -135,40 +136,11 @@ class Match:
     row : ChunkRow
         The row, with its contents and without its vectors.
     score : float
-        Greater is better: the inner product of sparse vectors, > 0; the similarity of dense ones, of any sign; or what
-        a fusion of both gives, > 0.
+        Greater is better: the inner product of sparse vectors, > 0, or the similarity of dense ones, of any sign.
     """
 
     row: ChunkRow
     score: float
-
-
-@dataclass(frozen=True, eq=False)
-class SearchArm:
-    """One of the searches that a hybrid search fuses.
-
-    Parameters
-    ----------
-    query : SparseVector or ndarray of float32, shape (dim,)
-        What is searched for: a sparse vector, not empty, among the sparse ones, an array among the dense ones.
-    metric : {"COSINE", "IP"}
-        How a row is scored: ``IP`` for a sparse query, the metric of the index for a dense one.
-    limit : int
-        How many of the best rows take part in the fusion, in 1..16384.
-    where : Filter, optional
-        Condition on the metadata.
-    namespaces : sequence of str, optional
-        Only these namespaces.
-    params : mapping of str to str, bool, int or float, optional
-        What else the engine is told.
-    """
-
-    query: SparseVector | NDArray[np.float32]
-    metric: DenseMetric
-    limit: int
-    where: Filter | None = None
-    namespaces: Sequence[str] | None = None
-    params: SearchParams | None = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +185,28 @@ class ImportState:
     failure: str = ""
 
 
+class WriteLock(Protocol):
+    """A lock that its holder may take again, such as ``threading.RLock``."""
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock; False where it is taken and `blocking` is False."""
+        ...
+
+    def release(self) -> None:
+        """Give it back."""
+        ...
+
+    def __enter__(self) -> bool:
+        """Take the lock."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
+        """Give it back."""
+        ...
+
+
 class LogStore(Protocol):
     """The statistics log alone.
 
@@ -247,7 +241,24 @@ class Store(LogStore, Protocol):
 
     @property
     def exclusive(self) -> bool:
-        """Whether this process alone can write (embedded engines): nothing changes behind its back."""
+        """Whether this process alone can write (embedded engines): nothing changes but what its own stores write."""
+        ...
+
+    @property
+    def write_lock(self) -> WriteLock:
+        """Held for a whole batch, a recovery, or any other sequence of calls that no write may come between.
+
+        Shared by all stores of this process on one embedded engine, so that an intent found under it belongs to nobody
+        alive. On a server each store has its own. Reentrant.
+        """
+        ...
+
+    @property
+    def writes_of_others(self) -> int:
+        """How often other stores of this process have written to the log; where it has grown, the log has changed.
+
+        Counts from any number, and where the store is not :attr:`exclusive` it means nothing.
+        """
         ...
 
     def exists(self) -> bool:
@@ -255,6 +266,10 @@ class Store(LogStore, Protocol):
 
         Another schema under the name is a ``FormatError``.
         """
+        ...
+
+    def has_chunks(self) -> bool:
+        """Whether there are rows of chunks, also where the log is missing."""
         ...
 
     def create(self, dense: DenseField | None = None) -> None:
@@ -337,16 +352,6 @@ class Store(LogStore, Protocol):
 
         `metric` is that of the index. Rows are returned whatever the sign of their score. A collection without a dense
         field is a ``StoreError``. `limit` is in 1..16384. `params` as for :meth:`search`.
-        """
-        ...
-
-    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
-        """Fuse one or two searches by reciprocal rank, and return the best `limit` rows, by (-score, id, pk).
-
-        The score of a row is the sum of ``1 / (rrf_k + rank)`` over the arms that found it, with ranks from 1
-        (Cormack, Clarke and Buettcher, 2009). Rows of equal score within one arm are ranked as the engine will. `limit`
-        is in 1..16384, `rrf_k` greater than 0 and less than 16384. A dense arm where there are no dense vectors is a
-        ``StoreError``.
         """
         ...
 

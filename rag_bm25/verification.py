@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_bm25.chunk_writer import delete_leftovers
 from rag_bm25.chunks import pk_digest
+from rag_bm25.errors import ConfigMismatchError
 from rag_bm25.statistics import Contribution, NamespaceStatistics
 from rag_bm25.terms import NO_TERMS_ID, assign_known_ids, term_name
 
@@ -19,11 +20,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.document_encoder import DocumentEncoder
+    from rag_bm25.sparse import SparseVector
     from rag_bm25.statistics_log import StatisticsLog
     from rag_bm25.store import ChunkRow, Store
     from rag_bm25.terms import Vocabulary
 
-__all__ = ["Difference", "RepairReport", "VerifyReport", "count_rows", "repair", "verify"]
+__all__ = [
+    "Difference",
+    "RepairReport",
+    "VerifyReport",
+    "count_rows",
+    "repair",
+    "require_same_vectors",
+    "verify",
+]
+
+
+SAMPLE = 100
+"""How many chunks are looked at, to see whether given parameters are those that the index had."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,7 @@ class RepairReport:
         Rows under keys that this package does not give, left where they are: they are found and counted, but cannot
         be updated or deleted by their id.
     recovered_terms : int
-        Terms that the vocabulary had lost, found again by analysing the texts.
+        Terms that the vocabulary had lost, found again in what was left of the log, or by analysing the texts.
     nameless_terms : int
         Ids in stored vectors that no term of their text has.
     """
@@ -173,11 +187,10 @@ def repair(
     RepairReport
         What was found.
     """
-    intents, vocabulary = log.salvage()
+    intents, vocabulary, known = log.salvage()
     for intent in intents:
         delete_leftovers(store, intent)
     superseded = _delete_superseded(store)
-    known = len(vocabulary)
     found = _Recount(store)
     found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
     statistics = found.statistics
@@ -192,6 +205,40 @@ def repair(
         recovered_terms=len(vocabulary) - known,
         nameless_terms=sum(vocabulary.term(id_) is None for id_ in whole.ids.tolist()),
     )
+
+
+def require_same_vectors(store: Store, encoder: DocumentEncoder) -> None:
+    """Refuse parameters that do not give the stored vectors, where the index has lost its own.
+
+    Parameters
+    ----------
+    store : Store
+        Where the chunks are.
+    encoder : DocumentEncoder
+        The one that the parameters make.
+
+    Raises
+    ------
+    ConfigMismatchError
+        Most of the chunks that were looked at have other vectors.
+    """
+    pks = [row.pk for row in next(iter(store.scan_chunks()), [])[:SAMPLE]]
+    rows = store.get_chunks(pks, contents=True, vectors=True)
+    encoded = encoder.encode([row.text for row in rows], metadatas=[row.metadata for row in rows])
+    pairs = zip(rows, encoded.vectors, encoded.lengths.tolist(), strict=True)
+    differing = sum(row.length != length or not _has_same_weights(row.vector, vector) for row, vector, length in pairs)
+    if differing > len(rows) / 2:
+        msg = (
+            f"the config does not give the vectors that {store.name} has: of {len(rows):,} chunks, {differing:,} "
+            "differ; give the config that the index had"
+        )
+        raise ConfigMismatchError(msg)
+
+
+def _has_same_weights(vector: SparseVector, other: SparseVector) -> bool:
+    """Compare weights alone: the ids of displaced terms are lost with the log."""
+    weights, others = np.sort(vector.values), np.sort(other.values)
+    return weights.shape == others.shape and np.allclose(weights, others, rtol=1e-5)
 
 
 def count_rows(statistics: NamespaceStatistics, rows: Iterable[ChunkRow]) -> None:

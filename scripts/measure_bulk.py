@@ -3,8 +3,8 @@
     python scripts/measure_bulk.py --chunks 8000 --corpus docs.jsonl
 
 Text is that of a corpus, one JSON object a line with "text", cut at 500 characters; or it is generated, see
-same_bits.py. Seconds are wall time; CPU time beside it, of this process, tells how busy others kept the machine: the
-embedded engine has a process of its own. Medians of the rounds.
+scripts/soak/same_bits.py. Seconds are wall time; CPU time beside it, of this process, tells how busy others kept the
+machine: the embedded engine has a process of its own. Medians of the rounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from same_bits import CONFIG, SIZE, added, generated_rows
+from soak.same_bits import CONFIG, SIZE, added, generated_rows
 
 from rag_bm25.bulk import encode_part, load, merge
 from rag_bm25.milvus_store import MilvusStore

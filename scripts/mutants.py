@@ -20,7 +20,12 @@ MODULES = (
     "chunks statistics_log chunk_writer reencoding verification expansion explanation feedback index "
     "copying reindexing events workers bulk source_roots ingestion"
 )
-TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
+TESTS = [
+    *(f"tests/unit/test_{name}.py" for name in MODULES.split()),
+    "tests/properties",
+    "tests/golden/test_golden.py",
+    "tests/contract/test_two_objects.py",
+]
 SECONDS = 300  # a mutant that hangs is noticed, too
 
 
@@ -119,7 +124,7 @@ MUTANTS = [
     Mutant("statistics", "int(len(ids) > 0 and ids[0] == NO_TERMS_ID)", "0"),
     Mutant("statistics", "return cls(len(all_ids), ", "return cls(len(all_ids) + 1, "),
     Mutant("statistics", "return cls(len(all_ids), int(sum(lengths)),", "return cls(len(all_ids), len(all_ids),"),
-    Mutant("statistics", "self._move_in_histogram(before, before + change.df)", "pass"),
+    Mutant("statistics", "self._move_in_histogram(before, after)", "pass"),
     Mutant("statistics", "((before, -1), (after, 1))", "((after, 1),)"),
     Mutant("statistics", "        self._figures = None\n\n    def contribution", "\n    def contribution"),
     Mutant("statistics", "self.total_length += change.total_length", "pass"),
@@ -197,6 +202,24 @@ MUTANTS = [
     Mutant("statistics_log", "key.name in self._counted", "True"),
     Mutant("statistics_log", "return key.name < self._base", "return True"),
     Mutant("statistics_log", "self._insert_in_pieces(terms_rows(name, terms))", "pass"),
+    Mutant(
+        "statistics_log",
+        "few = [key for keys in small for key in keys]",
+        "few = [key for keys in entries.values() for key in keys[-1:]]",
+    ),
+    Mutant("statistics_log", "if len(small) <= above:", "if True:"),
+    Mutant("statistics_log", "> REMAINDER_SECONDS", ">= 0"),
+    Mutant("statistics_log", "if self._parts_of_terms():", "if False:"),
+    Mutant("statistics_log", "number = self._num_deltas + 1", "number = 0"),
+    Mutant("statistics_log", "self._num_missing_deltas, self._head.nameless)", "0, self._head.nameless)"),
+    Mutant("statistics_log", "- self._head.nameless)", ")"),
+    Mutant("statistics", "int(np.count_nonzero(after < 0))", "0"),
+    Mutant("index", "if self._log.position == position:", "if True:"),
+    Mutant("index", "self._log.check_terms()\n", "pass\n"),
+    Mutant("index", "        if not lock.acquire(blocking=False):", "        if not lock.acquire():"),
+    Mutant("chunk_writer", "self._unfinished and not self._busy", "self._unfinished"),
+    Mutant("chunk_writer", "self._log.require_terms()", "pass"),
+    Mutant("verification", "if differing > len(rows) / 2:", "if False:"),
     # The write protocol
     Mutant("chunk_writer", '"b" if occupied == "a" else "a"', '"a"'),
     Mutant(
@@ -230,13 +253,25 @@ MUTANTS = [
     Mutant("config", "if value != document[name]", "if False"),
     Mutant("config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
     # The index
-    Mutant("index", "self._writer.recover()", "pass"),
+    Mutant("index", "            self._writer.recover()\n        self.refresh()", "        self.refresh()"),
+    Mutant("index", "self._writer.recover()  # the last", "pass  # the last"),
+    Mutant("index", "                self._writer.recover()\n        except", "                pass\n        except"),
+    Mutant("index", "if recovering and self._store.exclusive and self._others_wrote():", "if False:"),
+    Mutant(
+        "index",
+        "with self._store.write_lock, self._lock:\n            if recovering",
+        "with self._lock:\n            if recovering",
+    ),
+    Mutant("index", "with store.write_lock:", "if True:"),
     Mutant("ranking", "and (namespaces is None or match.row.namespace in namespaces)", ""),
     Mutant("ranking", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
     Mutant("ranking", "min(2 * limit, MAX_K)", "limit + 1"),
     Mutant("ranking", "    if lacking:\n", "    if False:\n"),
     Mutant("searcher", "self._store.exclusive and all_of_them", "all_of_them"),
-    Mutant("index", "if not self._store.exclusive and time.monotonic() >= self._next_refresh:", "if False:"),
+    Mutant("index", "if is_due:", "if False:"),
+    Mutant(
+        "index", "self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh", "False"
+    ),
     Mutant(
         "searcher", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
@@ -269,7 +304,7 @@ MUTANTS = [
     Mutant("bulk/loading", "if found != wanted:", "if False:"),
     Mutant("bulk/loading", "_wait_for_others(target, sleep)", "pass"),
     Mutant("filling", "        log.end_copy()\n", ""),
-    Mutant("index", "if not exists and (store.log_keys() or store.count_chunks()):", "if False:"),
+    Mutant("index", "if not exists and not is_lost and store.log_keys():", "if False:"),
     Mutant("statistics_log", 'if any(_kind(key) == "copy" for key in keys):', "if False:"),
     Mutant("statistics_log", 'frozenset({"config", "copy", "root"})', 'frozenset({"config", "root"})'),
     Mutant("statistics_log", '"copy", "root"})', '"copy"})'),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import re
+import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import And, Comparison, Expression, Filter, Not, Or
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.store import ChunkRow, DenseField, DenseMetric, LogRow, Match, SearchArm
+from rag_bm25.store import ChunkRow, DenseField, DenseMetric, LogRow, Match
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,13 @@ class Collections:
     log: dict[str, LogRow] = field(default_factory=dict)
     exist: bool = False
     dense: DenseField | None = None
+    log_exists: bool = True
+    write_lock: Any = field(default_factory=threading.RLock, compare=False)
+    log_writes: int = 0
+
+    def copied(self) -> Collections:
+        """The same rows, apart from these; rows themselves are never changed."""
+        return Collections(dict(self.chunks), dict(self.log), self.exist, self.dense, self.log_exists)
 
 
 class MemoryStore:
@@ -49,6 +57,8 @@ class MemoryStore:
         self.on_call: Callable[[str], None] | None = None
         self.closed = False
         self._exclusive = exclusive
+        self._own_lock = threading.RLock()
+        self._own_log_writes = 0
 
     def reopen(self) -> MemoryStore:
         """Another store on the same rows, as another process would have it."""
@@ -62,15 +72,27 @@ class MemoryStore:
     def exclusive(self) -> bool:
         return self._exclusive
 
+    @property
+    def write_lock(self) -> Any:
+        return self.collections.write_lock if self._exclusive else self._own_lock
+
+    @property
+    def writes_of_others(self) -> int:
+        return self.collections.log_writes - self._own_log_writes
+
     def exists(self) -> bool:
         self._called("exists", needs_collections=False)
-        return self.collections.exist
+        return self.collections.exist and self.collections.log_exists
+
+    def has_chunks(self) -> bool:
+        self._called("has_chunks", needs_collections=False)
+        return bool(self.collections.chunks)
 
     def create(self, dense: DenseField | None = None) -> None:
         self._called("create", needs_collections=False)
         if self.collections.exist and dense != self.collections.dense:
             raise FormatError(f"{self.name} has the dense field {self.collections.dense}, not {dense}")
-        self.collections.exist, self.collections.dense = True, dense
+        self.collections.exist, self.collections.dense, self.collections.log_exists = True, dense, True
 
     def dense_dim(self) -> int | None:
         self._called("dense_dim", needs_collections=False)
@@ -78,9 +100,15 @@ class MemoryStore:
 
     def drop(self) -> None:
         self._called("drop", needs_collections=False)
+        self._note_log_write()
         self.collections.chunks.clear()
         self.collections.log.clear()
         self.collections.exist, self.collections.dense = False, None
+
+    def drop_log(self) -> None:
+        """Drop one of the two collections, as other tools can."""
+        self.collections.log.clear()
+        self.collections.log_exists = False
 
     def close(self) -> None:
         self.calls.append("close")
@@ -148,26 +176,18 @@ class MemoryStore:
         rows = self._fitting(where, namespaces)
         return [_most_similar(query, rows, metric)[:limit] for query in queries]
 
-    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
-        self._called("search_hybrid")
-        scores: dict[str, float] = {}
-        rows: dict[str, ChunkRow] = {}
-        for arm in arms:
-            for rank, match in enumerate(self._arm(arm), 1):
-                scores[match.row.pk] = scores.get(match.row.pk, 0.0) + 1 / (rrf_k + rank)
-                rows[match.row.pk] = match.row
-        return sorted((Match(rows[pk], score) for pk, score in scores.items()), key=_rank)[:limit]
-
     def count_chunks(self) -> int:
         self._called("count_chunks")
         return len(self.collections.chunks)
 
     def insert_log(self, rows: Sequence[LogRow]) -> None:
         self._called("insert_log")
+        self._note_log_write()
         self.collections.log.update((row.key, replace(row, meta=_json(row.meta))) for row in rows)
 
     def delete_log(self, keys: Sequence[str]) -> None:
         self._called("delete_log")
+        self._note_log_write()
         for key in keys:
             self.collections.log.pop(key, None)
 
@@ -191,6 +211,10 @@ class MemoryStore:
         if needs_collections and not self.collections.exist:
             raise StoreError(f"{self.name} has no collections yet")
 
+    def _note_log_write(self) -> None:
+        self._own_log_writes += 1
+        self.collections.log_writes += 1
+
     def _check_dense(self, row: ChunkRow) -> None:
         field, vector = self.collections.dense, row.dense
         assert (vector is None) == (field is None), f"the dense vector of {row.pk} is missing, or too much"
@@ -202,13 +226,6 @@ class MemoryStore:
         if self.collections.dense is None:
             raise StoreError(f"{self.name} has no dense vectors")
         assert metric == self.collections.dense.metric
-
-    def _arm(self, arm: SearchArm) -> list[Match]:
-        rows = self._fitting(arm.where, arm.namespaces)
-        if isinstance(arm.query, SparseVector):
-            return _best(arm.query, rows)[: arm.limit]
-        self._check_metric(arm.metric)
-        return _most_similar(arm.query, rows, arm.metric)[: arm.limit]
 
     def _fitting(self, where: Filter | None, namespaces: Sequence[str] | None) -> list[ChunkRow]:
         return [

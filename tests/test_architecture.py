@@ -44,16 +44,17 @@ ALLOWED = {
     "embeddings": "errors store",
     "fusion": "errors parameters",
     "ranking": "store",
-    "hybrid": "chunks fusion ranking sparse store",
+    "hybrid": "chunks filters fusion ranking search_params sparse store",
     "portable": "errors statistics terms",
     "log_rows": "errors sparse statistics store terms",
-    "statistics_log": "errors events log_rows sparse statistics store terms",
+    "damage": "statistics terms",
+    "statistics_log": "damage errors events log_rows sparse statistics store terms",
     "source_roots": "errors log_rows store",
     "source_names": "errors source_roots",
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "workers": "chunks config document_encoder errors",
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
-    "verification": "chunk_writer chunks document_encoder statistics statistics_log store terms",
+    "verification": "chunk_writer chunks document_encoder errors sparse statistics statistics_log store terms",
     "filling": "config errors sparse statistics statistics_log store terms",
     "copying": "errors filling source_roots statistics statistics_log store verification",
     "bulk": "analysis chunks config document_encoder embeddings errors fields filling sparse statistics store "
@@ -62,9 +63,9 @@ ALLOWED = {
     "index_stats": "config similarity statistics",
     "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
     "query_memo query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
-    "index": "analysis chunk_writer chunks config document_encoder embeddings errors events explanation fields filters "
-    "fusion hybrid index_stats milvus_store portable query query_options ranking reencoding search_params searcher "
-    "source_roots sparse spelling statistics_log store terms tls verification weightings workers",
+    "index": "analysis chunk_writer chunks config damage document_encoder embeddings errors events explanation fields "
+    "filters fusion hybrid index_stats milvus_store portable query query_options ranking reencoding search_params "
+    "searcher source_roots sparse spelling statistics_log store terms tls verification weightings workers",
     "reindexing": "chunks errors index",
     "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats "
     "query reencoding spelling synonyms tls verification",

@@ -743,6 +743,17 @@ def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Datab
     assert run_json("stats")["num_chunks"] == 3
 
 
+def test_repair_of_lost_statistics_needs_the_parameters_of_the_index(docs: Path, databases: Databases) -> None:
+    run("ingest", docs, "--collection", "own", "--chunk-size", "40", "--no-stem")
+    expected = run_json("stats", "--collection", "own")
+    databases["./rag_bm25.db", "own"].log.clear()
+    databases["./rag_bm25.db", "own"].log_exists = False
+    assert_fails(run("stats", "--collection", "own"), "its statistics are lost, with its config")
+    assert_fails(run("repair", "--collection", "own"), "the config does not give the vectors")
+    run_json("repair", "--collection", "own", "--set", "chunk_size=40", "--set", "stem=false")
+    assert run_json("stats", "--collection", "own") == expected
+
+
 def test_exported_statistics_can_be_imported(docs: Path, databases: Databases) -> None:
     before = run_json("stats")
     assert run("export", "s.gz").stdout == "statistics written to s.gz\n"

@@ -16,7 +16,7 @@ from rag_bm25.bulk.rows import rows_table, rows_writer
 from rag_bm25.chunks import SLOTS, NewChunk, batches, check_namespace, new_chunks, pk_digest
 from rag_bm25.config import IndexConfig, config_to_dict
 from rag_bm25.document_encoder import DocumentEncoder
-from rag_bm25.embeddings import as_matrix
+from rag_bm25.embeddings import as_vector
 from rag_bm25.errors import InputError
 from rag_bm25.fields import check_field_values
 from rag_bm25.statistics import Contribution, CorpusStatistics
@@ -197,7 +197,7 @@ def _with_embedding(chunk: NewChunk, embedding: Any, config: IndexConfig) -> New
         raise InputError(msg)
     if dense is None:
         return chunk
-    return replace(chunk, dense=as_matrix("embedding", [embedding], 1, dense)[0])
+    return replace(chunk, dense=as_vector("embedding", embedding, dense))
 
 
 def _is_new(chunk: NewChunk, row: Mapping[str, Any], seen: set[str]) -> bool:

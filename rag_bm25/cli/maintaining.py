@@ -3,7 +3,9 @@
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -11,9 +13,13 @@ import typer
 
 from rag_bm25.calibration import drift_warning
 from rag_bm25.cli import options as opt
+from rag_bm25.cli.configurations import settings_of
 from rag_bm25.cli.console import print_json, print_note, recount_bar, show
+from rag_bm25.cli.ingesting import DEFAULT_CHUNK_SIZE
 from rag_bm25.cli.rendering import counted, stats_table
+from rag_bm25.config import IndexConfig
 from rag_bm25.errors import FormatError
+from rag_bm25.evaluation.settings import Value, with_settings
 from rag_bm25.filters import parse_filter
 from rag_bm25.index import BM25Index
 from rag_bm25.verification import RepairReport
@@ -74,15 +80,25 @@ def repair(
     uri: opt.Uri = opt.DEFAULT_URI,
     collection: opt.Collection = "docs",
     token: opt.Token = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            show_default=False,
+            help="A parameter that the index had, where its own are lost, such as chunk_size=300; may be given again.",
+        ),
+    ] = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Count all chunks again and replace the statistics by the result.
 
     Whatever happened to the statistics, they are right afterwards. On a server, stop all writers first. A repair that
-    is cut short can be run again.
+    is cut short can be run again. An index that has lost its parameters gets those of --set, and else the defaults of
+    `rag-bm25 ingest`, if they give the vectors that are stored.
     """
-    report = _repair(uri, collection, token, progress)
+    report = _repair(uri, collection, token, settings_of(",".join(setting or ()), "--set"), progress)
     if as_json:
         print_json(asdict(report))
         return
@@ -96,15 +112,26 @@ def repair(
     show(*(f"{what}: {number}" for what, number in found.items()))
 
 
-def _repair(uri: str, collection: str, token: str | None, progress: bool | None) -> RepairReport:
+def _repair(
+    uri: str, collection: str, token: str | None, settings: Mapping[str, Value], progress: bool | None
+) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
         index = opt.open_index(uri, collection, token)
     except FormatError:
-        with BM25Index.open(uri, collection, token=token, tls=opt.tls_for(uri), repair=True) as index:
+        with _opened_by_repair(uri, collection, token, settings) as index:
             return cast("RepairReport", index.repaired)
     with index, recount_bar(progress) as move:
         return index.repair(progress=move)
+
+
+def _opened_by_repair(uri: str, collection: str, token: str | None, settings: Mapping[str, Value]) -> BM25Index:
+    """Repair an index while it is opened; with other parameters only where its own are lost."""
+    repairing = partial(BM25Index.open, uri, collection, token=token, tls=opt.tls_for(uri), repair=True)
+    try:
+        return repairing()
+    except FormatError:
+        return repairing(config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings))
 
 
 def reencode(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 SCHEMES = ("http", "https", "tcp")
+AFTER_ADDRESS = re.compile("[?#]")  # a query or a fragment begins
 
 
 def is_missing_file(uri: str | Path) -> bool:
@@ -81,19 +83,37 @@ def refuse_tls(uri: str | Path, tls: TLS | None) -> None:
 
 
 def refuse_malformed(uri: str) -> None:
-    """Refuse an address whose host or port cannot be read."""
+    """Refuse an address whose host or port cannot be read, or that has more than these and a database."""
     place = without_secrets(uri)
+    if AFTER_ADDRESS.search(uri):
+        msg = (
+            f"uri must have no query and no fragment, got {place!r} with one: give a token as token=..., and write ? "
+            "and # in a user name or password as %3F and %23"
+        )
+        raise ParameterError(msg)
     try:
-        _ = urlsplit(place).port
+        parts = urlsplit(place)
+        _ = parts.port
     except ValueError as error:
         msg = f"uri must be an address with a host and a port in 0..65535, got {place!r}: {error}"
         raise ParameterError(msg) from None
+    if not parts.hostname and parts.scheme != "unix":
+        msg = f"uri must be an address with a host, as in http://localhost:19530, got {place!r}"
+        raise ParameterError(msg)
 
 
 def without_secrets(uri: str) -> str:
-    """Take user and password out of an address, also where a sign in them is not quoted as it should be."""
+    """Take user, password, query and fragment out of an address.
+
+    A sign in a password may not be quoted as it should be; where it is a question mark or a hash, nothing tells what
+    is the password's, and no more is shown than the scheme.
+    """
     scheme, separator, rest = uri.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if separator else uri
+    login, _, place = rest.rpartition("@") if separator else ("", "", uri)
+    if AFTER_ADDRESS.search(login):
+        place = "***"
+    shown = AFTER_ADDRESS.split(place, maxsplit=1)[0] if separator or uri.startswith("unix:") else uri
+    return f"{scheme}://{shown}" if separator else shown
 
 
 def login_in(uri: str) -> str:
@@ -118,7 +138,9 @@ def _is_path(text: str) -> bool:
 
 def _rule(uri: object) -> str:
     """State what a URI may be."""
-    shown = without_secrets(uri).rpartition("@")[2] if isinstance(uri, str) else uri  # an address, but for a sign
+    shown = uri
+    if isinstance(uri, str):  # an address, but for a sign
+        shown = AFTER_ADDRESS.split(without_secrets(uri).rpartition("@")[2], maxsplit=1)[0]
     return (
         "uri must be a path ending in .db, such as ./rag.db, or an address starting with http://, https://, tcp:// or "
         f"unix:, got {str(shown)!r}"

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import numpy as np
 
-from rag_bm25.milvus_store.messages import hybrid_request, insert_request, search_hits, search_request, unpacked_vector
+from rag_bm25.milvus_store.messages import insert_request, search_hits, search_request, unpacked_vector
 from rag_bm25.sparse import SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from rag_bm25.milvus_store.messages import Entity
 
@@ -107,51 +107,9 @@ class Client(_MilvusClient):  # type: ignore[misc]
         call = {"timeout": timeout, "consistency_level": consistency_level, "retry_times": retry_times}
         if not (_sender() and _are_arrays(data)):
             return super().search(collection_name, _plain_vectors(data), **asked, **call)
-        return self._sent("Search", collection_name, partial(search_request, collection_name, data, **asked), call)
-
-    def hybrid_search(
-        self,
-        collection_name: str,
-        reqs: Sequence[Any],
-        ranker: Any,
-        limit: int = 10,
-        output_fields: Sequence[str] | None = None,
-        **call: Any,
-    ) -> Any:
-        """Return the hits that several searches find together."""
-        if not (_sender() and all(_are_arrays(search.data) for search in reqs)):
-            return super().hybrid_search(
-                collection_name, [_plain_search(search) for search in reqs], ranker, limit, output_fields, **call
-            )
-
-        def request(**stamps: Any) -> Any:
-            searches = [
-                search_request(
-                    collection_name,
-                    search.data,
-                    anns_field=search.anns_field,
-                    search_params=search.param,
-                    limit=search.limit,
-                    filter=search.expr or "",
-                    **stamps,
-                )
-                for search in reqs
-            ]
-            return hybrid_request(
-                collection_name,
-                searches,
-                ranker=ranker.dict(),
-                limit=limit,
-                output_fields=output_fields or (),
-                **stamps,
-            )
-
-        return self._sent("HybridSearch", collection_name, request, call)
-
-    def _sent(self, method: str, collection: str, request: Callable[..., Any], call: Mapping[str, Any]) -> Any:
-        """Send a search that was made here."""
+        request = partial(search_request, collection_name, data, **asked)
         context = self._generate_call_context(**call)
-        return _sender()(self._get_connection(), method, collection, request, context=context, **call)
+        return _sender()(self._get_connection(), collection_name, request, context=context, **call)
 
     def drop_collection(self, collection_name: str, *args: Any, **kwargs: Any) -> None:
         """Drop a collection, and forget its fields: the next one of the name may have others."""
@@ -203,12 +161,6 @@ def _plain_vectors(vectors: Sequence[Any]) -> list[Any]:
     return [vector.to_dict() if isinstance(vector, SparseVector) else vector for vector in vectors]
 
 
-def _plain_search(search: Any) -> Any:
-    """Return one search of a hybrid one as pymilvus takes it."""
-    vectors = _plain_vectors(search.data)
-    return pymilvus.AnnSearchRequest(vectors, search.anns_field, search.param, search.limit, expr=search.expr)
-
-
 def _rows(found: Sequence[Entity]) -> list[Entity]:
     """Return the rows of a reply, with the sparse vectors read from its columns where pymilvus has left them there."""
     lazy: list[Any] = getattr(found, "_lazy_field_data", [])
@@ -255,7 +207,7 @@ def _sender() -> Any:
         request = partial(search_request, "", [vector], anns_field="sparse", search_params=params, limit=1)
         stub = SimpleNamespace(Search=lambda request, **_: milvus_pb2.SearchResults() if request.nq else None)
         connection = SimpleNamespace(_stub=stub, server_address="")
-        return send if send(connection, "Search", "", request, context=CallContext()) == [] else None
+        return send if send(connection, "", request, context=CallContext()) == [] else None
     except Exception:  # noqa: BLE001  # whatever is missing, there is another way
         return None
 
@@ -269,7 +221,6 @@ def _made_sender() -> Any:
 
     def search(
         connection: Any,
-        method: str,
         collection: str,
         request: Callable[..., Any],
         *,
@@ -281,7 +232,7 @@ def _made_sender() -> Any:
         stamps = {"consistency_level": consistency_level}
         default = construct_guarantee_ts(collection, stamps, connection.server_address, context.get_db_name())
         message = request(use_default_consistency=default, **stamps)
-        send = getattr(connection._stub, method)  # noqa: SLF001  # the only way to the engine
+        send = connection._stub.Search  # noqa: SLF001  # the only way to the engine
         reply = send(message, timeout=timeout, metadata=context.to_grpc_metadata())
         check_status(reply.status)
         hits = search_hits(reply.results)

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import re
 import signal
 import threading
+import warnings
+import weakref
+from collections import Counter
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, StoreError
+from rag_bm25.errors import FilterError, IndexNotFoundError, MissingExtraError, ParameterError, StoreError, shown
 from rag_bm25.milvus_store.address import database_path, is_address, refuse_tls
 from rag_bm25.milvus_store.client import Client, pymilvus
 from rag_bm25.milvus_store.expressions import Dialect
 from rag_bm25.milvus_store.lock import DatabaseLock
+from rag_bm25.milvus_store.private_copy import PrivateCopy, can_be_written
+from rag_bm25.tls import TLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from rag_bm25.tls import TLS
+    from rag_bm25.store import WriteLock
 
 __all__ = [
     "MESSAGE_BYTES",
@@ -35,8 +41,10 @@ __all__ = [
     "ReplyTooLargeError",
     "connect_client",
     "open_engine",
+    "open_engines",
     "quiet",
     "release_engine",
+    "release_when_forgotten",
 ]
 
 try:  # those of `signal` ask an enum about each handler, which takes as long as packing a search
@@ -81,6 +89,9 @@ class Engine:
 
     def __init__(self, place: str) -> None:
         self.place = place
+        self._write_lock = threading.RLock()
+        self._log_writes: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._pid = os.getpid()
 
     @property
@@ -93,6 +104,12 @@ class Engine:
         """Engine and place, for messages."""
         return f"{self.dialect.engine} at {self.place}"
 
+    @property
+    def write_lock(self) -> WriteLock:
+        """The lock that all stores on this engine hold for a batch; reentrant."""
+        self._check_process()  # a forked child may have inherited it taken, by a thread that it does not have
+        return self._write_lock
+
     def check_collection(self, collection: str) -> None:
         """Refuse a new collection whose name this engine would mix up with another."""
 
@@ -104,6 +121,15 @@ class Engine:
 
     def before_search(self, collection: str) -> None:
         """Do what is still to do between a write and a search."""
+
+    def note_log_write(self, log: str) -> None:
+        """Count a write to a log, for the other stores of this process that share the engine."""
+        with self._counting:
+            self._log_writes[log] += 1
+
+    def log_writes(self, log: str) -> int:
+        """Return how many writes to a log all stores of this process have made."""
+        return self._log_writes[log]
 
     def close(self) -> None:
         """Release everything; closing twice is allowed."""
@@ -163,7 +189,11 @@ class EmbeddedEngine(Engine):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self.path = path
+        self.key = (os.getpid(), path, False)  # under which other stores find it
+        self.afterwards: Callable[[], object] = lambda: None
         self.users = 0
+        self._is_closed = False
+        self._loss = ""
         self._lock = DatabaseLock(path)
         self._lock.acquire()
         try:
@@ -171,6 +201,40 @@ class EmbeddedEngine(Engine):
         except BaseException:
             self._lock.release()
             raise
+        self._identity = _identity(path)
+
+    def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the client that changes something; it counts when it is where the file was opened."""
+        result = super().write(method, *args, **kwargs)
+        self.check_in_place()
+        return result
+
+    def check_in_place(self) -> None:
+        """Refuse to go on when the path is not that of the database any more.
+
+        The engine would go on in memory, or in a file that nobody finds.
+        """
+        if not self._loss and (now := _identity(self.path)) != self._identity:
+            became = "was moved or deleted" if now is None else "was replaced by another one"
+            self._loss = (
+                f"{self.place} {became} while it was open: the last write may be lost, no other is taken. All that was "
+                "acknowledged before is in the database that was opened: close the index, then move that database "
+                "back, or open it where it is now"
+            )
+        self._refuse_lost()
+
+    def _check_process(self) -> None:
+        """Refuse a connection inherited by fork, and a database that is closed or gone."""
+        super()._check_process()
+        if self._is_closed:
+            msg = f"{self.name} is closed"
+            raise StoreError(msg)
+        self._refuse_lost()
+
+    def _refuse_lost(self) -> None:
+        """Refuse a database that was found to be gone: what the engine has in memory may be stored nowhere."""
+        if self._loss:
+            raise StoreError(self._loss)
 
     def _start(self) -> Any:
         """Start the engine and connect to it."""
@@ -182,14 +246,26 @@ class EmbeddedEngine(Engine):
 
     def close(self) -> None:
         """Stop the engine, then let other processes open the file."""
+        self._is_closed = True
         if not self.is_inherited:
             with suppress(Exception):  # a client of a dead engine; it is thrown away either way
                 self.client.close()
             self._stop()
         self._lock.release()
+        if not self.is_inherited:
+            self.afterwards()
 
 
-_open: dict[tuple[int, Path], EmbeddedEngine] = {}
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file or folder from another that takes its place; None where there is none."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+_open: dict[tuple[int, Path, bool], EmbeddedEngine] = {}  # by process, path, and whether it is a copy
 _opening = threading.Lock()
 
 
@@ -216,6 +292,7 @@ def open_engine(
     Engine
         To be given back to :func:`release_engine`.
     """
+    _check_connection(token, timeout, tls)
     if is_address(uri):
         from rag_bm25.milvus_store.server import connect
 
@@ -226,10 +303,69 @@ def open_engine(
         msg = f"there is no database at {path}"
         raise IndexNotFoundError(msg)
     with _opening:
-        key = (os.getpid(), path)
-        engine = _open[key] if key in _open else _open.setdefault(key, _embedded_class()(path))
+        is_copy = read_only and not can_be_written(path)
+        key = (os.getpid(), path, is_copy)
+        if key in _open:
+            _open[key].check_in_place()
+        else:
+            _open[key] = _opened_copy(path) if is_copy else _embedded_class()(path)
+        engine = _open[key]
+        engine.key = key
         engine.users += 1
     return engine
+
+
+def _opened_copy(path: Path) -> EmbeddedEngine:
+    """Open a copy of a database that cannot be written to; it is removed when the engine is closed."""
+    engine_class, copy = _embedded_class(), PrivateCopy(path)
+    try:
+        engine = engine_class(copy.path)
+    except BaseException:
+        copy.remove()
+        raise
+    engine.place = f"a copy of {path}"
+    engine.afterwards = weakref.finalize(engine, copy.remove)  # also where nobody closes the engine
+    return engine
+
+
+def open_engines() -> list[EmbeddedEngine]:
+    """Return the engines that this process has open."""
+    return list(_open.values())
+
+
+def _check_connection(token: object, timeout: object, tls: object) -> None:
+    """Refuse what is not of its type; the value may be a secret."""
+    if not isinstance(token, str | None):
+        msg = f"token must be a str, got {type(token).__name__}"
+        raise ParameterError(msg)
+    if timeout is not None and not _is_duration(timeout):
+        msg = f"timeout must be a number greater than 0, got {shown(timeout)}"
+        raise ParameterError(msg)
+    if not isinstance(tls, TLS | None):
+        msg = f"tls must be a TLS, got {type(tls).__name__}"
+        raise ParameterError(msg)
+
+
+def _is_duration(value: object) -> bool:
+    """Tell a number of seconds that a call may take."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def release_when_forgotten(owner: object, engine: Engine) -> Callable[[], object]:
+    """Give an engine back when its owner is garbage; return what calls that off."""
+    forgotten = weakref.finalize(owner, _release_forgotten, engine)
+    forgotten.atexit = False  # engines end with the process by themselves
+    return forgotten.detach
+
+
+def _release_forgotten(engine: Engine) -> None:
+    """Give back an engine that nobody can close any more; in a forked child it is the parent's.
+
+    In a thread: garbage is collected anywhere, also while this thread has the lock that releasing needs.
+    """
+    if not engine.is_inherited:
+        threading.Thread(target=release_engine, args=(engine,), name="rag_bm25-release").start()
+        warnings.warn(f"an index at {engine.name} was not closed", ResourceWarning, stacklevel=2)
 
 
 def release_engine(engine: Engine) -> None:
@@ -240,7 +376,7 @@ def release_engine(engine: Engine) -> None:
     with _opening:
         engine.users -= 1
         if engine.users == 0:
-            _open.pop((os.getpid(), engine.path), None)
+            _open.pop(engine.key, None)
             engine.close()
 
 

@@ -67,11 +67,12 @@ class ForeignCollection:
         tls: TLS | None = None,
         timeout: float | None = None,
     ) -> None:
-        from rag_bm25.milvus_store.engines import open_engine
+        from rag_bm25.milvus_store.engines import open_engine, release_when_forgotten
 
         check_name(collection)
         self._collection = collection
         self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=True)
+        self._is_closed = release_when_forgotten(self, self._engine)
         self.name = f"{self._engine.name}, collection {collection!r}"
         try:
             self._types = self._described()
@@ -96,6 +97,7 @@ class ForeignCollection:
             from rag_bm25.milvus_store.engines import release_engine
 
             engine, self._engine = self._engine, None
+            self._is_closed()
             release_engine(engine)
 
     def check_field(self, parameter: str, field: str, datatype: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, ParameterError, StoreError, StoreLockedError
-from rag_bm25.milvus_store.engines import NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, quiet
+from rag_bm25.milvus_store.engines import MESSAGE_BYTES, NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, quiet
 from rag_bm25.milvus_store.expressions import Lite2Dialect
 from rag_bm25.milvus_store.schema import LOG_FIELDS, SPARSE, vector_fields
 
@@ -34,8 +35,10 @@ ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
 STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
+ENOUGH_BYTES = 2 * MESSAGE_BYTES  # for the greatest message and SQLite's journal; the engine does not say what failed
 # What the engine prints would end up in the program's own output. Its input is a pipe that shows others that it lives.
 AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" <>"$0/alive" >"$0/output" 2>&1'
+CUT_OFF = ("Channel closed", "closed channel", "create connection first")  # by a thread that has started it again
 SPARSE_FIELDS = frozenset({SPARSE, *vector_fields(LOG_FIELDS)})
 
 
@@ -49,8 +52,9 @@ class Engine(EmbeddedEngine):
 
     def __init__(self, path: Path) -> None:
         check_file_name(path)
-        self._restarting = threading.Lock()
+        self._restarting = threading.RLock()
         self._starts = 0
+        self._serves = False  # whether the last start succeeded
         self._rows = 0
         self._filled: set[str] = set()
         super().__init__(path)
@@ -68,7 +72,7 @@ class Engine(EmbeddedEngine):
     def prepare(self, collection: str) -> None:
         """Refuse to work on a collection some of whose rows cannot be seen."""
         seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
-        stored = self.client.get_collection_stats(collection, timeout=STATS_TIMEOUT)["row_count"]
+        stored = self.read("get_collection_stats", collection, timeout=STATS_TIMEOUT)["row_count"]
         if seen < stored:
             msg = (
                 f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}: either the clock of this "
@@ -113,10 +117,16 @@ class Engine(EmbeddedEngine):
         self._check_process()  # a forked child must not start an engine of its own
         starts = self._starts
         try:
-            return self._watched(method, *args, **kwargs)
-        except StoreError:
+            result = self._watched(method, *args, **kwargs)
+        except StoreError as error:
+            free = _free_bytes(self.path)
             self._restart(starts)
-            raise
+            if free > ENOUGH_BYTES:
+                raise
+            msg = f"{error}; its disk has {free / 2**20:,.1f} MiB left: make room, and call again"
+            raise type(error)(msg) from error
+        self.check_in_place()
+        return result
 
     def _watched(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine, and start it again where it has died."""
@@ -124,7 +134,7 @@ class Engine(EmbeddedEngine):
         try:
             return self._call(method, *args, **kwargs)
         except StoreError as error:
-            if not any(sign in str(error) for sign in UNREACHABLE):
+            if not any(sign in str(error) for sign in (*UNREACHABLE, *CUT_OFF)):
                 raise
             self._restart(starts)
             msg = (
@@ -136,11 +146,18 @@ class Engine(EmbeddedEngine):
     def _restart(self, starts: int) -> None:
         """Start the engine again, unless another thread has done so since `starts` was read."""
         with self._restarting:
-            if starts == self._starts:
-                with contextlib.suppress(Exception):  # the client of a dead engine
-                    self.client.close()
-                self._stop()
-                self.client = self._start()
+            if starts != self._starts:
+                return
+            self._check_process()
+            self.check_in_place()  # it would make an empty file where there is none
+            if self._serves and not self._stop_server.alive:
+                msg = f"{self.name} is closed: this program is ending"
+                raise StoreError(msg)
+            with contextlib.suppress(Exception):  # the client of a dead engine
+                self.client.close()
+            self._stop()
+            self._serves = False
+            self.client = self._start()
 
     def _start(self) -> Any:
         """Start the engine process and connect to it."""
@@ -156,14 +173,16 @@ class Engine(EmbeddedEngine):
             self._stop_server()
             raise StoreError(failure)
         self._starts += 1
+        self._serves = True
         self._rows = 0
         self._filled.clear()
         failure = f"the engine of {self.place} was started but does not answer"
         return connect_client(server.uds_path, failure, grpc_options=NO_PINGS)
 
     def _stop(self) -> None:
-        """Stop the engine process."""
-        self._stop_server()
+        """Stop the engine process, also one that another thread is starting."""
+        with self._restarting:
+            self._stop_server()
 
     def _start_failure(self, reason: str) -> str:
         """Say why the engine stopped at once."""
@@ -178,6 +197,14 @@ class EngineDiedError(StoreError):
     """The engine process died during a call; it has been started again."""
 
 
+def _free_bytes(path: Path) -> float:
+    """Return the room on the disk of a database; infinite where the system does not say."""
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return math.inf
+
+
 def check_file_name(path: Path) -> None:
     """Refuse paths that the engine cannot open, with the rule."""
     if not FILE_NAME.fullmatch(path.name) or len(path.name) > MAX_FILE_NAME:
@@ -187,7 +214,10 @@ def check_file_name(path: Path) -> None:
         )
         raise ParameterError(msg)
     if path.is_dir():
-        msg = f"{path} is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed and cannot open it"
+        msg = (
+            f"{path} is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed and cannot open it: "
+            'pip install "milvus-lite>=3", or copy it through a server (docs/operating.md)'
+        )
         raise StoreError(msg)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
+import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, StoreError
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "FlushingEngine"]
 
+RELEASED = "call load()"
 _inherited: list[Any] = []
+_ending = threading.Event()
 
 
 class FlushingEngine(engines.Engine):
@@ -24,10 +29,45 @@ class FlushingEngine(engines.Engine):
     dense_index = "FLAT"
     dialect = Lite3Dialect()
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._turns = threading.RLock()
+        self._loaded: set[str] = set()
+        super().__init__(*args, **kwargs)
+
+    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine while no other thread does.
+
+        It has no lock around its journal and its table of open collections: two writes at once mix their bytes, a flush
+        deletes the journal that a write has just gone to, a read during a flush misses rows, and two threads that are
+        the first to use a collection open it twice. Searches lose nothing: they are Python, and take turns anyway.
+        """
+        self._check_process()  # a forked child may have inherited the lock taken
+        with self._turns:
+            if _ending.is_set():
+                msg = f"{method} failed at {self.name}: this program is ending"
+                raise StoreError(msg)
+            return super()._call(method, *args, **kwargs)
+
+    def await_call(self) -> None:
+        """Return when no call is under way."""
+        with self._turns:
+            pass
+
     def prepare(self, collection: str) -> None:
         """Load the collection, and flush what an earlier process left."""
+        self._loaded.add(collection)
         self._unflushed().add(collection)
         self.read("load_collection", collection)  # like flushing, it may be done twice
+
+    def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine; where a server was started anew, load the collection again and call it once more."""
+        try:
+            return super().read(method, *args, **kwargs)
+        except StoreError as error:
+            if RELEASED not in str(error) or args[0] not in self._loaded:
+                raise
+        self.prepare(args[0])
+        return super().read(method, *args, **kwargs)
 
     def written(self, collection: str, _rows: int) -> None:
         """Note that a flush is due; the rows can be seen at once."""
@@ -50,7 +90,10 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
 
     def __init__(self, path: Path) -> None:
         if path.is_file():
-            msg = f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it"
+            msg = (
+                f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it: "
+                'pip install "milvus-lite<3" "setuptools<82", or copy it through a server (docs/operating.md)'
+            )
             raise StoreError(msg)
         super().__init__(path)
 
@@ -65,9 +108,23 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
         failure = f"milvus-lite 3 at {self.place} does not answer; where a proxy is set, add 127.0.0.1 to no_proxy"
         return engines.connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0, **engines.NO_PINGS})
 
+    def before_search(self, collection: str) -> None:
+        """Flush into the folder that was opened: the engine would make another one in its place."""
+        if collection in self._unflushed():
+            self.check_in_place()
+        super().before_search(collection)
+
     def _stop(self) -> None:
         """Stop the server threads, unless a client of pymilvus in this process had started them before."""
-        if not self._is_shared:
+        if self._is_shared:
+            return
+        with suppress(StoreError):
+            self.check_in_place()
+        if self._loss:  # closing would flush into another folder in the place of the one that is gone
+            server, database, _ = vars(_manager())["_servers"].pop(str(self.path))
+            server.stop(grace=None)
+            _abandon(database)
+        else:
             _manager().release_server(str(self.path))
 
 
@@ -81,7 +138,27 @@ def _manager() -> Any:
         raise MissingExtraError(msg) from error
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(after_in_child=functools.partial(_leave_to_the_parent, server_manager_instance))
+    # The engine's threads end before those of the program do: a call that comes later would never be answered.
+    getattr(threading, "_register_atexit", atexit.register)(_end_calls)
     return server_manager_instance
+
+
+def _end_calls() -> None:
+    """Take no more calls, and wait for those that are under way."""
+    _ending.set()
+    for engine in engines.open_engines():
+        if isinstance(engine, FlushingEngine):
+            engine.await_call()
+
+
+def _abandon(database: Any) -> None:
+    """Close the files of a database that is gone from its place, and write nothing: its journal has all rows."""
+    for collection in vars(database)["_collections"].values():
+        journal = vars(vars(collection)["_wal"])
+        for file in (journal["_data_sink"], journal["_delta_sink"]):
+            if file is not None:
+                file.close()
+    database._release_lock()  # noqa: SLF001
 
 
 def _leave_to_the_parent(manager: Any) -> None:

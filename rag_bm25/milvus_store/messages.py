@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Entity",
     "Vector",
-    "hybrid_request",
     "insert_request",
     "packed_vector",
     "search_hits",
@@ -143,62 +142,13 @@ def search_request(
     )
 
 
-def hybrid_request(
-    collection: str,
-    requests: Sequence[Any],
-    *,
-    ranker: Mapping[str, Any],
-    limit: int,
-    output_fields: Sequence[str] = (),
-    **stamps: Any,
-) -> Any:
-    """Make the message that fuses searches.
-
-    Parameters
-    ----------
-    collection : str
-        Where.
-    requests : sequence of SearchRequest
-        From :func:`search_request`, all with as many vectors.
-    ranker : mapping
-        How they are fused: ``strategy`` and ``params``.
-    limit : int
-        How many rows for each vector.
-    output_fields : sequence of str
-        What is returned of a row.
-    **stamps
-        As for :func:`search_request`.
-
-    Returns
-    -------
-    HybridSearchRequest
-        What pymilvus would have made of it.
-    """
-    from pymilvus.grpc_gen import milvus_pb2
-
-    rank_params = {
-        "strategy": ranker["strategy"],
-        "params": _json(ranker["params"]),
-        "limit": limit,
-        "round_decimal": -1,
-        "offset": 0,
-    }
-    return milvus_pb2.HybridSearchRequest(
-        collection_name=collection,
-        requests=requests,
-        rank_params=_pairs(rank_params),
-        output_fields=output_fields,
-        **stamps,
-    )
-
-
 def search_hits(results: Any) -> list[list[Entity]] | None:
     """Read the hits from the columns of a reply.
 
     Parameters
     ----------
     results : SearchResultData
-        Of one search, hybrid or not.
+        Of one search.
 
     Returns
     -------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import socket
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import grpc
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
@@ -24,6 +25,8 @@ __all__ = ["Lite3Server", "Server", "connect"]
 CONNECT_TIMEOUT = 10.0
 CALL_TIMEOUT = 60.0
 RETRY_SECONDS = 10.0
+DEFAULT_PORT = 19530
+PROBE_TIMEOUT = 2.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 
@@ -43,18 +46,21 @@ class Server(Engine):
         try:
             self.client = connect_client(
                 without_secrets(uri),
-                f"cannot reach Milvus at {self.place} within {seconds:g} s; check that it runs, its address and port, "
-                "http or https, certificates, and whether a proxy is set",
+                f"cannot reach Milvus at {self.place} within {seconds:g} s",
                 token=token,
                 timeout=seconds,
                 grpc_options=self.channel,
                 **_certificates(uri, tls),
             )
         except StoreError as error:
-            if not _is_refused(error):
-                raise
-            msg = f"Milvus at {self.place} refused {'the token' if token else 'a connection without a token'}"
-            raise StoreError(msg) from error
+            if _is_refused(error):
+                msg = f"Milvus at {self.place} refused {'the token' if token else 'a connection without a token'}"
+                raise StoreError(msg) from error
+            msg = (
+                f"{error}: {_what_is_there(self.place)}; check that it runs, its address and port, http or https, "
+                "certificates, and whether a proxy is set"
+            )
+            raise StoreError(msg) from error.__cause__
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the server; where it cannot be reached, again for some time.
@@ -108,6 +114,22 @@ def connect(uri: str, *, token: str | None, timeout: float | None, tls: TLS | No
         unknown.close()
     kind = Lite3Server if version.startswith("milvus_lite") else Server
     return kind(uri, token=token, timeout=timeout, tls=tls)
+
+
+def _what_is_there(place: str) -> str:
+    """Say why an address does not answer, as far as the system knows."""
+    parts = urlsplit(place)
+    if parts.hostname is None:
+        return "nothing answers there"
+    try:
+        socket.create_connection((parts.hostname, parts.port or DEFAULT_PORT), timeout=PROBE_TIMEOUT).close()
+    except socket.gaierror:
+        return f"the name {parts.hostname!r} is not known"
+    except ConnectionRefusedError:
+        return "nothing listens on that port"
+    except OSError as error:
+        return str(error)
+    return "something listens there, but does not answer as Milvus does"
 
 
 def _is_lost(error: BaseException) -> bool:

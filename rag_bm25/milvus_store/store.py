@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 from rag_bm25.errors import FormatError, ParameterError, ReadOnlyError, StoreError
@@ -24,7 +26,6 @@ from rag_bm25.milvus_store.schema import (
     log_row,
     vector_fields,
 )
-from rag_bm25.sparse import SparseVector
 from rag_bm25.store import ConsistencyLevel, DenseField, ImportState, Match
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.milvus_store.engines import Engine
     from rag_bm25.search_params import SearchParams
-    from rag_bm25.store import ChunkRow, DenseMetric, LogRow, SearchArm
+    from rag_bm25.sparse import SparseVector
+    from rag_bm25.store import ChunkRow, DenseMetric, LogRow, WriteLock
     from rag_bm25.tls import TLS
 
 __all__ = ["MilvusStore"]
@@ -51,6 +53,7 @@ MAX_LIMIT = 16_384
 QUERIES_PER_CALL = 100
 STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
+MAKING_SECONDS = 2.0
 SPARSE_METRIC = "IP"
 SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
 
@@ -103,7 +106,7 @@ class MilvusStore:
         consistency: ConsistencyLevel = "Session",
     ) -> None:
         # pymilvus takes a third of a second to import: only those who open a store wait for it.
-        from rag_bm25.milvus_store.engines import open_engine
+        from rag_bm25.milvus_store.engines import open_engine, release_when_forgotten
 
         check_name(collection)
         _check_consistency(consistency)
@@ -113,7 +116,9 @@ class MilvusStore:
         self._consistency = consistency  # of searches
         self._prepared: set[str] = set()
         self._dense: DenseField | None = None  # as stored, once it has been read
+        self._own_log_writes = 0
         self._engine: Engine | None = open_engine(uri, token=token, tls=tls, timeout=timeout, read_only=read_only)
+        self._is_closed = release_when_forgotten(self, self._engine)
         self._name = f"{self._engine.name}, collection {collection!r}"
 
     @property
@@ -125,6 +130,16 @@ class MilvusStore:
     def exclusive(self) -> bool:
         """Whether this process alone has the database open."""
         return self._open.exclusive
+
+    @property
+    def write_lock(self) -> WriteLock:
+        """Held for a whole batch; shared by all stores of this process on one embedded engine."""
+        return self._open.write_lock
+
+    @property
+    def writes_of_others(self) -> int:
+        """How often other stores of this process that share the engine have written to the log."""
+        return self._open.log_writes(self._log) - self._own_log_writes
 
     def exists(self) -> bool:
         """Return whether both collections are there and complete, with or without dense vectors.
@@ -140,6 +155,21 @@ class MilvusStore:
             If a collection of the name has other fields.
         """
         return all(self._is_complete(name, fields) for name, fields in self._collections(self.dense_dim()).items())
+
+    def has_chunks(self) -> bool:
+        """Return whether there are rows of chunks, also where the log is missing.
+
+        Returns
+        -------
+        bool
+            False also where the collection is missing, or creating it was interrupted.
+
+        Raises
+        ------
+        FormatError
+            If the collection has other fields.
+        """
+        return self._is_complete(self._chunks, chunk_fields(self.dense_dim())) and self.count_chunks() > 0
 
     def create(self, dense: DenseField | None = None) -> None:
         """Create what is missing of the two collections.
@@ -179,11 +209,15 @@ class MilvusStore:
         return next((field["params"].get("dim") for field in described if field["name"] == DENSE), None)
 
     def drop(self) -> None:
-        """Drop both collections with everything in them; missing ones are ignored."""
+        """Drop both collections with everything in them; missing ones are ignored.
+
+        The log goes first: statistics without their chunks would be taken for those of an index.
+        """
         self._check_writable()
-        for name in self._collections(None):
+        for name in (self._log, self._chunks):
             self._open.write("drop_collection", name)
             self._prepared.discard(name)
+        self._note_write(self._log)
         self._dense = None
 
     def close(self) -> None:
@@ -192,6 +226,7 @@ class MilvusStore:
             from rag_bm25.milvus_store.engines import release_engine
 
             engine, self._engine = self._engine, None
+            self._is_closed()
             release_engine(engine)
 
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
@@ -353,47 +388,6 @@ class MilvusStore:
         """
         self._check_metric(metric)
         return self._search_all(list(queries), limit, self._call(DENSE, metric, where, namespaces, params))
-
-    def search_hybrid(self, arms: Sequence[SearchArm], *, limit: int, rrf_k: float) -> list[Match]:
-        """Fuse searches by reciprocal rank, and return the best rows, by (-score, id, pk).
-
-        The score is Milvus's own: the sum of ``1 / (rrf_k + rank)`` over the arms that found the row, ranks from 1.
-
-        Parameters
-        ----------
-        arms : sequence of SearchArm
-            One or two of them.
-        limit : int
-            How many rows, in 1..16384.
-        rrf_k : float
-            Greater than 0 and less than 16384.
-
-        Returns
-        -------
-        list of Match
-            Which of several rows with the same fused score come first does not depend on the limit, as long as the
-            limits of the arms sum up to at most 16,384. Rows of equal score within an arm are ranked as the engine
-            will.
-
-        Raises
-        ------
-        FilterError
-            If the engine cannot evaluate a filter.
-        StoreError
-            If an arm is dense and the index has no dense vectors, or another metric.
-        """
-        from pymilvus import RRFRanker
-
-        requests = [self._request(arm) for arm in arms]
-        engine = self._prepare(self._chunks)
-        engine.before_search(self._chunks)
-        fused = {
-            "reqs": requests,
-            "ranker": RRFRanker(rrf_k),
-            "limit": min(sum(arm.limit for arm in arms), MAX_LIMIT),  # all of them: the engine breaks ties its own way
-        }
-        (matches,) = self._matches(lambda output: self._hits("hybrid_search", output, fused))
-        return sorted(matches, key=_rank)[:limit]
 
     def count_chunks(self) -> int:
         """Return the number of stored rows.
@@ -600,28 +594,58 @@ class MilvusStore:
                 name, **{**field, "datatype": _data_type(field["datatype"])}, is_partition_key=partition_key
             )
         if not engine.read("has_collection", collection):
-            engine.write("create_collection", collection, schema=schema, num_shards=1, consistency_level=STRONG)
+            options = {"schema": schema, "num_shards": 1, "consistency_level": STRONG}
+            self._make("create_collection", collection, options, lambda: engine.read("has_collection", collection))
         indexed = engine.read("list_indexes", collection)  # milvus-lite 3 refuses to make one twice
         for name in (name for name in vector_fields(fields) if name not in indexed):
             index = client.prepare_index_params()
             index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
-            engine.write("create_index", collection, index, sync=False)
+            options = {"index_params": index, "sync": False}
+            self._make("create_index", collection, options, partial(self._is_indexed, collection, name))
+
+    def _is_indexed(self, collection: str, field: str) -> bool:
+        """Tell whether a field has its index."""
+        return field in self._open.read("list_indexes", collection)
+
+    def _make(self, method: str, collection: str, options: Mapping[str, Any], is_made: Callable[[], bool]) -> None:
+        """Make a collection or an index, unless another process of several that begin together does."""
+        engine = self._open
+        try:
+            engine.write(method, collection, **options)
+        except StoreError:
+            end = time.monotonic() + (0 if engine.exclusive else MAKING_SECONDS)  # it may have begun just before
+            while not is_made():
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.05)
 
     def _insert(self, collection: str, entities: list[dict[str, Any]]) -> None:
         """Insert entities, in as few messages as the engine takes."""
         self._check_writable()
         engine = self._prepare(collection)
-        for message in _messages(entities, engine.dense_bytes):
-            engine.write("insert", collection, message)
-            engine.written(collection, len(message))
+        try:
+            for message in _messages(entities, engine.dense_bytes):
+                engine.write("insert", collection, message)
+                engine.written(collection, len(message))
+        finally:
+            self._note_write(collection)
 
     def _delete(self, collection: str, keys: Sequence[str]) -> None:
         """Delete by primary key, page by page."""
         self._check_writable()
         engine = self._prepare(collection)
-        for page in _pages(keys, PAGE):
-            engine.write("delete", collection, ids=list(page))
-            engine.written(collection, 0)
+        try:
+            for page in _pages(keys, PAGE):
+                engine.write("delete", collection, ids=list(page))
+                engine.written(collection, 0)
+        finally:
+            self._note_write(collection)
+
+    def _note_write(self, collection: str) -> None:
+        """Let the other stores that share the engine know that the log has changed, or may have."""
+        if collection == self._log:
+            self._own_log_writes += 1
+            self._open.note_log_write(collection)
 
     def _query(self, collection: str, clause: str, output: Sequence[str], **kwargs: Any) -> list[dict[str, Any]]:
         """Read what is stored now, whoever wrote it."""
@@ -691,17 +715,6 @@ class MilvusStore:
         clause = where_clause(self._open.dialect, where, namespaces)
         return {"anns_field": field, "search_params": {"metric_type": metric, **(params or {})}, "filter": clause}
 
-    def _request(self, arm: SearchArm) -> Any:
-        """Write one search of a hybrid one."""
-        from pymilvus import AnnSearchRequest
-
-        is_sparse = isinstance(arm.query, SparseVector)
-        if not is_sparse:
-            self._check_metric(arm.metric)
-        field, metric = (SPARSE, SPARSE_METRIC) if is_sparse else (DENSE, arm.metric)
-        call = self._call(field, metric, arm.where, arm.namespaces, arm.params)
-        return AnnSearchRequest([arm.query], field, call["search_params"], arm.limit, expr=call["filter"])
-
     def _search_all(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
         """Search, call by call."""
         self._prepare(self._chunks).before_search(self._chunks)
@@ -725,26 +738,23 @@ class MilvusStore:
 
     def _nearest(self, queries: Sequence[Any], limit: int, call: Mapping[str, Any]) -> list[list[Match]]:
         """Ask the engine for the rows of greatest score."""
-        asked = {**call, "data": list(queries), "limit": limit}
-        return self._matches(lambda output: self._hits("search", output, asked))
-
-    def _matches(self, search: Callable[[list[str]], _Hits]) -> list[list[Match]]:
-        """Search with contents; where they make the reply too large, fetch them page by page."""
         from rag_bm25.milvus_store.engines import ReplyTooLargeError
 
+        asked = {**call, "data": list(queries), "limit": limit}
         try:
-            hits = search([*CHUNK_FACTS, *CHUNK_CONTENTS])
-        except ReplyTooLargeError:
-            hits = search(["pk"])
+            hits = self._hits([*CHUNK_FACTS, *CHUNK_CONTENTS], asked)
+        except ReplyTooLargeError:  # the contents are fetched page by page
+            hits = self._hits(["pk"], asked)
             rows = {row.pk: row for row in self.get_chunks([entity["pk"] for found in hits for _, entity in found])}
             return [
                 [Match(rows[entity["pk"]], score) for score, entity in found if entity["pk"] in rows] for found in hits
             ]
         return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
 
-    def _hits(self, method: str, output: list[str], call: Mapping[str, Any]) -> _Hits:
+    def _hits(self, output: list[str], asked: Mapping[str, Any]) -> _Hits:
         """Search, and return score and entity of each hit."""
-        found = self._open.read(method, self._chunks, output_fields=output, consistency_level=self._consistency, **call)
+        options = {"output_fields": output, "consistency_level": self._consistency, **asked}
+        found = self._open.read("search", self._chunks, **options)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 

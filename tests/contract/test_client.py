@@ -12,7 +12,7 @@ from rag_bm25.errors import FilterError, StoreError
 from rag_bm25.filters import parse_filter
 from rag_bm25.milvus_store import MilvusStore, client
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.store import ChunkRow, DenseField, LogRow, SearchArm
+from rag_bm25.store import ChunkRow, DenseField, LogRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,13 +79,11 @@ def found(store: MilvusStore, rows: list[ChunkRow]) -> list[Any]:
     sparse, dense = rows[3].vector, rows[3].dense
     assert dense is not None
     some, odd = {"namespaces": ["ns", "other"]}, parse_filter({"n": {"$gte": 5}})
-    arms = [SearchArm(sparse, "IP", 9, odd), SearchArm(dense, "IP", 9, None, ["ns"])]
     return [
         *store.search([row.vector for row in rows], limit=5),
         *store.search([sparse, SparseVector.from_dict({12345: 1.0})], limit=16_384, where=odd, **some),
         *store.search([sparse], limit=5, params={"ignore_growing": False}),
         *store.search_dense(np.stack([dense, -dense]), metric="IP", limit=7, where=odd),
-        store.search_hybrid(arms, limit=8, rrf_k=60),
     ]
 
 
@@ -118,7 +116,7 @@ def test_a_shared_last_score_seldom_takes_another_call(
     )
     limits: list[int] = []
     hits = store._hits
-    monkeypatch.setattr(store, "_hits", lambda *args: (limits.append(args[2]["limit"]), hits(*args))[1])
+    monkeypatch.setattr(store, "_hits", lambda *args: (limits.append(args[1]["limit"]), hits(*args))[1])
     (matches,) = store.search([SparseVector.from_dict({5: 1.0})], limit=10)
     assert [match.row.id for match in matches] == sorted(f"id '{at}'" for at in range(rows))[:10]
     assert limits == [12, 48, 192][:calls]

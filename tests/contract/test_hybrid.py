@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from reference import split
 
-from rag_bm25 import RRF, BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError, Weighted
+from rag_bm25 import (
+    RRF,
+    BM25Index,
+    ConfigMismatchError,
+    IndexConfig,
+    InputError,
+    ParameterError,
+    StoreError,
+    Weighted,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from rag_bm25.store import Store
+    from rag_bm25 import Hit
+    from rag_bm25.store import DenseMetric, Store
 
 DIM = 4
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=DIM)
@@ -62,6 +73,23 @@ def test_dense_search_is_the_cosine(index: BM25Index) -> None:
     assert [hit.id for hit in hits] == ranking(expected)
     assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
     assert hits[0].text == TEXTS[hits[0].id]
+
+
+@pytest.mark.parametrize("metric", ["COSINE", "IP"])
+def test_vectors_of_all_lengths_that_are_taken_have_the_right_scores(
+    opened: Callable[..., Store], metric: DenseMetric
+) -> None:
+    direction = np.array([0.1, 0.7, 0.5, 0.5])
+    lengths = {"longest": 9.9e18, "shortest": 1.1e-15}
+    opened().drop()
+    with BM25Index.from_store(opened(), config=replace(CONFIG, dense_metric=metric)) as index:
+        embeddings = [direction * length for length in lengths.values()]
+        index.add(["apple"] * 2, ids=list(lengths), embeddings=embeddings)
+        for asked in lengths.values():
+            scores = {hit.id: hit.score for hit in index.search_dense((direction * asked).tolist())}
+            products = {id_: asked * length if metric == "IP" else 1.0 for id_, length in lengths.items()}
+            assert scores == pytest.approx(products, rel=1e-5)
+    opened().drop()
 
 
 def test_dense_search_is_filtered_and_limited(index: BM25Index) -> None:
@@ -128,6 +156,59 @@ def test_arms_have_limits_and_filters_of_their_own(index: BM25Index, fusion: RRF
     assert found(dense_k=1, sparse_k=1) == {"b", "e"}
     assert found(sparse_filter={"n": 4}, dense_filter={"n": 0}) == {"e", "a"}
     assert found(filter={"n": {"$lte": 3}}, dense_filter={"n": {"$lte": 1}}) == {"a", "b", "d"}
+
+
+def shown(hits: Sequence[Hit]) -> list[tuple[str, str, float]]:
+    return [(hit.id, hit.text, hit.score) for hit in hits]
+
+
+def test_an_update_that_is_not_finished_shows_each_chunk_once_and_new(
+    index: BM25Index, opened: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(_: object) -> None:
+        raise StoreError("connection lost")
+
+    monkeypatch.setattr(index._store, "delete_chunks", lost)
+    with pytest.raises(StoreError, match="connection lost"):  # the old row of "a" stays beside the new one
+        index.add(["kiwi"], ids=["a"], embeddings=[[0, 0, 0, 1]], metadatas=[{"n": 0}])
+    with BM25Index.from_store(opened(read_only=True), config=CONFIG, read_only=True) as reader:
+        for fusion in (RRF(), Weighted(), Weighted(normalization="bound")):
+            for arm_scores in (False, True):
+                # The words are those of the old text, the vector is that of the new one.
+                hits = reader.search_hybrid("apple banana", [0, 0.1, 0, 1], fusion=fusion, arm_scores=arm_scores)
+                assert sorted(hit.id for hit in hits) == list(TEXTS)
+                assert {hit.text for hit in hits if hit.id == "a"} == {"kiwi"}
+        # What is left moves up: the ranks are those of a search that has never met the old row.
+        hits = reader.search_hybrid("apple banana", [0, 0.1, 0, 1], sparse_k=1, fusion=RRF(), arm_scores=True)
+        assert [hit.id for hit in hits if hit.sparse_score is not None] == ["d"]
+        assert max(hits, key=lambda hit: hit.score).score == pytest.approx(1 / 61 + 1 / 65, rel=1e-5)
+
+
+@pytest.mark.parametrize("fusion", [RRF(), Weighted()])
+def test_ties_go_by_id_whatever_the_order_of_the_rows(opened: Callable[..., Store], fusion: RRF | Weighted) -> None:
+    ids = [f"{n:02}" for n in np.random.default_rng(1).permutation(40)]
+    opened().drop()
+    with BM25Index.from_store(opened(), config=CONFIG) as index:
+        for start in range(0, 40, 10):
+            some = ids[start : start + 10]
+            index.add(["apple"] * 10, ids=some, embeddings=np.ones((10, DIM)))
+        for limits in ({}, {"sparse_k": 7, "dense_k": 7}, {"sparse_k": 3, "dense_k": 9}):
+            plain, scored = (
+                index.search_hybrid("apple", QUERY, 5, fusion=fusion, arm_scores=asked, **limits)
+                for asked in (False, True)
+            )
+            assert [hit.id for hit in plain] == sorted(ids)[:5]
+            assert shown(plain) == shown(scored)
+    opened().drop()
+
+
+def test_scores_that_differ_by_rounding_are_the_same(index: BM25Index) -> None:
+    lengths = (1, 3, 7, 0.3, 1.7, 11)
+    direction = np.array([0.1, 0.2, 0.3, 0.4])
+    embeddings = [direction * length for length in lengths]
+    index.add(["kiwi"] * 6, ids=[f"k{n}" for n in range(6)], embeddings=embeddings, namespace="same")
+    hits = index.search_hybrid("kiwi", [0.5, 0.1, 0.9, 0.2], fusion=Weighted(), namespace="same")
+    assert [(hit.id, hit.score) for hit in hits] == [(f"k{n}", 1.0) for n in range(6)]
 
 
 @pytest.mark.parametrize("fusion", [RRF(), Weighted()])
@@ -225,7 +306,7 @@ def test_wrong_embeddings_are_refused_and_nothing_is_written(
 
 
 def test_wrong_queries_are_refused(index: BM25Index) -> None:
-    with pytest.raises(InputError, match=r"embedding\[0\] must have the index's dimension, 4"):
+    with pytest.raises(InputError, match="embedding must have the index's dimension, 4"):
         index.search_dense([1.0])
     for name, limit in (("k", 0), ("sparse_k", 0), ("dense_k", 20_000)):
         with pytest.raises(InputError, match=rf"^{name} must be an int in 1..16384, got {limit}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,8 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import engines
+import grpc
 import numpy as np
 import pytest
 
@@ -251,6 +254,54 @@ class TestEngineProcess:
         store.insert_chunks([chunk(1)])
         list(store.scan_chunks())
         assert set(given) == {0}
+
+    def test_a_write_that_fails_on_a_full_disk_says_so(
+        self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class UnknownError(grpc.RpcError):  # which is all that the engine says
+            pass
+
+        usage = shutil.disk_usage(Path.cwd())
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=300_000))
+        monkeypatch.setattr(store._open.client, "insert", Mock(side_effect=UnknownError("Unexpected error")))
+        with pytest.raises(
+            StoreError, match=r"Unexpected error; its disk has 0\.3 MiB left: make room, and call again"
+        ):
+            store.insert_chunks([chunk(1)])
+        store.insert_chunks([chunk(1)])
+        assert store.count_chunks() == 1
+
+    def test_an_error_of_the_client_while_preparing_is_ours(
+        self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class DamagedError(grpc.RpcError):  # as for a file with garbage in its middle
+            pass
+
+        monkeypatch.setattr(store._open.client, "get_collection_stats", Mock(side_effect=DamagedError("malformed")))
+        with pytest.raises(StoreError, match=r"get_collection_stats failed at milvus-lite 2\.5 at .*: malformed"):
+            store.count_chunks()
+
+    def test_a_thread_whose_call_is_cut_off_by_a_restart_calls_again(
+        self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        engine = store._open
+        query = engine.client.query
+
+        def cut_off(*args: object, **kwargs: object) -> object:
+            engine._restart(engine._starts)  # as another thread does whose write has failed
+            return query(*args, **kwargs)
+
+        monkeypatch.setattr(engine.client, "query", cut_off)
+        assert store.count_chunks() == 1
+
+    def test_a_closed_engine_is_not_started_again(self, store: MilvusStore, path: Path) -> None:
+        engine = store._open
+        store.close()
+        for call in (engine.read, engine.write):
+            with pytest.raises(StoreError, match=r"test\.db is closed$"):
+                call("list_collections")
+        assert engines_of(path) == []
 
 
 class TestVisibility:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import engines
 import pytest
@@ -41,7 +44,9 @@ def run(code: str, path: Path, env: dict[str, str]) -> subprocess.CompletedProce
 
 def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
     (tmp_path / "test.db").touch()
-    with pytest.raises(StoreError, match=r"is a file, a database of milvus-lite 2\.5; milvus-lite 3 is installed"):
+    with pytest.raises(
+        StoreError, match=r"is a file, a database of milvus-lite 2\.5; milvus-lite 3 is installed .* pip ins"
+    ):
         engines.open_store("embedded", tmp_path)
 
 
@@ -57,6 +62,94 @@ def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pyt
         store.search([ONE], limit=1)
     assert flushed == ["docs", "docs"]
     store.close()
+
+
+def test_a_read_misses_nothing_while_another_thread_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from milvus_lite.engine.collection import Collection
+
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    store.insert_chunks([ChunkRow("0a", "id", "", 1, "b", vector=ONE)])
+    snapshot, flushing = Collection._read_snapshot, threading.Thread(target=store._open.read, args=("flush", "docs"))
+
+    def snapshot_and_flush(collection: Collection) -> Any:
+        taken = snapshot(collection)  # without the row, which is in memory
+        if not flushing.ident:
+            flushing.start()
+            flushing.join(0.3)  # unless it waits for its turn, the row has left memory now
+        return taken
+
+    monkeypatch.setattr(Collection, "_read_snapshot", snapshot_and_flush)
+    assert [row.id for row in store.get_chunks(["0a"])] == ["id"]
+    flushing.join()
+    store.close()
+
+
+class Counting:
+    """Calls a method, and notes how many calls run at once."""
+
+    running = most = 0
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        Counting.running += 1
+        Counting.most = max(Counting.most, Counting.running)
+        time.sleep(0.02)
+        try:
+            return self._call(*args, **kwargs)
+        finally:
+            Counting.running -= 1
+
+
+def use(store: Any, number: int) -> None:
+    """Write, search and delete by turns."""
+    for step in range(3):
+        store.insert_chunks([ChunkRow(f"{number}{step}a", "id", "", 1, "b", vector=ONE)])
+        store.search([ONE], limit=1)
+        store.delete_chunks([f"{number}{step}a"])
+
+
+def test_no_call_runs_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = [engines.open_store("embedded", tmp_path) for _ in range(2)]
+    stores[0].create()
+    client = stores[0]._open.client
+    for method in ("insert", "delete", "query", "search", "flush"):
+        monkeypatch.setattr(client, method, Counting(getattr(client, method)))
+    threads = [threading.Thread(target=use, args=(stores[number % 2], number)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counting.most == 1
+    for store in stores:
+        store.close()
+
+
+def test_the_first_two_that_use_a_collection_open_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from milvus_lite import db
+
+    stores = [engines.open_store("embedded", tmp_path)]
+    stores[0].create()
+    stores[0].close()
+    stores = [engines.open_store("embedded", tmp_path) for _ in range(2)]
+    made: list[str] = []
+    make, beside = db.Collection, threading.Thread(target=lambda: stores[1].count_chunks())
+
+    def make_while_another_asks(name: str, *args: Any, **kwargs: Any) -> Any:
+        made.append(name)
+        if len(made) == 1:
+            beside.start()
+            beside.join(0.3)  # unless it waits for its turn, it opens the collection as well
+        return make(name, *args, **kwargs)
+
+    monkeypatch.setattr(db, "Collection", make_while_another_asks)
+    stores[0].count_chunks()
+    beside.join()
+    assert made == ["docs"]
+    for store in stores:
+        store.close()
 
 
 def test_a_forked_child_that_ends_leaves_the_journal_to_its_parent(tmp_path: Path) -> None:

@@ -235,6 +235,21 @@ def restartable(request: pytest.FixtureRequest) -> Iterator[milvus_servers.Resta
     server.close()
 
 
+def test_open_indexes_go_on_after_a_restart(restartable: milvus_servers.Restartable, name: str) -> None:
+    with (
+        BM25Index.open(restartable.uri, name, **OPTIONS) as writer,
+        BM25Index.open(restartable.uri, name, read_only=True, refresh_interval=0, **OPTIONS) as reader,
+    ):
+        writer.add(["apple", "banana"], ids=["a", "b"])
+        assert [hit.id for hit in reader.search("apple")] == ["a"]
+        restartable.kill()
+        restartable.start()
+        assert [hit.id for hit in reader.search("banana")] == ["b"]
+        writer.add(["cherry"], ids=["c"])
+        assert [hit.id for hit in reader.search("cherry")] == ["c"]
+        assert writer.verify().differences == []
+
+
 WRITES = ("insert_log", "insert_chunks", "delete_chunks", "delete_log")
 
 

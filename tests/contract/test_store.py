@@ -18,7 +18,7 @@ from memory_store import matches
 from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
 from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.store import ChunkRow, DenseField, LogRow, Match, SearchArm
+from rag_bm25.store import ChunkRow, DenseField, LogRow, Match
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -570,10 +570,7 @@ class TestDenseCollections:
         assert [row.dense for row in store.get_chunks([chunk(1).pk], dense=True)] == [None]
         with pytest.raises(StoreError, match="has no dense vectors"):
             store.search_dense(np.ones((1, DIM), np.float32), metric="IP", limit=1)
-        with pytest.raises(StoreError, match="has no dense vectors"):
-            store.search_hybrid([SearchArm(np.ones(DIM, np.float32), "IP", 1)], limit=1, rrf_k=60)
-        (found,) = store.search_hybrid([SearchArm(ONE, "IP", 1)], limit=1, rrf_k=60)
-        assert found.row.pk == chunk(1).pk
+        assert pks(store.search([ONE], limit=1)[0]) == [chunk(1).pk]
 
     @pytest.mark.parametrize("other", [DenseField(DIM + 1, "IP"), DenseField(DIM, "COSINE"), None])
     def test_creating_again_with_others_is_a_format_error(
@@ -647,8 +644,6 @@ class TestDense:
         assert dense.search_dense(query[None], metric=metric, limit=3) == [[]]
         assert dense.search_dense(query[None][:0], metric=metric, limit=3) == []
         assert dense.search([ONE], limit=3) == [[]]
-        arms = [SearchArm(ONE, "IP", 5), SearchArm(query, metric, 5)]
-        assert dense.search_hybrid(arms, limit=3, rrf_k=60) == []
 
     def test_vectors_come_back_bit_for_bit(self, dense: Store) -> None:
         rng = np.random.default_rng(2)
@@ -733,8 +728,6 @@ class TestDense:
         query, bad = np.ones(DIM, np.float32), Expression("nosuchfield == 1")
         with pytest.raises(FilterError):
             dense.search_dense(query[None], metric=metric, limit=1, where=bad)
-        with pytest.raises(FilterError):
-            dense.search_hybrid([SearchArm(ONE, "IP", 1), SearchArm(query, metric, 1, bad)], limit=1, rrf_k=60)
 
     def test_another_metric_is_refused(self, dense: Store, engine: str, metric: DenseMetric) -> None:
         if engine == "memory":
@@ -744,8 +737,6 @@ class TestDense:
         query = np.ones(DIM, np.float32)
         with pytest.raises(StoreError, match=message):
             dense.search_dense(query[None], metric=other, limit=1)
-        with pytest.raises(StoreError, match=message):
-            dense.search_hybrid([SearchArm(query, other, 1)], limit=1, rrf_k=60)
 
     def test_a_row_without_its_dense_vector_is_refused(self, dense: Store, engine: str) -> None:
         if engine == "memory":
@@ -754,130 +745,30 @@ class TestDense:
             dense.insert_chunks([chunk(1)])
         assert dense.count_chunks() == 0
 
-
-def fused(ranked: list[list[str]], rrf_k: float) -> dict[str, float]:
-    """Reciprocal rank fusion, with loops."""
-    scores: dict[str, float] = {}
-    for arm in ranked:
-        for rank in range(1, len(arm) + 1):
-            scores[arm[rank - 1]] = scores.get(arm[rank - 1], 0.0) + 1 / (rrf_k + rank)
-    return scores
-
-
-class TestHybrid:
-    QUERY = SparseVector.from_dict({3: 1.0, 8: 0.5, 11: 2.0, 30: 0.7})
-
-    def ranked(self, corpus: list[ChunkRow], arm: SearchArm) -> list[str]:
-        """What one arm finds, with loops."""
-        rows = [row for row in corpus if arm.namespaces is None or row.namespace in arm.namespaces]
-        rows = [row for row in rows if arm.where is None or matches(arm.where, row.metadata)]
-        if not isinstance(arm.query, SparseVector):
-            return best(similarities(rows, arm.query, arm.metric), arm.limit)
-        products = {row.pk: arm.query.dot(row.vector) for row in rows}
-        return best({pk: product for pk, product in products.items() if product > 0}, arm.limit)
-
-    def check(self, store: Store, corpus: list[ChunkRow], arms: list[SearchArm], rrf_k: float) -> None:
-        expected = fused([self.ranked(corpus, arm) for arm in arms], rrf_k)
-        found = store.search_hybrid(arms, limit=16384, rrf_k=rrf_k)
-        assert {match.row.pk: match.score for match in found} == pytest.approx(expected, rel=1e-6)
-        assert found == sorted(found, key=lambda match: (-match.score, match.row.id, match.row.pk))
-        for limit in (1, 2, 10):
-            assert store.search_hybrid(arms, limit=limit, rrf_k=rrf_k) == found[:limit]
-
-    @pytest.mark.parametrize("rrf_k", [60, 0.5, 1, 1000])
-    def test_scores_equal_loops(
-        self,
-        dense: Store,
-        dense_corpus: list[ChunkRow],
-        dense_queries: NDArray[np.float32],
-        metric: DenseMetric,
-        rrf_k: float,
-    ) -> None:
-        for query, (first, second) in zip(dense_queries, [(50, 50), (1, 7), (30, 400), (16384, 16384)], strict=False):
-            arms = [SearchArm(self.QUERY, "IP", first), SearchArm(query, metric, second)]
-            self.check(dense, dense_corpus, arms, rrf_k)
-            self.check(dense, dense_corpus, arms[::-1], rrf_k)
-
-    def test_each_arm_has_its_own_filter_and_namespaces(
-        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
-    ) -> None:
-        few, odd = parse_filter({"n": {"$lt": 2}}), ["odd"]
-        query = dense_queries[0]
-        for arms in (
-            [SearchArm(self.QUERY, "IP", 20, few, odd), SearchArm(query, metric, 20, None, ["even"])],
-            [SearchArm(self.QUERY, "IP", 20), SearchArm(query, metric, 20, few)],
-            [SearchArm(self.QUERY, "IP", 20, None, []), SearchArm(query, metric, 20, None, odd)],
-            [SearchArm(self.QUERY, "IP", 20, None, []), SearchArm(query, metric, 20, few, [])],
-        ):
-            self.check(dense, dense_corpus, arms, 60)
-
-    def test_one_arm_alone_is_ranked_like_its_search(
-        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
-    ) -> None:
-        for arm in (SearchArm(self.QUERY, "IP", 20), SearchArm(dense_queries[0], metric, 20)):
-            self.check(dense, dense_corpus, [arm], 60)
-            found = dense.search_hybrid([arm], limit=20, rrf_k=60)
-            assert pks(found) == self.ranked(dense_corpus, arm)
-
-    def test_an_arm_that_finds_nothing_changes_nothing(
-        self, dense: Store, dense_corpus: list[ChunkRow], dense_queries: NDArray[np.float32], metric: DenseMetric
-    ) -> None:
-        nowhere = SparseVector.from_dict({9999: 1.0})
-        arms = [SearchArm(nowhere, "IP", 20), SearchArm(dense_queries[0], metric, 20)]
-        self.check(dense, dense_corpus, arms, 60)
-
-    def test_equal_scores_are_ordered_by_id_whatever_the_limit(self, dense: Store, metric: DenseMetric) -> None:
-        near, far = np.eye(2, DIM, dtype=np.float32)
-        # Of each pair, one is at a rank of the sparse arm, the other at the same rank of the dense one.
-        rows = []
-        for rank in range(60):
-            ids = [f"{rank:02}-{'ba'[rank % 2]}", f"{rank:02}-{'ab'[rank % 2]}"]
-            sparse = SparseVector.from_dict({1: 100.0 - rank})
-            rows.append(dense_chunk(2 * rank, -near, id=ids[0], vector=sparse))
-            other = SparseVector.from_dict({2: 1.0})
-            rows.append(dense_chunk(2 * rank + 1, near + far * rank / 64, id=ids[1], vector=other))
-        dense.insert_chunks(rows)
-        arms = [SearchArm(ONE, "IP", 60), SearchArm(near - far / 64, metric, 60)]
-        for limit in (1, 2, 3, 50, 119, 120, 500):
-            found = dense.search_hybrid(arms, limit=limit, rrf_k=60)
-            assert [match.row.id for match in found] == sorted(row.id for row in rows)[:limit]
-
-    def test_rows_come_with_contents_and_without_vectors(self, dense: Store, metric: DenseMetric) -> None:
-        row = dense_chunk(1, np.ones(DIM), metadata={"a": [1]}, namespace="n")
-        dense.insert_chunks([row])
-        arms = [SearchArm(ONE, "IP", 5), SearchArm(dense_of(row), metric, 5)]
-        (found,) = dense.search_hybrid(arms, limit=3, rrf_k=60)
-        assert found.row == chunk(1, metadata={"a": [1]}, namespace="n", vector=EMPTY)
-        assert found.row.dense is None
-        assert found.score == pytest.approx(2 / 61, rel=1e-6)
-
     def test_every_write_is_visible_at_once(self, dense: Store, metric: DenseMetric) -> None:
-        arms = [SearchArm(ONE, "IP", 5), SearchArm(np.ones(DIM, np.float32), metric, 5)]
+        query = np.ones((1, DIM), np.float32)
         for number in range(5):
             dense.insert_chunks([dense_chunk(number, np.ones(DIM))])
-            assert pks(dense.search_hybrid(arms, limit=3, rrf_k=60)) == [chunk(number).pk]
+            assert pks(dense.search_dense(query, metric=metric, limit=3)[0]) == [chunk(number).pk]
             dense.delete_chunks([chunk(number).pk])
-            assert dense.search_hybrid(arms, limit=3, rrf_k=60) == []
+            assert dense.search_dense(query, metric=metric, limit=3) == [[]]
 
     def test_any_string_can_be_in_a_filter(self, dense: Store, metric: DenseMetric) -> None:
-        texts = list(HOSTILE.values())
+        texts, query = list(HOSTILE.values()), np.ones((1, DIM), np.float32)
         dense.insert_chunks([dense_chunk(n, np.ones(DIM), metadata={"a": text}) for n, text in enumerate(texts)])
         for number, text in enumerate(texts):
-            where = Comparison(A, "==", text)
-            arms = [SearchArm(ONE, "IP", 5, where), SearchArm(np.ones(DIM, np.float32), metric, 5, where)]
-            assert pks(dense.search_hybrid(arms, limit=3, rrf_k=60)) == [chunk(number).pk]
+            (found,) = dense.search_dense(query, metric=metric, limit=3, where=Comparison(A, "==", text))
+            assert pks(found) == [chunk(number).pk]
 
     def test_replies_larger_than_engines_send_are_split(self, dense: Store, metric: DenseMetric) -> None:
         large = {"text": "x" * 65535, "metadata": {"m": "y" * 30_000}}
         rows = [dense_chunk(number, np.ones(DIM), **large) for number in range(1000)]  # 95 MB
         dense.insert_chunks(rows)
-        arms = [SearchArm(ONE, "IP", 1000), SearchArm(np.ones(DIM, np.float32), metric, 1000)]
-        found = by_pk(match.row for match in dense.search_hybrid(arms, limit=1000, rrf_k=60))
-        assert found == by_pk(rows_without_vectors(rows))
-
-
-def rows_without_vectors(rows: list[ChunkRow]) -> list[ChunkRow]:
-    return [replace(row, vector=EMPTY, dense=None) for row in rows]
+        bare = by_pk([replace(row, vector=EMPTY, dense=None) for row in rows])
+        (found,) = dense.search_dense(np.ones((1, DIM), np.float32), metric=metric, limit=1000)
+        assert by_pk(match.row for match in found) == bare
+        (found,) = dense.search([ONE], limit=1000)
+        assert by_pk(match.row for match in found) == bare
 
 
 class TestLog:

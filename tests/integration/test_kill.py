@@ -1,4 +1,4 @@
-"""The short form of scripts/kill_test.py."""
+"""The short form of scripts/soak/kill_test.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the engin
 
 
 def assert_nothing_lost(folder: Path, what: str, rounds: int) -> None:
-    from kill_test import KillTest
+    from soak.kill_test import KillTest
 
     test = KillTest(folder, what, seed=1)
     totals = test.run(rounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import engines
 import pytest
-import same_bits
+from soak import same_bits
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 

@@ -56,7 +56,7 @@ def store() -> SharedStore:
 
 
 def test_four_processes_write_and_two_read_what_was_acknowledged(server_uri: str, tmp_path: Path) -> None:
-    from several_writers import run
+    from soak.several_writers import run
 
     run(server_uri, tmp_path, writers=4, readers=2, operations=6)
 

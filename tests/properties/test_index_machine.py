@@ -26,10 +26,33 @@ if TYPE_CHECKING:
 Key = tuple[str, str]  # namespace and id
 Contents = tuple[str, int] | None  # text and version, None where there is no chunk
 
+# Whatever is cut or merged above a size is cut and merged here with a few terms and chunks.
+SMALL_LIMITS = {
+    "log_rows.TERMS_PER_ROW": 2,
+    "log_rows.COUNTS_PER_ROW": 2,
+    "log_rows.MAX_ENTRIES": 2,
+    "statistics_log.FEW_TERMS": 4,
+    "statistics_log.ROWS_PER_INSERT": 2,
+    "statistics_log.COMPACT_ABOVE": 5,
+    "statistics_log.REMAINDER_SECONDS": 0.0,
+    "chunks.MAX_BATCH_CHUNKS": 3,
+    "chunk_writer.MAX_BATCH_CHUNKS": 3,
+}
+
 namespaces = st.sampled_from(["", "law"])
 ids = st.sampled_from("abcdefghij")
-failing_calls = st.none() | st.integers(0, 11)
+failing_calls = st.none() | st.integers(0, 25)
 moments = st.sampled_from(["before", "halfway", "after"])
+
+
+def counts(index: BM25Index) -> dict[str, Count]:
+    """The statistics of each namespace that has chunks."""
+    found = {}
+    for name in index.stats().namespaces:
+        total = index._log.statistics.of_one(name).contribution()
+        df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
+        found[name] = Count(total.num_chunks, total.total_length, df)
+    return {name: count for name, count in found.items() if count != Count()}
 
 
 class IndexMachine(RuleBasedStateMachine):
@@ -45,6 +68,8 @@ class IndexMachine(RuleBasedStateMachine):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr("rag_bm25.terms.ID_SPACE", self.id_space)
+        for limit, value in SMALL_LIMITS.items():
+            self.patch.setattr(f"rag_bm25.{limit}", value)
         self.possible: dict[Key, set[Contents]] = {}
         self.settled = True
         self.ids_of_terms: dict[str, int] = {}
@@ -171,13 +196,26 @@ class IndexMachine(RuleBasedStateMachine):
     def statistics_equal_a_recount(self) -> None:
         rows = self.store.collections.chunks.values()
         assert len(rows) == sum(contents != {None} for contents in self.possible.values())
-        found = {}
-        for name in self.index.stats().namespaces:
-            total = self.index._log.statistics.of_one(name).contribution()
-            df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
-            found[name] = Count(total.num_chunks, total.total_length, df)
-        assert {name: count for name, count in found.items() if count != Count()} == recount(rows)
+        assert counts(self.index) == recount(rows)
         assert self.index.verify().differences == []
+
+    @invariant()
+    def a_fresh_process_sees_the_same(self) -> None:
+        """Open a copy of the rows anew: whatever was cut short, it finds every chunk, count and term."""
+        store = self.opened(self.store.collections.copied())
+        index = BM25Index.from_store(store, config=self.config)
+        assert index.damage == []
+        for (namespace, id_), contents in self.possible.items():
+            found = index.get([id_], namespace=namespace)
+            assert (found[0].text, found[0].metadata["version"]) if found else None in contents
+        assert counts(index) == recount(store.collections.chunks.values())
+        vocabulary = index._log.vocabulary()
+        assert self.ids_of_terms.items() <= {term: vocabulary.id(term) for term in vocabulary}.items()
+        if self.settled:
+            assert counts(index) == counts(self.index)
+            assert len(vocabulary) == len(self.index._log.vocabulary())
+            everything = " ".join(WORDS)
+            assert index.search(everything, 100, namespace=None) == self.index.search(everything, 100, namespace=None)
 
     @precondition(lambda self: self.settled)
     @rule(query=texts())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pymilvus import AnnSearchRequest, DataType, MilvusException, RRFRanker
+from pymilvus import DataType, MilvusException
 from pymilvus.client.call_context import CallContext
 from pymilvus.client.grpc_handler import GrpcHandler
 from pymilvus.client.prepare import Prepare
@@ -20,7 +20,7 @@ from pymilvus.grpc_gen import milvus_pb2, schema_pb2
 from strategies import any_terms, metadatas
 
 from rag_bm25.milvus_store import client
-from rag_bm25.milvus_store.messages import hybrid_request, search_hits, search_request
+from rag_bm25.milvus_store.messages import search_hits, search_request
 from rag_bm25.sparse import SparseVector
 
 FIELDS = ["pk", "id", "length", "metadata"]
@@ -58,7 +58,7 @@ stamps = st.fixed_dictionaries(
 
 def read(request: Any) -> tuple[bytes, list[tuple[str, Any]]]:
     """A message without its parameters, and these, whose JSON may be written in several ways."""
-    pairs = request.search_params if hasattr(request, "search_params") else request.rank_params
+    pairs = request.search_params
     read = [(pair.key, json.loads(pair.value) if pair.key == "params" else pair.value) for pair in pairs]
     del pairs[:]
     return request.SerializeToString(deterministic=True), read
@@ -78,25 +78,6 @@ class TestRequests:
         ours = search_request("docs", vectors, search_params=params, filter=clause, **asked)
         theirs = Prepare.search_requests_with_expr("docs", data=plain(vectors), param=params, expr=clause, **asked)
         assert read(ours) == read(theirs)
-
-    @given(sparse, dense, st.integers(1, 16_384), st.floats(1, 100), stamps)
-    def test_hybrid_ones_are_those_of_pymilvus(
-        self, words: SparseVector, meaning: Any, limit: int, rrf_k: float, stamps: dict[str, Any]
-    ) -> None:
-        arms = [("sparse", words, "IP", 'a == "1"'), ("dense", meaning, "COSINE", "")]
-        ours, theirs = [], []
-        for field, vector, metric, clause in arms:
-            asked = {"anns_field": field, "limit": 5, **stamps}
-            params = {"metric_type": metric}
-            ours.append(search_request("docs", [vector], search_params=params, filter=clause, **asked))
-            theirs.append(
-                Prepare.search_requests_with_expr("docs", data=plain([vector]), param=params, expr=clause, **asked)
-            )
-        assert [read(one) for one in ours] == [read(other) for other in theirs]
-        ranker, common = RRFRanker(rrf_k), {"limit": limit, "output_fields": FIELDS, **stamps}
-        one = hybrid_request("docs", ours, ranker=ranker.dict(), **common)
-        other = Prepare.hybrid_search_request_with_ranker("docs", theirs, ranker, **common)
-        assert read(one) == read(other)
 
 
 def reply(rows: list[tuple[str, int, dict[str, Any]]], topks: list[int], **changes: Any) -> Any:
@@ -154,7 +135,7 @@ def connection(answer: Any) -> Any:
 
 def sent(answer: Any) -> Any:
     request = partial(search_request, "docs", [ONE], anns_field="sparse", search_params={"metric_type": "IP"}, limit=2)
-    return client._sender()(connection(answer), "Search", "docs", request, context=CallContext(), retry_times=0)
+    return client._sender()(connection(answer), "docs", request, context=CallContext(), retry_times=0)
 
 
 class TestSending:
@@ -211,16 +192,12 @@ class Recorder:
     def search(self, *args: Any, **kwargs: Any) -> Any:
         return args, kwargs
 
-    def hybrid_search(self, *args: Any, **kwargs: Any) -> Any:
-        return args, kwargs
-
 
 class TestOtherVersions:
     @pytest.fixture(autouse=True)
     def nothing_can_be_sent(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(client, "_sender", lambda: None)
-        for name in ("search", "hybrid_search"):
-            monkeypatch.setattr(client._MilvusClient, name, getattr(Recorder, name))
+        monkeypatch.setattr(client._MilvusClient, "search", Recorder.search)
 
     def test_search_in_their_own_way(self) -> None:
         ours = client.Client.__new__(client.Client)
@@ -230,12 +207,3 @@ class TestOtherVersions:
         assert args[1][0] == {7: 0.5}
         assert args[1][1] is row
         assert kwargs == {"limit": 3, "timeout": 2.0, "consistency_level": "Session", "retry_times": None}
-
-    def test_fuse_in_their_own_way(self) -> None:
-        ours = client.Client.__new__(client.Client)
-        search = AnnSearchRequest([ONE], "sparse", {"metric_type": "IP"}, 5, expr="a == 1")
-        args, kwargs = ours.hybrid_search("docs", [search], "ranker", limit=3, output_fields=["pk"], timeout=2.0)
-        (given_on,) = args[1]
-        assert (given_on.data, given_on.anns_field, given_on.limit) == ([{7: 0.5}], "sparse", 5)
-        assert (given_on.param, given_on.expr) == ({"metric_type": "IP"}, "a == 1")
-        assert (args[0], *args[2:], kwargs) == ("docs", "ranker", 3, ["pk"], {"timeout": 2.0})

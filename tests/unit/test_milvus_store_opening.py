@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import traceback
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,18 @@ import engines
 import numpy as np
 import pytest
 
+from rag_bm25 import BM25Index
 from rag_bm25.errors import (
     FormatError,
     IndexNotFoundError,
     MissingExtraError,
     ParameterError,
+    RagBM25Error,
     ReadOnlyError,
     StoreError,
     StoreLockedError,
 )
-from rag_bm25.milvus_store import MilvusStore, is_missing_file, server
+from rag_bm25.milvus_store import ForeignCollection, MilvusStore, is_missing_file, server
 from rag_bm25.milvus_store.address import login_in, without_secrets
 from rag_bm25.milvus_store.lock import DatabaseLock
 from rag_bm25.sparse import SparseVector
@@ -30,7 +33,32 @@ from rag_bm25.store import ChunkRow, DenseField, LogRow
 
 ONE = SparseVector.from_dict({1: 1.0})
 
+SECRET = "hush%20Sesame"
+SECRET_PLACES = [
+    "http://H",  # as an argument
+    *(f"{scheme}://S@H{base}" for scheme in ("http", "https", "tcp") for base in ("", "/base")),
+    *(f"http://{login}@H" for login in ("user:S", "S:pass", ":S", "user:S:x", "user:a@S", "user:S/b", "user:a/S")),
+    *(f"http://H{rest}" for rest in ("?token=S", "/?token=S", "/base?token=S&x=1", "?S", "?token=a@S", "?token=S@b")),
+    *(f"http://H{rest}" for rest in ("#S", "/#S", "#a@S", "#S@b", "?a#S")),
+    *(f"http://user:{sign}S@H" for sign in "?#"),
+    *(f"http://user:S{sign}@H" for sign in "?#"),
+    "unix:/nowhere?token=S",
+    "unix:/nowhere#S",
+    "ftp://H?token=S",
+    "H?token=S",
+    "S@H",
+    "http:/S@H",
+    "http:/H?token=S",
+    "http//H#S",
+    "http://[S@H?token=S",
+    "http://user:S@H:99999?token=S",
+]
+
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
+
+
+def fail(why: str) -> None:
+    raise StoreError(why)
 
 
 class TestAddress:
@@ -49,7 +77,11 @@ class TestAddress:
             ("http://user:pass@host:19530/base", "http://host:19530/base"),
             ("https://token@host", "https://host"),
             ("http://user:pa/ss@host:19530", "http://host:19530"),
-            ("http://user:p@ss#?@host/base", "http://host/base"),
+            ("http://user:p@ss#?@host/base", "http://***"),
+            ("http://host:1/base?token=hush", "http://host:1/base"),
+            ("http://host:1#hush", "http://host:1"),
+            ("http://host:1?token=hu@sh", "http://***"),
+            ("unix:/tmp/a.sock?token=hush", "unix:/tmp/a.sock"),
             ("http://user:pass@[", "http://["),
             ("tcp://host:1", "tcp://host:1"),
             ("unix:/tmp/a@b.sock", "unix:/tmp/a@b.sock"),
@@ -120,9 +152,47 @@ class TestServer:
     def test_an_address_nobody_listens_on_is_named_without_secrets(self) -> None:
         with engines.refusing_port() as port, pytest.raises(StoreError) as caught:
             MilvusStore(f"http://user:hush@127.0.0.1:{port}/base", "docs", token="psst", timeout=0.5)
-        expected = f"cannot reach Milvus at http://127.0.0.1:{port}/base within 0.5 s; check that it runs"
+        expected = (
+            f"cannot reach Milvus at http://127.0.0.1:{port}/base within 0.5 s: nothing listens on that port; check"
+        )
         assert str(caught.value).startswith(expected)
         assert not {"hush", "psst"} & set(str(caught.value).replace(":", " ").split())
+
+    def test_a_name_that_nobody_knows_is_told_from_a_port_that_nobody_has(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def unknown(*_: object, **__: object) -> None:
+            raise socket.gaierror(-2, "Name or service not known")
+
+        monkeypatch.setattr(server, "connect_client", Mock(side_effect=lambda _, what, **__: fail(what)))
+        monkeypatch.setattr(socket, "create_connection", unknown)
+        with pytest.raises(StoreError, match=r"at http://nowhere within 10 s: the name 'nowhere' is not known; check"):
+            MilvusStore("http://nowhere", "docs")
+
+    @pytest.mark.parametrize("uri", ["http://", "https://:19530", "tcp:///base", "http://user:hush@"])
+    def test_an_address_without_a_host_is_refused_at_once(self, uri: str) -> None:
+        with pytest.raises(
+            ParameterError, match="uri must be an address with a host, as in http://localhost"
+        ) as caught:
+            MilvusStore(uri, "docs")
+        assert "hush" not in str(caught.value)
+
+    @pytest.mark.parametrize("form", SECRET_PLACES)
+    def test_a_secret_is_never_shown_wherever_it_stands(
+        self, form: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        caplog.set_level(1)
+        with engines.refusing_port() as port:
+            uri = form.replace("H", f"127.0.0.1:{port}").replace("S", SECRET)
+            token = SECRET if form == "http://H" else None
+            shown: list[str] = []
+            for opened in (MilvusStore, BM25Index.open, ForeignCollection):
+                with pytest.raises(RagBM25Error) as caught:
+                    opened(uri, "docs", token=token, timeout=0.2)
+                shown += ["".join(traceback.format_exception(caught.value)), repr(caught.value), str(caught.value)]
+        assert not [text for text in shown if SECRET in text]
+        assert SECRET not in caplog.text
+        assert SECRET not in "".join(capfd.readouterr())
 
     def test_a_server_that_never_answers_is_given_up(self) -> None:
         with socket.socket() as silent:
@@ -170,6 +240,11 @@ class TestLock:
         (tmp_path / "rag.db.lock").mkdir()
         with pytest.raises(StoreError, match=r"cannot lock .*rag\.db: .*; check that its folder is writable"):
             DatabaseLock(tmp_path / "rag.db").acquire()
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="a folder of Linux")
+    def test_a_folder_that_takes_no_files_is_told_from_a_lock(self) -> None:
+        with pytest.raises(StoreError, match=r"cannot lock /proc/rag\.db: its folder takes no lock file"):
+            DatabaseLock(Path("/proc/rag.db")).acquire()
 
 
 class TestExtras:

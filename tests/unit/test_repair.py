@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag_bm25 import BM25Index, FormatError, IndexNotFoundError, ReadOnlyError, RepairReport, StoreError
+from rag_bm25 import (
+    BM25Index,
+    ConfigMismatchError,
+    FormatError,
+    IndexNotFoundError,
+    ReadOnlyError,
+    RepairReport,
+    StoreError,
+)
 from rag_bm25.log_rows import config_rows
 from rag_bm25.store import ChunkRow
 
@@ -172,6 +180,48 @@ def test_lost_config_is_replaced_by_the_given_one(filled: BM25Index, store: Memo
     with pytest.raises(FormatError, match="its config is lost; open it with repair=True and the config that it had"):
         BM25Index.from_store(store.reopen(), config=config)
     mended(store, config, filled)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_lost_collection_of_statistics_is_told_and_made_anew(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, given: bool
+) -> None:
+    store.drop_log()
+    with pytest.raises(FormatError) as caught:
+        BM25Index.from_store(store.reopen(), config=config if given else None, repair=not given)
+    assert str(caught.value) == (
+        "memory is damaged: its statistics are lost, with its config; "
+        "open it with repair=True and the config that it had"
+    )
+    assert not store.exists()
+    mended(store, config, filled)
+
+
+@pytest.mark.parametrize("change", [{"chunk_size": 5}, {"k1": 1.2}, {"length_unit": "characters"}, {"analyzer": list}])
+def test_lost_config_is_not_replaced_by_another(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, change: dict[str, Any]
+) -> None:
+    store.drop_log()
+    with pytest.raises(ConfigMismatchError) as caught:
+        BM25Index.from_store(store.reopen(), config=replace(config, **change), repair=True)
+    assert str(caught.value) == (
+        "the config does not give the vectors that memory has: of 4 chunks, 3 differ; "
+        "give the config that the index had"
+    )
+    assert not store.exists()
+
+
+@pytest.mark.parametrize("kind", ["config", "delta"])
+def test_statistics_without_chunks_are_no_index(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, kind: str
+) -> None:
+    filled._log.compact(above=0)
+    filled.add(["mango"])
+    lose(store, kind)
+    store.collections.chunks.clear()
+    store.collections.exist = False
+    with pytest.raises(FormatError, match="rows of an index that was dropped halfway: drop it"):
+        BM25Index.from_store(store.reopen(), config=config, repair=True)
 
 
 def test_index_that_is_not_there_cannot_be_repaired(store: MemoryStore) -> None:

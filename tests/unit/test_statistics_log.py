@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import itertools
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
+from faulty_store import FaultyStore
 from memory_store import MemoryStore
 
 from rag_bm25 import log_rows, statistics_log
@@ -10,6 +14,9 @@ from rag_bm25.log_rows import Change, Intent, LogKey
 from rag_bm25.statistics import Contribution
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.terms import term_id
+
+if TYPE_CHECKING:
+    from faulty_store import Moment
 
 
 @pytest.fixture
@@ -442,3 +449,92 @@ def test_empty_statistics_can_be_compacted(log: StatisticsLog, store: MemoryStor
         write(log, after=counted(0, 0), before=counted(1, 2, a=1))
     log.compact(above=3)
     assert shown(read_anew(store)) == (0, 0, {})
+
+
+# Entries of several rows
+
+
+def begin_and_end(log: StatisticsLog, words: list[str]) -> None:
+    staged = log.vocabulary().stage()
+    began = intent(log)
+    log.begin(began, {word: staged[word] for word in words})
+    log.end(began, counted(1, len(words), **dict.fromkeys(words, 1)))
+
+
+@pytest.fixture
+def small_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut every kind of entry after a few items, so that all of them have several rows."""
+    monkeypatch.setattr(log_rows, "TERMS_PER_ROW", 2)
+    monkeypatch.setattr(log_rows, "COUNTS_PER_ROW", 2)
+    monkeypatch.setattr(log_rows, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(statistics_log, "FEW_TERMS", 4)
+    monkeypatch.setattr(statistics_log, "ROWS_PER_INSERT", 1)
+
+
+@pytest.mark.usefixtures("small_rows")
+def test_compaction_replaces_whole_entries_of_terms_only(log: StatisticsLog, store: MemoryStore) -> None:
+    """The last row of a long entry has few terms; without it, the entry would not count."""
+    for number in range(6):
+        begin_and_end(log, [f"long{number}.{n}" for n in range(5)])
+        begin_and_end(log, [f"short{number}"])
+        log.compact(above=2)
+        reader = read_anew(store)
+        assert set(reader.vocabulary()) == set(log.vocabulary())
+        assert shown(reader) == shown(log)
+        assert reader.damage == []
+    assert len(log.vocabulary()) == 36
+
+
+@pytest.mark.usefixtures("small_rows")
+def test_terms_of_small_entries_are_merged_again_and_again(log: StatisticsLog, store: MemoryStore) -> None:
+    for number in range(40):
+        begin_and_end(log, [f"word{number}"])
+        log.compact(above=2)
+    assert kinds(store).count("terms") <= 40 / 2 + 3 + 3  # rows of merged entries, and the small ones of now
+    assert sorted(read_anew(store).vocabulary()) == sorted(f"word{number}" for number in range(40))
+
+
+@pytest.mark.parametrize("moment", ["before", "halfway", "after"])
+@pytest.mark.usefixtures("small_rows")
+def test_merging_that_fails_at_any_call_loses_no_term(moment: Moment) -> None:
+    for call in itertools.count():
+        store = FaultyStore()
+        store.create()
+        log = StatisticsLog(store)
+        for number in range(4):
+            begin_and_end(log, [f"long{number}.{n}" for n in range(5)])
+            begin_and_end(log, [f"a{number}", f"b{number}", f"c{number}"])
+        store.fail_at(call, moment)
+        try:
+            log.compact(above=2)
+        except StoreError:
+            reader = read_anew(store)
+            assert set(reader.vocabulary()) == set(log.vocabulary())
+            assert (shown(reader), reader.damage) == (shown(log), [])
+        else:
+            assert call > 20
+            return
+
+
+@pytest.mark.usefixtures("small_rows")
+def test_parts_that_an_interrupted_merge_left_are_deleted_an_hour_later(
+    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        begin_and_end(log, [f"a{number}", f"b{number}", f"c{number}"])
+    left = {key: row for key, row in store.collections.log.items() if key.startswith("terms") and ":1:2" in key}
+    log.compact(above=2)
+    unknown = log_rows.terms_rows(log.new_batch(), {word: term_id(word) for word in "xyz"})[:1]
+    store.collections.log.update(left | {row.key: row for row in unknown})
+
+    def compacted() -> set[str]:
+        for _ in range(3):
+            write(log, counted(1, 1, a0=1))
+        log.compact(above=2)
+        return {key for key in store.collections.log if key in left}
+
+    assert compacted() == set(left)  # another writer may be at it
+    now = statistics_log.time.time_ns()
+    monkeypatch.setattr(statistics_log.time, "time_ns", lambda: now + 3601 * 10**9)
+    assert compacted() == set()
+    assert unknown[0].key in store.collections.log  # nobody else has its terms

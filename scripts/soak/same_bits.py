@@ -1,6 +1,6 @@
 """See whether all ways into an index store the same bits: serial ingestion, with workers, and bulk loading.
 
-    python scripts/same_bits.py --chunks 10000
+    python scripts/soak/same_bits.py --chunks 10000
 
 Chunks are words of jieba's dictionary, drawn by their frequency, of 500 characters. Every way fills an index of its own
 in a temporary file; then texts, metadata, lengths, vectors, statistics, vocabulary and search results are compared.

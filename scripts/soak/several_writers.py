@@ -1,6 +1,6 @@
 """Let four processes write to one server while two read, and see that every count is right at every moment.
 
-    python scripts/several_writers.py --lite3-python <a Python that has milvus-lite 3>
+    python scripts/soak/several_writers.py --lite3-python <a Python that has milvus-lite 3>
 
 The server is that of milvus-lite 3.2, on 127.0.0.1. It is documented for one writer at a time, so each single call of a
 store takes a file lock; the steps of different writers' batches still come in any order. Writers add, update and delete
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import engines  # noqa: E402

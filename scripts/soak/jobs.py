@@ -1,0 +1,322 @@
+"""Long jobs that are killed: each must leave the index sound, and come to its end when it is run again."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
+
+from reference import split
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.bulk import encode_parts, load, merge
+from rag_bm25.copying import copy_index, drop_index
+from rag_bm25.errors import IndexNotFoundError, InputError, RagBM25Error
+from rag_bm25.ingestion import find_files, ingest
+from rag_bm25.milvus_store import MilvusStore
+from rag_bm25.reindexing import reindex
+from soak.operations import CONFIG, Operation
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from soak.operations import Model
+
+COLLECTION = "docs"
+PARAGRAPHS = re.compile(r"f\d+v\d+p\d+")
+FILES = 40
+SPARE = 300  # chunks of an index that is dropped or encoded anew
+
+
+class Job:
+    """A job on the database of a kill test.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the database is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = folder / "kill.db"
+
+    def prepare(self, rng: random.Random, model: Model) -> None:
+        """Write the needs of the job; `model` is what the database holds."""
+        self.rng, self.model = rng, model
+        self.write_needs()
+
+    def write_needs(self) -> None:
+        """Write whatever the job takes for given; by default nothing."""
+
+    def run(self) -> None:
+        """Do the job, in the process that is killed; also where it was done before."""
+        raise NotImplementedError
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """Yield what is wrong after a kill at any moment."""
+        raise NotImplementedError
+
+    def faults_when_done(self) -> Iterator[str]:
+        """Yield what is wrong after it came to its end."""
+        raise NotImplementedError
+
+
+class Copy(Job):
+    """Copy the index to another file."""
+
+    name = "copy.db"
+
+    @property
+    def target(self) -> Path:
+        """Where the other index is."""
+        return self.folder / self.name
+
+    def write_needs(self) -> None:
+        """Begin with no file."""
+        remove(self.target)
+
+    def run(self) -> None:
+        """Copy; a finished copy is refused."""
+        source, target = MilvusStore(self.source, COLLECTION), self._store()
+        with closing(source), closing(target), suppress(InputError):
+            copy_index(source, target)
+
+    def expected(self) -> Model:
+        """Return the chunks of the other index."""
+        return self.model
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that half a copy does not open, and that a whole one is right."""
+        with suppress(RagBM25Error):
+            yield from self.faults_when_done()
+
+    def faults_when_done(self) -> Iterator[str]:
+        """See that it is there, and right."""
+        yield from faults_of(BM25Index.open(self.target, COLLECTION, config=CONFIG, read_only=True), self.expected())
+
+    def _store(self) -> MilvusStore:
+        return MilvusStore(self.target, COLLECTION)
+
+
+class Bulk(Copy):
+    """Load files into another database."""
+
+    name = "bulk.db"
+
+    def write_needs(self) -> None:
+        """Encode what the database holds in one namespace."""
+        remove(self.target)
+        shutil.rmtree(self._files, ignore_errors=True)
+        rows = [{"id": id_, "text": text} for id_, text in of_law(self.model)]
+        half = len(rows) // 2
+        list(encode_parts([rows[:half], rows[half:]], CONFIG, self._files, namespace="law"))
+        merge(self._files)
+
+    @property
+    def _files(self) -> Path:
+        return self.folder / "parts"
+
+    def run(self) -> None:
+        """Load; a finished load is refused."""
+        with closing(self._store()) as target, suppress(InputError):
+            load(self._files, target)
+
+    def expected(self) -> Model:
+        """Return what the files hold."""
+        return {("law", id_): text for id_, text in of_law(self.model)}
+
+
+class Reindex(Job):
+    """Encode the texts with other parameters, into an index beside."""
+
+    config = IndexConfig(chunk_size=20, k1=1.2, length_unit="terms", analyzer=split)
+
+    def run(self) -> None:
+        """Bring the other index up to date."""
+        with BM25Index.open(self.source, COLLECTION, config=CONFIG) as source, self._open() as target:
+            reindex(source, target)
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that the other index is sound, whatever it lacks."""
+        yield from faults_of(self._open(), None)
+
+    def faults_when_done(self) -> Iterator[str]:
+        """See that it holds the same."""
+        yield from faults_of(self._open(), self.model)
+
+    def _open(self) -> BM25Index:
+        return BM25Index.open(self.source, "docs_2", config=self.config)
+
+
+class Import(Job):
+    """Put statistics of a file in the place of the stored ones, which are the same."""
+
+    def write_needs(self) -> None:
+        """Write the file."""
+        with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
+            index.export_statistics(self.folder / "statistics.gz")
+
+    def run(self) -> None:
+        """Import."""
+        with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
+            index.import_statistics(self.folder / "statistics.gz")
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that nothing has changed."""
+        yield from faults_of(BM25Index.open(self.source, COLLECTION, config=CONFIG), self.model)
+
+    faults_when_done = faults_when_cut
+
+
+class Ingest(Job):
+    """Bring an index up to date with a folder, and delete what the folder no longer has."""
+
+    config = IndexConfig(chunk_size=60, length_unit="characters", analyzer=split)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._files = folder / "files"
+        self._files.mkdir(exist_ok=True)
+        self._before: set[str] = set()
+        self._after: set[str] = set()
+
+    def write_needs(self) -> None:
+        """Add, change, cut and delete some files."""
+        self._before = self._after
+        for number in self.rng.sample(range(FILES), self.rng.randint(1, FILES)):
+            path = self._files / f"{number}.txt"
+            paragraphs = self.rng.choice([0, 1, 5, 60])
+            marks = [f"f{number}v{self.rng.randrange(10**6)}p{at}" for at in range(paragraphs)]
+            path.write_text("\n\n".join(f"{mark} and what it says" for mark in marks), "utf-8")
+            if not marks:
+                path.unlink()
+        self._after = {mark for path in self._files.iterdir() for mark in PARAGRAPHS.findall(path.read_text("utf-8"))}
+
+    def run(self) -> None:
+        """Ingest the folder."""
+        with self._open() as index:
+            ingest(index, find_files([self._files]), prune=True)
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that the chunks are old or new ones, and that none is missing that was to stay."""
+        with self._open() as index:
+            stored = self._stored(index)
+            if not self._before & self._after <= stored <= self._before | self._after:
+                yield f"ingest: {len(stored)} paragraphs, of {len(self._before)} before and {len(self._after)} after"
+            yield from differences(index)
+
+    def faults_when_done(self) -> Iterator[str]:
+        """See that the index holds what the folder holds."""
+        with self._open() as index:
+            stored = self._stored(index)
+            if stored != self._after:
+                yield f"ingest: lost {sorted(self._after - stored)[:3]}, too many {sorted(stored - self._after)[:3]}"
+            yield from differences(index)
+
+    def _open(self) -> BM25Index:
+        return BM25Index.open(self.source, "files", config=self.config)
+
+    def _stored(self, index: BM25Index) -> set[str]:
+        return {mark for chunk in index.chunks() for mark in PARAGRAPHS.findall(chunk.text)}
+
+
+class Drop(Job):
+    """Drop an index that is in the same database."""
+
+    def write_needs(self) -> None:
+        """Create it anew: nothing of the last one may be left."""
+        with BM25Index.open(self.source, "spare", config=CONFIG) as index:
+            index.add([f"word{self.rng.randrange(SPARE)}" for _ in range(SPARE)], ids=list(map(str, range(SPARE))))
+
+    def run(self) -> None:
+        """Drop it; one that is gone is none."""
+        with closing(MilvusStore(self.source, "spare")) as store, suppress(IndexNotFoundError):
+            drop_index(store)
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that an index that opens is sound."""
+        with suppress(RagBM25Error):
+            yield from faults_of(BM25Index.open(self.source, "spare", config=CONFIG, read_only=True), None)
+
+    def faults_when_done(self) -> Iterator[str]:
+        """See that another index of the name is new and empty."""
+        yield from faults_of(BM25Index.open(self.source, "spare", config=CONFIG), {})
+
+
+class Reencode(Job):
+    """Encode the chunks of an index with the k1 of each term."""
+
+    config = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split, weighting="bm25-adpt")
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._texts: Model = {}
+
+    def write_needs(self) -> None:
+        """Add and update some chunks of an index beside."""
+        words = [
+            " ".join(f"w{int(100 ** self.rng.random())}" for _ in range(self.rng.randint(2, 40))) for _ in range(SPARE)
+        ]
+        texts = {str(self.rng.randrange(2 * SPARE)): text for text in words}
+        self._texts |= {("", id_): text for id_, text in texts.items()}
+        with self._open() as index:
+            Operation("add", "", texts).apply(index)
+
+    def run(self) -> None:
+        """Encode them."""
+        with self._open() as index:
+            index.reencode()
+
+    def faults_when_cut(self) -> Iterator[str]:
+        """See that texts, N and df are as they were."""
+        yield from faults_of(self._open(), self._texts)
+
+    def faults_when_done(self) -> Iterator[str]:
+        """See that, and that there is nothing left to do."""
+        yield from faults_of(self._open(), self._texts)
+        with self._open() as index:
+            if left := index.reencode().reencoded:
+                yield f"reencode: {left} chunks were left with another k1"
+
+    def _open(self) -> BM25Index:
+        return BM25Index.open(self.source, "adapted", config=self.config)
+
+
+JOBS: dict[str, type[Job]] = {
+    "copy": Copy, "bulk": Bulk, "reindex": Reindex, "import": Import, "ingest": Ingest, "drop": Drop,
+    "reencode": Reencode,
+}  # fmt: skip
+
+
+def of_law(model: Model) -> list[tuple[str, str]]:
+    """Return ids and texts of one namespace."""
+    return [(id_, text) for (namespace, id_), text in model.items() if namespace == "law"]
+
+
+def faults_of(opened: BM25Index, model: Model | None) -> Iterator[str]:
+    """Compare the chunks of an index with a model, where one is given, and its statistics with a recount."""
+    with opened as index:
+        if model is not None:
+            stored = {(chunk.namespace, chunk.id): chunk.text for chunk in index.chunks(namespace=None)}
+            wrong = [key for key in stored.keys() | model.keys() if stored.get(key) != model.get(key)]
+            if wrong:
+                yield f"{len(stored)} chunks, expected {len(model)}; wrong are {wrong[:5]}"
+        yield from differences(index)
+
+
+def differences(index: BM25Index) -> Iterator[str]:
+    """Yield the first differences between statistics and recount."""
+    for difference in index.verify().differences[:5]:
+        yield f"verify: {difference}"
+
+
+def remove(database: Path) -> None:
+    """Delete a database of either milvus-lite."""
+    if database.is_dir():
+        shutil.rmtree(database)
+    for path in database.parent.glob(f"{database.name}*"):
+        path.unlink()

@@ -1,0 +1,75 @@
+"""Processes that are started for one thing, and what they take."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import traceback
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+_T = TypeVar("_T")
+
+
+class ProcessFailedError(RuntimeError):
+    """A process ended with an error, or without a word."""
+
+
+def in_new_process(function: Callable[..., _T], *args: Any) -> _T:
+    """Call a function in a process of its own, which has opened nothing yet.
+
+    It is forked from this one, which must never have opened an index: modules are loaded already, and nothing else.
+    """
+    context = multiprocessing.get_context("fork")
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=[writer, partial(function, *args)])
+    process.start()
+    writer.close()
+    answer: tuple[bool, Any] = (False, "")
+    with suppress(EOFError):
+        answer = reader.recv()
+    process.join()
+    succeeded, result = answer
+    if not succeeded or process.exitcode:
+        raise ProcessFailedError(f"{result}\nthe process ended with {process.exitcode}")
+    value: _T = result
+    return value
+
+
+def _answer(writer: Connection, function: Callable[[], Any]) -> None:
+    try:
+        answer = True, function()
+    except Exception:  # noqa: BLE001 - told to the parent, whatever it is
+        answer = False, traceback.format_exc()
+    writer.send(answer)
+
+
+def children(pid: int) -> list[int]:
+    """List the child processes of a process."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            state = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(state[1]) == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def memory() -> dict[str, int]:
+    """Return the greatest megabytes so far of this process and of its children, of which one is an engine."""
+    engines = sum(_greatest_rss(pid) for pid in children(os.getpid()))
+    return {"client MB": _greatest_rss(os.getpid()), "engine MB": engines}
+
+
+def _greatest_rss(pid: int) -> int:
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) // 1024
+    return 0

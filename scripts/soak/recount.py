@@ -1,0 +1,170 @@
+"""Count the raw rows of an index again, with nothing of the package but its analyzer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from reference import chunk_weight, idf, length_norm
+
+from soak.exported import Counts, Exported
+from soak.model import Model, number_of
+from soak.visits import CONFIG, HITS, SHOWN, Place, Question, Seen, Visitor
+
+if TYPE_CHECKING:
+    from soak.texts import Texts
+
+NO_TERMS = 0  # dimension of chunks without terms
+CLOSE = 1e-5
+
+
+def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
+    """Compare all rows with the model, the statistics with a recount, and hits with BM25 written with loops.
+
+    Parameters
+    ----------
+    visitor : Visitor
+        Whose last visit has exported the statistics.
+    model : Model
+        What must be stored.
+    questions : list of Question
+        The searches of that visit.
+
+    Returns
+    -------
+    Seen
+        Figures and faults.
+    """
+    seen = Seen()
+    with seen.timed("recount"):
+        exported = Exported.read(visitor.exported())
+        counted = _Recount(visitor.texts, model, _wanted(exported, questions), seen)
+        counted.run(visitor.place)
+        counted.compare(exported)
+        for question in questions:
+            _Answer(question, exported, counted, visitor.texts, seen).check()
+    seen.figures["log rows"] = visitor.place.log_rows()
+    return seen
+
+
+def _wanted(exported: Exported, questions: list[Question]) -> set[int]:
+    """Return the ids of the terms that were searched for."""
+    terms = {term for question in questions for term in question.terms}
+    return {exported.terms.id(term) or NO_TERMS for term in terms} - {NO_TERMS}
+
+
+class _Recount:
+    """All rows, once."""
+
+    def __init__(self, texts: Texts, model: Model, wanted: set[int], seen: Seen) -> None:
+        self._texts = texts
+        self._model = model
+        self._wanted = wanted
+        self._faults = seen.faults
+        self._met = np.zeros(len(model.versions), bool)
+        self.chunks: Counter[str] = Counter()
+        self.lengths: Counter[str] = Counter()
+        self.df: dict[str, Counter[int]] = {}
+        self.postings: dict[tuple[str, int], dict[int, float]] = {}  # namespace and term id -> chunk number -> weight
+
+    def run(self, place: Place) -> None:
+        for row in place.rows():
+            self._take(row)
+        for number in np.flatnonzero((self._model.versions > 0) & ~self._met)[:SHOWN]:
+            self._faults.append(f"row of chunk {number} is not there")
+
+    def _take(self, row: dict[str, Any]) -> None:
+        namespace, number, terms = row["namespace"], number_of(row["id"]), row["sparse"].keys() - {NO_TERMS}
+        self._check(row, number)
+        self.chunks[namespace] += 1
+        self.lengths[namespace] += row["length"]
+        self.df.setdefault(namespace, Counter()).update(terms)
+        for id_ in self._wanted.intersection(terms):
+            self.postings.setdefault((namespace, id_), {})[number] = row["sparse"][id_]
+
+    def _check(self, row: dict[str, Any], number: int) -> None:
+        """Compare a row with the model."""
+        known = 0 <= number < len(self._met)
+        version = int(self._model.versions[number]) if known else 0
+        if version <= 0 or self._met[number]:
+            self._faults.append(f"row of {row['id']!r}, which is stored twice or was deleted (version {version})")
+        elif row["text"] != self._texts.text(number, version) or row["length"] != len(row["text"]):
+            self._faults.append(f"row of {row['id']!r} has not the text of version {version}: {row['text'][:80]!r}")
+        if known:
+            self._met[number] = True
+
+    def version(self, number: int) -> int:
+        """Return which text a chunk must have."""
+        return int(self._model.versions[number])
+
+    def compare(self, exported: Exported) -> None:
+        """Compare the counts with what the index says."""
+        for namespace in {*self.chunks, *exported.sums}:
+            told = exported.total(namespace, "chunks"), exported.total(namespace, "length")
+            if told != (self.chunks[namespace], self.lengths[namespace]):
+                self._faults.append(f"N and length of {namespace!r}: {told}, counted {self.chunks[namespace]}")
+            df = self.df.get(namespace, Counter())
+            stored, counted = exported.counts(namespace), Counts.of(df.keys(), df.values())
+            wrong = stored.differing(counted)
+            if len(wrong):
+                some = wrong[:SHOWN]
+                first = list(zip(some.tolist(), stored.get(some).tolist(), counted.get(some).tolist(), strict=True))
+                self._faults.append(f"df in {namespace!r}: {len(wrong):,} differ; id, told and counted: {first}")
+        used = np.fromiter({id_ for df in self.df.values() for id_ in df}, np.uint32)
+        nameless = np.setdiff1d(used, exported.terms.ids)
+        if len(nameless):
+            self._faults.append(f"{len(nameless):,} ids in vectors have no term, such as {nameless[:SHOWN].tolist()}")
+
+
+class _Answer:
+    """The hits of one search, beside BM25 over all rows."""
+
+    def __init__(self, question: Question, exported: Exported, counted: _Recount, texts: Texts, seen: Seen) -> None:
+        self._question = question
+        self._counted = counted
+        self._texts = texts
+        self._faults = seen.faults
+        self._analyzer = CONFIG.build_analyzer()
+        self._ids = {term: exported.terms.id(term) or NO_TERMS for term in question.terms}
+
+    def check(self) -> None:
+        """Compare the best scores, and the weights of the hits with the formula."""
+        scores = self._scores()
+        best = sorted(scores.values(), reverse=True)[:HITS]
+        hits = self._question.hits
+        right = len(hits) == len(best) and all(
+            _close(score, one) and _close(score, scores.get(number_of(id_), 0.0))
+            for (id_, score), one in zip(hits, best, strict=True)
+        )
+        if not right:
+            self._faults.append(f"search {self._question.query!r}: {hits}, expected scores {best}")
+        for id_, _ in hits:
+            self._check_weights(number_of(id_))
+
+    def _scores(self) -> dict[int, float]:
+        scores: dict[int, float] = {}
+        namespace = self._question.namespace
+        for term, times in self._question.terms.items():
+            postings = self._counted.postings.get((namespace, self._ids[term]), {})
+            if postings:
+                weight = times * idf("lucene", len(postings), self._counted.chunks[namespace], 0.0, 0.0)
+                weight *= CONFIG.bigram_weight if term.startswith("\0") else 1.0
+                for number, stored in postings.items():
+                    scores[number] = scores.get(number, 0.0) + weight * stored
+        return scores
+
+    def _check_weights(self, number: int) -> None:
+        """Compare the stored weights of a chunk with the formula."""
+        text = self._texts.text(number, self._counted.version(number))
+        tokens = self._analyzer(text)
+        norm = length_norm(len(text), CONFIG.chunk_size, CONFIG.b)
+        for term in self._question.terms.keys() & set(tokens):
+            expected = chunk_weight("bm25", tokens.count(term), norm, CONFIG.k1, None)
+            stored = self._counted.postings[self._question.namespace, self._ids[term]].get(number, 0.0)
+            if not _close(stored, expected):
+                self._faults.append(f"weight of {term!r} in chunk {number}: {stored}, expected {expected}")
+
+
+def _close(one: float, other: float) -> bool:
+    return abs(one - other) <= CLOSE * abs(other)

@@ -1,0 +1,372 @@
+"""One visit: open an index, look whether all is there that must be, write something, close it."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import random
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+from rag_bm25 import BM25Index, Chunk, IndexConfig
+from soak.exported import NO_TERMS, Exported, Terms, named
+from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
+from soak.processes import memory
+from soak.texts import rare_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from soak.texts import Texts
+
+CONFIG = IndexConfig(chunk_size=150)
+Depth = Literal["none", "quick", "whole"]
+SAMPLE = 50  # of chunks, and of texts
+QUESTIONS = 4
+HITS = 10
+MOST_POSTINGS = 20_000  # of a word that is searched for: the recount keeps them
+SHOWN = 5
+PROGRESS_EVERY = 50_000
+COMPLETIONS = 50
+
+
+class Place(Protocol):
+    """Where an index is."""
+
+    def open(self) -> BM25Index:
+        """Open the index, as a program does that was just started."""
+        ...
+
+    def log_rows(self) -> int:
+        """Count the rows of the statistics log; the index is closed."""
+        ...
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every stored chunk with id, namespace, text, length and sparse, as the engine has it."""
+        ...
+
+
+@dataclass(frozen=True)
+class MilvusPlace:
+    """A file of the embedded engine, or a server.
+
+    Parameters
+    ----------
+    uri : str
+        Path or address.
+    collection : str
+        Name of the index.
+    token : str, optional
+        Of the server.
+    """
+
+    uri: str
+    collection: str
+    token: str | None = None
+
+    def open(self) -> BM25Index:
+        """Open the index, as a program does that was just started."""
+        return BM25Index.open(self.uri, self.collection, config=CONFIG, token=self.token)
+
+    def log_rows(self) -> int:
+        """Count the rows of the statistics log."""
+        return self._count(f"{self.collection}_bm25")
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield every stored chunk as pymilvus alone reads it."""
+        from pymilvus import MilvusClient
+
+        client = MilvusClient(self.uri, token=self.token or "")
+        try:
+            client.load_collection(self.collection)
+            fields = ["id", "namespace", "text", "length", "sparse"]
+            pages = client.query_iterator(self.collection, batch_size=1_000, filter="", output_fields=fields)
+            while page := pages.next():
+                yield from page
+        finally:
+            client.close()
+
+    def _count(self, collection: str) -> int:
+        from pymilvus import MilvusClient
+
+        client = MilvusClient(self.uri, token=self.token or "")
+        try:
+            client.load_collection(collection)
+            return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
+        finally:
+            client.close()
+
+
+def preload() -> None:
+    """Load what every visit would load, modules and dictionaries: a tenth of a second then, instead of two."""
+    for module in ("milvus_lite.server_manager", "pymilvus", "rag_bm25.milvus_store.engines"):
+        importlib.import_module(module)
+    CONFIG.build_analyzer()("预热")
+    logging.getLogger("pymilvus").setLevel(logging.ERROR)  # an iterator's warning about its clock
+
+
+@dataclass(frozen=True)
+class Question:
+    """A search that was made, and what it found.
+
+    Parameters
+    ----------
+    query, namespace : str
+        What was asked, and where.
+    terms : dict of str to int
+        How often the query has each term.
+    hits : list of (str, float)
+        Ids and scores.
+    """
+
+    query: str
+    namespace: str
+    terms: dict[str, int]
+    hits: list[tuple[str, float]]
+
+
+@dataclass
+class Seen:
+    """What a visit saw.
+
+    Parameters
+    ----------
+    figures : dict
+        Name -> number.
+    faults : list of str
+        What was wrong.
+    questions : list of Question
+        For a recount to check.
+    """
+
+    figures: dict[str, float] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Note how long something took."""
+        began = time.monotonic()
+        yield
+        self.figures[f"{name} s"] = round(time.monotonic() - began, 2)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who visits an index; each visit is in a process of its own.
+
+    Parameters
+    ----------
+    place : Place
+        Where the index is.
+    texts : Texts
+        What the chunks say.
+    workdir : Path
+        Where the vocabulary of the last visit is kept.
+    """
+
+    place: Place
+    texts: Texts
+    workdir: Path
+
+    def visit(self, model: Model, writes: list[Write], seed: str, check: Depth = "quick") -> Seen:
+        """Open the index, compare it with the model, then write.
+
+        Parameters
+        ----------
+        model : Model
+            What must be there.
+        writes : list of Write
+            What to do.
+        seed : str
+            Decides which samples are taken.
+        check : {"none", "quick", "whole"}
+            How closely to look at what is there: ``whole`` reads the vocabulary, too.
+
+        Returns
+        -------
+        Seen
+            Figures and faults.
+        """
+        seen = Seen()
+        with seen.timed("open"):
+            index = self.place.open()
+        with index:
+            if check != "none":
+                _Checks(index, self, model, random.Random(seed), seen).all(whole=check == "whole")
+            if not seen.faults:
+                with seen.timed("write"):
+                    for write in writes:
+                        self._write(index, write)
+            seen.figures.update(memory())
+        return seen
+
+    def terms(self) -> Terms:
+        """Return the vocabulary as it was last seen."""
+        path = self.workdir / "terms.npz"
+        if not path.exists():
+            return NO_TERMS
+        with np.load(path) as kept:
+            return Terms(kept["prints"], kept["ids"])
+
+    def exported(self) -> Path:
+        """Return where the statistics are that were last seen."""
+        return self.workdir / "statistics.gz"
+
+    def _write(self, index: BM25Index, write: Write) -> None:
+        ids = list(map(chunk_id, write.numbers.tolist()))
+        if write.kind == "delete":
+            index.delete(ids, namespace=write.namespace)
+        elif write.kind == "delete part":
+            index.delete(filter={"part": write.part}, namespace=write.namespace)
+        elif write.kind == "stream":
+            index.add_stream(
+                self._chunks(write), namespace=write.namespace, assume_new=True, progress=_told_from_time_to_time()
+            )
+        else:
+            chunks = list(self._chunks(write))
+            metadatas = [chunk.metadata for chunk in chunks]
+            index.add([chunk.text for chunk in chunks], ids=ids, metadatas=metadatas, namespace=write.namespace)
+
+    def _chunks(self, write: Write) -> Iterator[Chunk]:
+        for number, version in zip(write.numbers.tolist(), write.versions.tolist(), strict=True):
+            yield Chunk(chunk_id(number), self.texts.text(number, version), {"part": number % PARTS})
+
+
+def _told_from_time_to_time() -> Any:
+    began, last = time.monotonic(), 0
+
+    def tell(report: Any) -> None:
+        nonlocal last
+        if report.added - last >= PROGRESS_EVERY:
+            last = report.added
+            rate = last / (time.monotonic() - began)
+            print(f"  {last:,} chunks added, {rate:,.0f} a second, {memory()}", flush=True)
+
+    return tell
+
+
+@dataclass
+class _Checks:
+    """Compare an index with the model, through what it offers its users."""
+
+    index: BM25Index
+    visitor: Visitor
+    model: Model
+    rng: random.Random
+    seen: Seen
+
+    def __post_init__(self) -> None:
+        self._analyzer = CONFIG.build_analyzer()
+        self._stored = self.model.stored()
+
+    def all(self, *, whole: bool) -> None:
+        """Check everything that does not need the raw rows; without the vocabulary, unless that is asked for."""
+        with self.seen.timed("first search"):
+            self.index.search(self.visitor.texts.piece(self.rng), namespace=None)
+        with self.seen.timed("verify"):
+            self._check_verify()
+        self._check_sums()
+        self._check_chunks()
+        self._check_prefixes()
+        self.seen.figures["chunks"] = len(self._stored)
+        if whole or self.seen.faults:
+            self._check_exported()
+
+    def _fault(self, text: str) -> None:
+        self.seen.faults.append(text)
+
+    def _check_verify(self) -> None:
+        report = self.index.verify()
+        if not report.ok or report.num_chunks != len(self._stored):
+            first = [str(one) for one in report.differences[:SHOWN]]
+            self._fault(
+                f"verify: {report.num_chunks:,} chunks, expected {len(self._stored):,}; "
+                f"{len(report.differences):,} differences: {first}"
+            )
+
+    def _check_vocabulary(self) -> Exported:
+        """See that no term was lost since the last visit, and that none got another id."""
+        path = self.visitor.exported()
+        newer = path.with_name("newer.gz")
+        self.index.export_statistics(newer)
+        exported, before = Exported.read(newer), self.visitor.terms()
+        lost, moved = before.losses(exported.terms)
+        for what, prints in (("lost", lost), ("with another id", moved)):
+            if prints:
+                self._fault(
+                    f"vocabulary: {len(prints):,} of {len(before):,} terms {what}, now {len(exported.terms):,}: "
+                    f"{named(path, prints, SHOWN)}"
+                )
+        if exported.nameless or len(np.unique(exported.terms.ids)) != len(exported.terms):
+            self._fault(f"vocabulary: {exported.nameless:,} ids without a term, or two terms with one id")
+        if not self.seen.faults:
+            newer.replace(path)
+            np.savez(self.visitor.workdir / "terms.npz", prints=exported.terms.prints, ids=exported.terms.ids)
+        return exported
+
+    def _check_exported(self) -> None:
+        """Check what the index says of itself in one file."""
+        with self.seen.timed("export"):
+            exported = self._check_vocabulary()
+        self._check_known_terms(exported.terms)
+        self.seen.questions = self._questions(exported)
+        self.seen.figures["terms"] = len(exported.terms)
+
+    def _check_sums(self) -> None:
+        for namespace in dict.fromkeys(NAMESPACES):
+            expected, told = len(self.model.stored(namespace)), self.index.stats(namespace=namespace).num_chunks
+            if told != expected:
+                self._fault(f"N of {namespace!r}: {told:,} of {expected:,}")
+
+    def _check_chunks(self) -> None:
+        """Get some chunks by their id, deleted ones too."""
+        used = self.model.used
+        for number in self.rng.sample(range(used), min(SAMPLE, used)):
+            version, namespace = int(self.model.versions[number]), namespace_of(number)
+            found = [chunk.text for chunk in self.index.get([chunk_id(number)], namespace=namespace)]
+            if found != ([self.visitor.texts.text(number, version)] if version > 0 else []):
+                self._fault(f"{chunk_id(number)} should have version {version}, has {found}")
+
+    def _check_known_terms(self, terms: Terms) -> None:
+        """See that the vocabulary has all terms of some texts, also of those that were replaced or deleted."""
+        used = self.model.used
+        for number in self.rng.sample(range(used), min(SAMPLE, used)):
+            last = abs(int(self.model.versions[number]))
+            version = self.rng.randint(1, last) if last else 0
+            tokens = self._analyzer(self.visitor.texts.text(number, version)) if version else []
+            missing = sorted(token for token in set(tokens) if terms.id(token) is None)
+            if missing:
+                self._fault(f"terms of version {version} of {chunk_id(number)} are lost: {missing[:SHOWN]}")
+
+    def _check_prefixes(self) -> None:
+        """Find some chunks by the beginning of the word that they have for themselves."""
+        for number in self.rng.sample(self._stored.tolist(), min(SHOWN, len(self._stored))):
+            version, id_ = int(self.model.versions[number]), chunk_id(number)
+            if not self.visitor.texts.text(number, version).startswith(rare_word(number, version)):
+                continue  # it has no terms
+            # All versions that the chunk ever had begin so, and the search completes only some dozen words.
+            prefix = rare_word(number, version)[: None if version > COMPLETIONS else -len(str(version))]
+            hits = self.index.search(f"{prefix}*", k=HITS, namespace=namespace_of(number), syntax=True)
+            if id_ not in [hit.id for hit in hits]:
+                self._fault(f"search for {prefix}*: {[hit.id for hit in hits]}, expected {id_}")
+
+    def _questions(self, exported: Exported) -> list[Question]:
+        """Search for pieces of sentences whose words are not too frequent to be counted again."""
+        questions: list[Question] = []
+        for _ in range(20 * QUESTIONS):
+            query, namespace = self.visitor.texts.piece(self.rng), namespace_of(self.rng.randrange(4))
+            tokens = self._analyzer.query(query)
+            terms = {token: tokens.count(token) for token in dict.fromkeys(tokens)}
+            ids = np.array([exported.terms.id(term) or 0 for term in terms], np.uint32)
+            if 0 < exported.counts(namespace).get(ids).max(initial=0) <= MOST_POSTINGS:
+                hits = self.index.search(query, k=HITS, namespace=namespace, idf="lucene")
+                questions.append(Question(query, namespace, terms, [(hit.id, hit.score) for hit in hits]))
+            if len(questions) == QUESTIONS:
+                break
+        return questions

@@ -1,0 +1,75 @@
+"""An index that other tools have damaged says so on every engine, and a repair mends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from memory_store import MemoryStore
+
+from rag_bm25 import BM25Index, FormatError, IndexConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.store import Store
+
+CONFIG = IndexConfig(chunk_size=4, length_unit="terms")
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    index = BM25Index.from_store(store, config=CONFIG)
+    index.add(["apple fig", "fig", ""], ids=["1", "2", "3"])
+    index.add(["apple pie"], ids=["1"])
+    return store
+
+
+def answers(index: BM25Index) -> list[tuple[str, float]]:
+    return [(hit.id, pytest.approx(hit.score, rel=1e-6)) for hit in index.search("apple fig pie")]
+
+
+def test_dropped_statistics_are_told_and_counted_anew(filled: Store, opened: Callable[..., Store]) -> None:
+    expected = answers(BM25Index.from_store(opened()))
+    drop_log(filled)
+    for options in ({}, {"config": CONFIG}, {"repair": True}):
+        with pytest.raises(FormatError, match="its statistics are lost, with its config; open it with repair=True"):
+            BM25Index.from_store(opened(), **options)
+    index = BM25Index.from_store(opened(), config=CONFIG, repair=True)
+    assert answers(index) == expected
+    again = BM25Index.from_store(opened())
+    assert (again.damage, again.verify().differences) == ([], [])
+    again.add(["cherry"])
+    assert BM25Index.from_store(opened()).verify().ok
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        ("terms", ["terms missing from the vocabulary: 3"]),
+        ("delta", ["chunks counted: 0, chunks stored: 3"]),
+    ],
+)
+def test_rows_of_the_log_that_are_gone_are_told(
+    filled: Store, opened: Callable[..., Store], kind: str, damage: list[str]
+) -> None:
+    expected = answers(BM25Index.from_store(opened()))
+    filled.delete_log([key for key in filled.log_keys() if key.startswith(kind)])
+    for read_only in (True, False):
+        assert BM25Index.from_store(opened(), read_only=read_only).damage == damage
+    index = BM25Index.from_store(opened(), repair=True)
+    assert (index.damage, answers(index)) == ([], expected)
+
+
+def test_chunks_that_another_tool_deleted_are_told(filled: Store, opened: Callable[..., Store]) -> None:
+    filled.delete_chunks([row.pk for rows in filled.scan_chunks() for row in rows if row.id == "2"])
+    assert BM25Index.from_store(opened()).damage == ["chunks counted: 3, chunks stored: 2"]
+
+
+def drop_log(store: Store) -> None:
+    """Drop one of the two collections, as any client can."""
+    if isinstance(store, MemoryStore):
+        store.drop_log()
+    else:
+        store._open.write("drop_collection", store._log)
+        store._prepared.discard(store._log)

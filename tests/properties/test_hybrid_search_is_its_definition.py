@@ -1,0 +1,154 @@
+"""Property: a hybrid search finds each chunk once, and is the fusion that loops over the stored rows give.
+
+Many chunks tie in either arm, and one update may be unfinished, so that the old and the new row of some chunks are both
+stored. Whether the scores of the arms are asked for changes nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memory_store import MemoryStore
+from reference import split
+
+from rag_bm25 import RRF, BM25Index, IndexConfig, StoreError, Weighted
+
+if TYPE_CHECKING:
+    from rag_bm25.store import ChunkRow, Match
+
+CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
+Change: TypeAlias = "dict[str, tuple[str, list[float]]]"
+Arms: TypeAlias = "list[list[Match]]"
+
+texts = st.sampled_from(["apple", "apple fig", "fig fig", "plum"])
+vectors = st.sampled_from([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]])
+changes = st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(texts, vectors), min_size=1)
+fusions = st.sampled_from([RRF(), RRF(k=1), Weighted(), Weighted(0.7, 0.3), Weighted(1, 2, normalization="bound")])
+limits = st.fixed_dictionaries({"k": st.integers(1, 20), "sparse_k": st.integers(1, 9), "dense_k": st.integers(1, 9)})
+
+
+def write(index: BM25Index, namespace: str, change: Change) -> None:
+    ids, contents = list(change), list(change.values())
+    embeddings = [vector for _, vector in contents]
+    index.add([text for text, _ in contents], ids=ids, embeddings=embeddings, namespace=namespace)
+
+
+def lose_deletions(method: str) -> None:
+    if method == "delete_chunks":
+        raise StoreError("lost")
+
+
+def stored(first: Change, second: Change, unfinished: Change) -> BM25Index:
+    """An index for reading, beside a writer that died between an insertion and the deletion of the old rows."""
+    store = MemoryStore()
+    index = BM25Index.from_store(store, config=CONFIG)
+    write(index, "n", first)
+    write(index, "m", second)
+    store.on_call = lose_deletions
+    with suppress(StoreError):  # without a chunk that was there before, nothing is deleted
+        write(index, "n", unfinished)
+    return BM25Index.from_store(store.reopen(), config=CONFIG, read_only=True)
+
+
+def newest(rows: list[ChunkRow]) -> dict[tuple[str, str], str]:
+    """The last write of each chunk."""
+    batches: dict[tuple[str, str], str] = {}
+    for row in rows:
+        batches[row.namespace, row.id] = max(batches.get((row.namespace, row.id), ""), row.batch)
+    return batches
+
+
+def candidates(rows: Arms, limits: list[int], namespaces: list[str] | None) -> Arms:
+    """What each arm brings; where rows drop out, twice as many are looked at."""
+    depths = list(limits)
+    while True:
+        seen = newest([match.row for arm, depth in zip(rows, depths, strict=True) for match in arm[:depth]])
+        brought: Arms = []
+        for arm, depth, limit in zip(rows, depths, limits, strict=True):
+            shown = [match for match in arm[:depth] if namespaces is None or match.row.namespace in namespaces]
+            shown = [match for match in shown if match.row.batch == seen[match.row.namespace, match.row.id]]
+            brought.append(shown[:limit])
+        lacking = [at for at in range(2) if len(brought[at]) < limits[at] and depths[at] < len(rows[at])]
+        if not lacking:
+            return brought
+        for at in lacking:
+            depths[at] *= 2
+
+
+def by_rank(arm: list[Match], k: float) -> dict[str, float]:
+    return {match.row.pk: 1 / (k + rank) for rank, match in enumerate(arm, 1)}
+
+
+def by_score(arm: list[Match], fusion: Weighted, weight: float, bound: float) -> dict[str, float]:
+    scores = [match.score for match in arm]
+    if fusion.normalization == "bound":
+        return {match.row.pk: weight * (match.score / bound) for match in arm}
+    shares = {}
+    for match in arm:
+        same = max(scores) - min(scores) < 1e-7
+        shares[match.row.pk] = weight * (1.0 if same else (match.score - min(scores)) / (max(scores) - min(scores)))
+    return shares
+
+
+def fused(brought: Arms, fusion: RRF | Weighted, bound: float, k: int) -> list[tuple[str, str, str, float]]:
+    if isinstance(fusion, RRF):
+        shares = [by_rank(arm, fusion.k) for arm in brought]
+    else:
+        weights = (fusion.sparse, bound), (fusion.dense, 1.0)
+        shares = [by_score(arm, fusion, *weight) for arm, weight in zip(brought, weights, strict=True)]
+    hits = []
+    for row in {match.row.pk: match.row for arm in brought for match in arm}.values():
+        score = sum(share[row.pk] for share in shares if row.pk in share)
+        hits.append((row.id, row.namespace, row.text, score))
+    return sorted(hits, key=lambda hit: (-hit[3], hit[0], hit[1]))[:k]
+
+
+def ranked(found: list[Match]) -> list[Match]:
+    return sorted(found, key=lambda match: (-match.score, match.row.id, match.row.pk))
+
+
+@given(
+    changes,
+    changes,
+    changes,
+    st.sampled_from(["apple", "fig plum", "apple plum apple", "unknown"]),
+    vectors,
+    fusions,
+    limits,
+    st.sampled_from([None, ["n"], ["m"], ["m", "n"]]),
+)
+def test_hybrid_search_is_its_definition(
+    first: Change,
+    second: Change,
+    unfinished: Change,
+    query: str,
+    embedding: list[float],
+    fusion: RRF | Weighted,
+    limits: dict[str, int],
+    namespaces: list[str] | None,
+) -> None:
+    index = stored(first, second, unfinished)
+    asked: dict[str, Any] = {**limits, "fusion": fusion, "namespace": namespaces, "statistics": "all"}
+    hits = index.search_hybrid(query, embedding, **asked)
+    (weights,) = index.encode_queries([query], statistics="all", namespace=namespaces)
+    considered: dict[str, Any] = {"limit": 1000, "namespaces": namespaces}
+    sparse = index._store.search([weights], **considered)[0] if len(weights) else []
+    (dense,) = index._store.search_dense(np.array([embedding], np.float32), metric="COSINE", **considered)
+    brought = candidates([ranked(sparse), ranked(dense)], [limits["sparse_k"], limits["dense_k"]], namespaces)
+    expected = fused(brought, fusion, float(weights.values.sum(dtype=float)), limits["k"])
+    assert [(hit.id, hit.namespace, hit.text) for hit in hits] == [hit[:3] for hit in expected]
+    assert [hit.score for hit in hits] == pytest.approx([hit[3] for hit in expected], rel=1e-9)
+    assert len({(hit.namespace, hit.id) for hit in hits}) == len(hits)
+    scored = index.search_hybrid(query, embedding, arm_scores=True, **asked)
+    assert [(hit.id, hit.namespace, hit.score) for hit in scored] == [
+        (hit.id, hit.namespace, hit.score) for hit in hits
+    ]
+    arms = [{(match.row.namespace, match.row.id): match.score for match in arm} for arm in brought]
+    for hit in scored:
+        chunk = hit.namespace, hit.id
+        assert (hit.sparse_score, hit.dense_score) == (arms[0].get(chunk), arms[1].get(chunk))
