@@ -383,8 +383,11 @@ class StatisticsLog:
             What it changed; None where its rows are gone.
         """
         keys = complete_entries(self._store.log_keys(), "delta").get(batch, [])
-        parts = [self._decoded(delta_of, row)[1] for row in self._store.get_log(keys, packed=False)]
-        return sum(parts[1:], parts[0]) if parts else None
+        rows = self._store.get_log(keys, packed=False) if keys else []
+        if len(rows) < len(keys) or not rows:
+            return None
+        parts = [self._decoded(delta_of, row)[1] for row in rows]
+        return sum(parts[1:], parts[0])
 
     # Writing
 
