@@ -264,6 +264,13 @@ class Store(LogStore, Protocol):
         """
         ...
 
+    def has_collections(self) -> bool:
+        """Whether one of the two collections is there, or both, complete or not.
+
+        Another schema under one of the names is a ``FormatError``.
+        """
+        ...
+
     def has_chunks(self) -> bool:
         """Whether there are rows of chunks, also where the log is missing."""
         ...
