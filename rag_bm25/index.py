@@ -1170,6 +1170,7 @@ class BM25Index:
             self.refresh()
             with self._log.events.timed("verify") as counts:
                 report = verify(self._store, self._log, progress)
+                self._wrong_count = "" if report.ok else self._wrong_count
                 counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
             return report
 

@@ -87,6 +87,22 @@ def test_terms_are_not_given_ids_while_some_are_lost(filled: BM25Index, store: M
     assert_mended(filled, reopened)
 
 
+def test_repair_by_another_process_is_seen(
+    store: MemoryStore, config: IndexConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_rows, "TERMS_PER_ROW", 2)
+    server = FaultyStore(exclusive=False, collections=store.collections)
+    BM25Index.from_store(server, config=config).add(["apple pie crust"], ids=["1"])
+    delete_a_row_of_the_first_terms(store)
+    del store.collections.chunks[next(iter(store.collections.chunks))]
+    index = BM25Index.from_store(server.reopen(), config=config, refresh_interval=0)
+    assert index.damage == ["terms missing from the vocabulary: 3", "chunks counted: 1, chunks stored: 0"]
+    BM25Index.from_store(server.reopen(), config=config, repair=True)
+    assert index.verify().ok
+    assert index.damage == []
+    index.add(["mango"])
+
+
 def test_loss_that_counts_alone_do_not_show_is_found_by_the_missing_row(
     index: BM25Index, store: MemoryStore, reopened: Reopened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
