@@ -30,7 +30,7 @@ def num_unnamed(totals: Iterable[Contribution], vocabulary: Vocabulary) -> int:
     int
         0 where every term has a name.
     """
-    used = np.unique(np.concatenate([np.empty(0, np.uint32), *(total.ids for total in totals)]))
+    used = np.unique(np.concatenate([np.empty(0, np.uint32), *(total.ids[total.df > 0] for total in totals)]))
     named = np.fromiter(vocabulary.ids, np.uint32, len(vocabulary))
     return int(np.count_nonzero(~np.isin(used, named)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, query_tokens
@@ -70,8 +70,7 @@ def _of_words(index: BM25Index, query: str, conditions: _Filter, namespace: str,
 
 
 def _fits_any(index: BM25Index, conditions: _Filter, namespace: str) -> bool:
-    with closing(index.chunks(filter=conditions, namespace=namespace)) as chunks:  # type: ignore[type-var]
-        return next(chunks, None) is not None
+    return next(index.chunks(filter=conditions, namespace=namespace), None) is not None
 
 
 def _did_you_mean(index: BM25Index, query: str, namespace: str) -> str | None:

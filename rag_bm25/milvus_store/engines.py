@@ -247,11 +247,13 @@ class EmbeddedEngine(Engine):
     def close(self) -> None:
         """Stop the engine, then let other processes open the file."""
         self._is_closed = True
-        if not self.is_inherited:
-            with suppress(Exception):  # a client of a dead engine; it is thrown away either way
-                self.client.close()
-            self._stop()
-        self._lock.release()
+        try:
+            if not self.is_inherited:
+                with suppress(Exception):  # a client of a dead engine; it is thrown away either way
+                    self.client.close()
+                self._stop()
+        finally:
+            self._lock.release()
         if not self.is_inherited:
             self.afterwards()
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -35,6 +36,7 @@ ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
 STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
+STOP_TIMEOUT = 60.0
 ENOUGH_BYTES = 2 * MESSAGE_BYTES  # for the greatest message and SQLite's journal; the engine does not say what failed
 # What the engine prints would end up in the program's own output. Its input is a pipe that shows others that it lives.
 AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" <>"$0/alive" >"$0/output" 2>&1'
@@ -271,8 +273,16 @@ def _server_class() -> Any:
             if self._owner == os.getpid():
                 if self._p is None:
                     self._lock_path = self._uds_path
-                super().stop()
+                self._stop_patiently()
                 shutil.rmtree(self._home.parent, ignore_errors=True)
+
+        def _stop_patiently(self) -> None:
+            """Stop the engine; to give gigabytes back takes it longer than the seconds that milvus-lite waits."""
+            end = time.monotonic() + STOP_TIMEOUT  # after that, whoever opens the file next waits for the engine
+            while time.monotonic() < end:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    super().stop()
+                    break
 
     return OwnedServer
 

@@ -57,6 +57,12 @@ def run(code: str, *arguments: str | Path, env: dict[str, str] | None = None) ->
     )
 
 
+def opened_again(path: Path) -> MilvusStore:
+    from rag_bm25.milvus_store import MilvusStore
+
+    return MilvusStore(path, "docs")
+
+
 def engine_pid(path: Path) -> int:
     """Process id of the engine that has the file open: a child whose command line names it."""
     for child in Path("/proc/self/task").glob("*/children"):
@@ -240,6 +246,24 @@ class TestEngineProcess:
         with pytest.raises(AssertionError, match="no engine"):
             engine_pid(path)
         assert sorted(file.name for file in path.parent.iterdir()) == ["test.db", "test.db.lock"]
+
+    def test_an_engine_that_takes_long_to_end_is_waited_for(
+        self, store: MilvusStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With gigabytes to give back, it takes longer than milvus-lite waits after killing it."""
+        wait, calls = subprocess.Popen.wait, []
+
+        def slow(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+            calls.append(timeout)
+            if len(calls) < 5:
+                raise subprocess.TimeoutExpired(process.args, timeout or 0)
+            return wait(process, timeout)
+
+        monkeypatch.setattr(subprocess.Popen, "wait", slow)
+        store.close()
+        assert len(calls) >= 5
+        assert not path.with_name(f".{path.name}.engine").exists()
+        opened_again(path).close()
 
     def test_a_program_that_forgets_to_close_ends_quietly(self, path: Path) -> None:
         forgetful = run(OPEN + "store.create(); print(store.count_chunks())", path)
