@@ -9,7 +9,7 @@ IN_PARALLEL := --numprocesses 2 --dist loadfile
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo bench test test-lite3 test-milvus test-langchain test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-milvus test-langchain test-adapters test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
 	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
 	@echo "make test-langchain  LangChain's own test suites"
+	@echo "make test-adapters   the adapters within langchain-milvus and llama-index, on milvus-lite 3"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
 	@echo "make docs            the site, from docs/ and the docstrings, in site/"
 	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
@@ -43,6 +44,11 @@ test-milvus: .venv/dev.stamp
 
 test-langchain: .venv-langchain/dev.stamp
 	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
+
+# The two packages ask for different versions of pymilvus.
+test-adapters: .venv-langchain-milvus/dev.stamp .venv-llama-index/dev.stamp
+	.venv-langchain-milvus/bin/python -m pytest tests/adapters
+	.venv-llama-index/bin/python -m pytest tests/adapters
 
 test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pytest $(IN_PARALLEL) tests
@@ -97,6 +103,17 @@ audit: .venv-audit/dev.stamp
 	$(PYTHON) -m venv .venv-langchain
 	.venv-langchain/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[lite,fast,test]' \
 		'langchain-tests>=1.1,<2' 'pytest-asyncio>=1.3'
+	touch $@
+
+.venv-langchain-milvus/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-langchain-milvus
+	.venv-langchain-milvus/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' 'langchain-milvus>=0.4'
+	touch $@
+
+.venv-llama-index/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-llama-index
+	.venv-llama-index/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' \
+		'milvus-lite>=3.1,<4' llama-index-vector-stores-milvus
 	touch $@
 
 .venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.errors import InputError, shown
+from rag_bm25.parameters import as_str
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import numpy as np
     from numpy.typing import NDArray
@@ -27,8 +28,12 @@ __all__ = [
     "HybridHit",
     "NewChunk",
     "batches",
+    "check_distinct",
+    "check_id",
     "check_ids",
     "check_namespace",
+    "check_sequence",
+    "check_texts",
     "given_parts",
     "new_chunks",
     "pk_digest",
@@ -225,33 +230,32 @@ def pk_digest(namespace: str, id_: str) -> str:
     return hashlib.blake2b(named, digest_size=20).hexdigest()
 
 
-def check_namespace(namespace: object) -> str:
+def check_namespace(namespace: object, name: str = "namespace") -> str:
     """Check a namespace.
 
     Parameters
     ----------
     namespace : object
         What was given.
+    name : str
+        Stands in the message.
 
     Returns
     -------
     str
-        The same.
+        The same, as a plain ``str``.
 
     Raises
     ------
     InputError
         It is not a str, too long, or has control characters.
     """
-    if not isinstance(namespace, str):
-        msg = f"namespace must be a str, got {type(namespace).__name__}"
+    plain = _checked_str(name, namespace)
+    if any(character < " " for character in plain):
+        msg = f"{name} must not have control characters, got {shown(plain)}"
         raise InputError(msg)
-    _check_characters("namespace", namespace)
-    if any(character < " " for character in namespace):
-        msg = f"namespace must not have control characters, got {namespace!r}"
-        raise InputError(msg)
-    _check_size("namespace", namespace, MAX_NAMESPACE_BYTES)
-    return namespace
+    _check_size(name, plain, MAX_NAMESPACE_BYTES)
+    return plain
 
 
 def check_ids(ids: Sequence[str], name: str = "ids") -> list[str]:
@@ -267,15 +271,102 @@ def check_ids(ids: Sequence[str], name: str = "ids") -> list[str]:
     Returns
     -------
     list of str
-        The same.
+        The same, as plain ``str``.
 
     Raises
     ------
     InputError
         One of them is not a str, empty or too long.
     """
-    _check_sequence(name, ids, "str")
-    return [_check_id(f"{name}[{position}]", id_) for position, id_ in enumerate(ids)]
+    check_sequence(name, ids, "str")
+    return [check_id(f"{name}[{position}]", id_) for position, id_ in enumerate(ids)]
+
+
+def check_id(name: str, id_: object) -> str:
+    """Check an id.
+
+    Parameters
+    ----------
+    name : str
+        Stands in the message.
+    id_ : object
+        What was given.
+
+    Returns
+    -------
+    str
+        The same, as a plain ``str``.
+
+    Raises
+    ------
+    InputError
+        It is not a str, empty or too long.
+    """
+    plain = _checked_str(name, id_)
+    if not plain:
+        msg = f"{name} must not be empty"
+        raise InputError(msg)
+    _check_size(name, plain, MAX_ID_BYTES)
+    return plain
+
+
+def check_sequence(name: str, given: object, of: str) -> None:
+    """Refuse what is no sequence: one text, or what can be read once only.
+
+    Parameters
+    ----------
+    name : str
+        Stands in the message.
+    given : object
+        What was given.
+    of : str
+        What it is to consist of, for the message.
+
+    Raises
+    ------
+    InputError
+        It is no sequence.
+    """
+    if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
+        countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
+        hint = f"; list({name}) may be one" if countable else ""
+        msg = f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}"
+        raise InputError(msg)
+
+
+def check_texts(
+    texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None
+) -> tuple[list[str], list[Mapping[str, Any]] | None]:
+    """Check texts that are encoded and not stored: they may be of any size.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        What was given.
+    metadatas : sequence of mappings, optional
+        What was given, one for each text.
+
+    Returns
+    -------
+    texts : list of str
+        The same, as plain ``str``.
+    metadatas : list of mappings or None
+        The same.
+
+    Raises
+    ------
+    InputError
+        A text is not a str, a metadata not a mapping, or there are more of one than of the other.
+    """
+    check_sequence("texts", texts, "str")
+    plain = [_str(f"texts[{position}]", text) for position, text in enumerate(texts)]
+    if metadatas is None:
+        return plain, None
+    check_sequence("metadatas", metadatas, "mappings")
+    _check_same_length("metadatas", len(metadatas), len(plain))
+    for position, metadata in enumerate(metadatas):
+        _check_mapping(f"metadatas[{position}]", metadata)
+    return plain, list(metadatas)
 
 
 def given_parts(chunk: GivenChunk) -> tuple[str | None, str, Mapping[str, Any] | None]:
@@ -320,32 +411,66 @@ def new_chunks(
     texts : sequence of str
         The chunks.
     ids : sequence of str, optional
-        One for each text, all different; None stands for a hash of text and metadata.
+        One for each text; None stands for a hash of text and metadata.
     metadatas : sequence of mappings, optional
         One for each text, JSON values only; None stands for an empty one.
 
     Returns
     -------
     list of NewChunk
-        In the order of `texts`.
+        In the order of `texts`; two may have one id, see :func:`check_distinct`.
 
     Raises
     ------
     InputError
         Something breaks a rule; the message names the item and the rule.
     """
-    _check_sequence("texts", texts, "str")
+    check_sequence("texts", texts, "str")
+    named: Sequence[str | None] = [None] * len(texts)
     if ids is not None:
-        _check_sequence("ids", ids, "str")
+        check_sequence("ids", ids, "str")
         _check_same_length("ids", len(ids), len(texts))
-        _check_distinct([None if id_ is None else _check_id(f"ids[{at}]", id_) for at, id_ in enumerate(ids)])
+        named = [None if id_ is None else check_id(f"ids[{at}]", id_) for at, id_ in enumerate(ids)]
     if metadatas is not None:
-        _check_sequence("metadatas", metadatas, "mappings")
+        check_sequence("metadatas", metadatas, "mappings")
         _check_same_length("metadatas", len(metadatas), len(texts))
     return [
-        _new_chunk(position, text, ids[position] if ids else None, metadatas[position] if metadatas else None)
+        _new_chunk(position, text, named[position], metadatas[position] if metadatas else None)
         for position, text in enumerate(texts)
     ]
+
+
+def check_distinct(chunks: Sequence[NewChunk]) -> None:
+    """Refuse two chunks of one call that have one id and differ: one of them would be lost.
+
+    Ids are compared as they are stored: one that was given may be the hash that stands for the contents of another.
+
+    Parameters
+    ----------
+    chunks : sequence of NewChunk
+        Those of one call; the same one may be there twice.
+
+    Raises
+    ------
+    InputError
+        Two with one id differ; the message names their places.
+
+    Examples
+    --------
+    >>> check_distinct(new_chunks(["apple", "fig"], ["1", "1"], None))
+    Traceback (most recent call last):
+        ...
+    rag_bm25.errors.InputError: ids must be distinct in one call: texts[0] and texts[1] both have the id '1', ...
+    """
+    places: dict[str, int] = {}
+    for position, chunk in enumerate(chunks):
+        first = places.setdefault(chunk.id, position)
+        if first != position and (difference := _difference(chunks[first], chunk)):
+            msg = (
+                f"ids must be distinct in one call: texts[{first}] and texts[{position}] both have the id "
+                f"{_shortened(chunk.id)}, and differ in their {difference}"
+            )
+            raise InputError(msg)
 
 
 def batches(chunks: Iterable[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
@@ -380,26 +505,34 @@ def batches(chunks: Iterable[NewChunk], dense_bytes: int = 0) -> Iterator[list[N
 
 def _new_chunk(position: int, text: object, id_: str | None, metadata: Mapping[str, Any] | None) -> NewChunk:
     name = f"texts[{position}]" if id_ is None else f"texts[{position}] (id {_shortened(id_)})"
-    if not isinstance(text, str):
-        msg = f"{name} must be a str, got {type(text).__name__}"
-        raise InputError(msg)
-    _check_characters(name, text)
-    size = _check_size(name, text, MAX_TEXT_BYTES)
-    plain, encoded = _checked_metadata(f"metadatas[{position}]", metadata)
+    plain = _checked_str(name, text)
+    size = _check_size(name, plain, MAX_TEXT_BYTES)
+    copy, encoded = _checked_metadata(f"metadatas[{position}]", metadata)
     if id_ is None:
-        id_ = hashlib.blake2b(f"{encoded}\0{text}".encode(), digest_size=16).hexdigest()
-    return NewChunk(id_, text, plain, size + len(encoded))
+        id_ = hashlib.blake2b(f"{encoded}\0{plain}".encode(), digest_size=16).hexdigest()
+    return NewChunk(id_, plain, copy, size + len(encoded))
+
+
+def _difference(first: NewChunk, second: NewChunk) -> str:
+    """Return in which part two chunks with one id differ, "" where they are the same."""
+    if first.text != second.text:
+        return "text"
+    same = _as_json(first.metadata) == _as_json(second.metadata)  # to Python, 1 equals True and 1.0
+    return "" if same else "metadata"
+
+
+def _as_json(metadata: Mapping[str, Any]) -> str:
+    return json.dumps(metadata, ensure_ascii=False, sort_keys=True)
 
 
 def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
     """Return the metadata as a dict of its own, and as canonical JSON."""
     if metadata is None:
         return {}, "{}"
-    if not isinstance(metadata, Mapping):
-        msg = f"{name} must be a mapping, got {type(metadata).__name__}"
-        raise InputError(msg)
-    plain = {key: value for key, value in metadata.items() if _check_entry(name, key, value)}
-    encoded = json.dumps(plain, ensure_ascii=False, sort_keys=True)
+    _check_mapping(name, metadata)
+    plain = dict(metadata.items())
+    _check_object(name, plain, MAX_METADATA_DEPTH)
+    encoded = _as_json(plain)
     if len(encoded.encode()) > MAX_METADATA_BYTES:
         msg = f"{name} has {len(encoded.encode()):,} bytes of JSON, at most {MAX_METADATA_BYTES:,} are allowed"
         raise InputError(msg)
@@ -407,18 +540,24 @@ def _checked_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[di
     return copy, encoded
 
 
-def _check_entry(name: str, key: object, value: object, depth: int = MAX_METADATA_DEPTH) -> bool:
-    """Check one entry of a JSON object; True, so that it can stand in a comprehension."""
-    if not isinstance(key, str):
-        msg = f"{name} has the key {shown(key)}: keys must be str"
+def _check_mapping(name: str, metadata: object) -> None:
+    if not isinstance(metadata, Mapping):
+        msg = f"{name} must be a mapping, got {type(metadata).__name__}"
         raise InputError(msg)
-    _check_characters(f"{name} key {key!r}", key)
-    _check_json(f"{name}[{key!r}]", value, depth)
-    return True
+
+
+def _check_object(name: str, entries: Mapping[Any, Any], depth: int) -> None:
+    """Check the entries of a JSON object."""
+    for key, value in entries.items():
+        if not isinstance(key, str):
+            msg = f"{name} has the key {shown(key)}: keys must be str"
+            raise InputError(msg)
+        plain = _checked_str(f"{name} key {shown(key)}", key)
+        _check_json(f"{name}[{shown(plain)}]", value, depth)
 
 
 def _check_json(name: str, value: object, depth: int) -> None:
-    """Raise ``InputError`` unless `value` comes back from JSON as it was."""
+    """Raise ``InputError`` unless `value` comes back from JSON as it was, subclasses as what they are made from."""
     _check_depth(name, depth)
     if isinstance(value, str):
         _check_characters(name, value)
@@ -426,12 +565,13 @@ def _check_json(name: str, value: object, depth: int) -> None:
         for position, item in enumerate(value):
             _check_json(f"{name}[{position}]", item, depth - 1)
     elif isinstance(value, dict):
-        for key, item in value.items():
-            _check_entry(name, key, item, depth - 1)
+        _check_object(name, value, depth - 1)
     elif isinstance(value, int | float):
         _check_number(name, value)
     elif value is not None:
-        msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {type(value).__name__}"
+        hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else ""
+        kind = type(value).__name__
+        msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {kind}{hint}"
         raise InputError(msg)
 
 
@@ -443,28 +583,10 @@ def _check_depth(name: str, depth: int) -> None:
 
 def _check_number(name: str, value: float) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        msg = f"{name} is {value!r}, which JSON does not have"
+        msg = f"{name} is {float(value)!r}, which JSON does not have"
         raise InputError(msg)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         msg = f"{name} is {shown(value)}, which does not fit into 64 bits"
-        raise InputError(msg)
-
-
-def _check_id(name: str, id_: object) -> str:
-    if not isinstance(id_, str):
-        msg = f"{name} must be a str, got {type(id_).__name__}"
-        raise InputError(msg)
-    if not id_:
-        msg = f"{name} must not be empty"
-        raise InputError(msg)
-    _check_characters(name, id_)
-    _check_size(name, id_, MAX_ID_BYTES)
-    return id_
-
-
-def _check_sequence(name: str, given: object, of: str) -> None:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        msg = f"{name} must be a sequence of {of}, got {type(given).__name__}"
         raise InputError(msg)
 
 
@@ -474,12 +596,18 @@ def _check_same_length(name: str, given: int, texts: int) -> None:
         raise InputError(msg)
 
 
-def _check_distinct(ids: list[str | None]) -> None:
-    first: dict[str, int] = {}
-    for position, id_ in enumerate(ids):
-        if id_ is not None and first.setdefault(id_, position) != position:
-            msg = f"ids must be distinct in one call: ids[{first[id_]}] and ids[{position}] are both {_shortened(id_)}"
-            raise InputError(msg)
+def _str(name: str, given: object) -> str:
+    if not isinstance(given, str):
+        msg = f"{name} must be a str, got {type(given).__name__}"
+        raise InputError(msg)
+    return as_str(given)
+
+
+def _checked_str(name: str, given: object) -> str:
+    """Return a text that UTF-8 and the engines can hold, as a plain ``str``."""
+    plain = _str(name, given)
+    _check_characters(name, plain)
+    return plain
 
 
 def _check_characters(name: str, text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from rag_bm25.analysis import (
     Analyzer,
@@ -15,8 +15,9 @@ from rag_bm25.analysis import (
 )
 from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.document_encoder import LengthUnit
-from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, shown
 from rag_bm25.fields import FieldWeight
+from rag_bm25.parameters import as_str, check_choice
 from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
 from rag_bm25.store import DenseField, DenseMetric
 
@@ -29,6 +30,21 @@ if TYPE_CHECKING:
 __all__ = ["IndexConfig", "config_from_dict", "config_to_dict", "dense_field_of", "require_same"]
 
 LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
+METRICS: tuple[str, ...] = get_args(DenseMetric)
+
+
+class _Fields(dict[str, FieldWeight]):
+    """A dict that cannot be changed, for `asdict`, JSON and pickle take no other mapping for one."""
+
+    def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
+        msg = "the fields of a config cannot be changed: make another config with dataclasses.replace"
+        raise TypeError(msg)
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[_Fields], tuple[dict[str, FieldWeight]]]:
+        """Be pickled and copied by way of the constructor: unpickling puts items into a dict one by one."""
+        return type(self), (dict(self),)
 
 
 @dataclass(frozen=True)
@@ -63,11 +79,13 @@ class IndexConfig:
         The delta of those weightings that have one; None for their default.
     fields : mapping of str to FieldWeight
         Fields that count beside the text (BM25F), each named after the metadata that has its text: a str or a list of
-        str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text.
+        str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text. The
+        config has a copy that cannot be changed.
     dense_dim : int or None
         Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
     dense_metric : {"COSINE", "IP"}
-        How dense vectors are compared, greater being better. Of normalised vectors, L2 gives the ranking of both.
+        How dense vectors are compared, greater being better. ``"IP"`` is for models that were trained for inner
+        products, such as DPR: the cosine drops the lengths of their vectors. Of normalised vectors, L2 ranks as both.
     bigram_weight : float
         Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
         where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
@@ -106,14 +124,15 @@ class IndexConfig:
     def __post_init__(self) -> None:
         """Check every range, by building what uses it."""
         self.document_weighting()
-        object.__setattr__(self, "fields", dict(self.fields))  # the caller's may change
-        self.query_weighting()
+        weights = _Fields({as_str(name): weight for name, weight in self.fields.items()})
+        object.__setattr__(self, "fields", weights)  # the caller's may change
+        object.__setattr__(self, "weighting", as_str(self.weighting))
+        object.__setattr__(self, "idf", self.query_weighting().idf)
+        object.__setattr__(self, "length_unit", check_choice("length_unit", self.length_unit, LENGTH_UNITS))
+        object.__setattr__(self, "dense_metric", check_choice("dense_metric", self.dense_metric, METRICS))
         self.dense_field()
-        if self.length_unit not in LENGTH_UNITS:
-            msg = f"length_unit must be one of {', '.join(LENGTH_UNITS)}, got {self.length_unit!r}"
-            raise ParameterError(msg)
         if not (isinstance(self.analyzer, AnalyzerConfig) or callable(self.analyzer)):
-            msg = f"analyzer must be an AnalyzerConfig or a callable, got {self.analyzer!r}"
+            msg = f"analyzer must be an AnalyzerConfig or a callable, got {shown(self.analyzer)}"
             raise ParameterError(msg)
 
     def document_weighting(self) -> DocumentWeighting:

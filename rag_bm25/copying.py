@@ -14,6 +14,7 @@ import numpy as np
 
 from rag_bm25.errors import IndexNotFoundError, StoreError
 from rag_bm25.filling import Filling, digest_of
+from rag_bm25.source_roots import copy_roots
 from rag_bm25.statistics import NamespaceStatistics
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.verification import count_rows
@@ -153,6 +154,7 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[str, int, in
     copied = _copy_rows(source, target, tell)
     counted, removed = _checked_rows(source, target, tell)
     original.require_equal(counted)
+    copy_roots(source, target)
     original.finish_in(target, counted)
     return CopyReport(counted.whole.num_chunks, counted.whole.num_terms, copied, removed)
 

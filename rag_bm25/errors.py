@@ -3,9 +3,9 @@
 ::
 
     RagBM25Error
-    ├── InputError(ValueError)            a text, id, metadata value or k that breaks a rule
+    ├── InputError(ValueError)            data that breaks a rule: a text, id, metadata, query, vector or namespace
     │   └── FilterError                   a filter that cannot be read, or that the engine refuses
-    ├── ParameterError(ValueError)        a parameter out of its range
+    ├── ParameterError(ValueError)        a parameter that breaks a rule: ``k``, ``idf``, ``workers``, a config's ``k1``
     ├── ConfigMismatchError(ValueError)   the index was made with other parameters or another analyzer
     ├── IndexNotFoundError(KeyError)      no index of that name
     ├── ChunkNotFoundError(KeyError)      no chunk with that id
@@ -15,6 +15,13 @@
     ├── WorkerError(RuntimeError)         a process that analyses chunks died
     └── StoreError(ConnectionError)       Milvus not reachable, refused, timed out or failed
         └── StoreLockedError              another process has the database file open
+
+**InputError or ParameterError?** What an index stores or looks for is *input*: texts, ids, metadata, queries with their
+boosts, filters, vectors, namespaces, files of them. It comes from users and documents at run time, and is refused as an
+:class:`InputError`. What says how to do it is a *parameter*: it has a name of its own, in a signature or an
+:class:`~rag_bm25.IndexConfig`, and is written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``,
+``feedback``, ``mode``. It is refused as a :class:`ParameterError`. Both are a ``ValueError``. A keyword that there is
+not is a ``TypeError``, as for every function of Python.
 """
 
 from __future__ import annotations
@@ -50,7 +57,7 @@ def shown(value: object) -> str:
     Returns
     -------
     str
-        Its ``repr``, cut to 200 characters; its type where it has none, as integers of 5,000 digits.
+        Its ``repr``, cut to 200 characters; its type where that fails, as for integers of 5,000 digits.
 
     Examples
     --------
@@ -59,7 +66,7 @@ def shown(value: object) -> str:
     """
     try:
         text = repr(value)
-    except (RecursionError, ValueError):
+    except Exception:  # noqa: BLE001  # a class of somebody else may raise anything
         return f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
@@ -73,7 +80,7 @@ class RagBM25Error(Exception):
 
 
 class InputError(RagBM25Error, ValueError):
-    """A text, id, metadata value or k breaks a rule; nothing was written."""
+    """Data break a rule: texts, ids, metadata, queries, vectors or namespaces; of the batch nothing was written."""
 
 
 class FilterError(InputError):
@@ -81,7 +88,7 @@ class FilterError(InputError):
 
 
 class ParameterError(RagBM25Error, ValueError):
-    """A parameter is out of its range: the message has name, rule and value."""
+    """A parameter, which has a name of its own, breaks its rule: the message has name, rule and value."""
 
 
 class ConfigMismatchError(RagBM25Error, ValueError):

@@ -17,8 +17,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis import query_tokens
-from rag_bm25.errors import ParameterError
-from rag_bm25.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, check_int, most_frequent
+from rag_bm25.errors import ParameterError, shown
+from rag_bm25.parameters import check_int
+from rag_bm25.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, most_frequent
 from rag_bm25.synonyms import Synonyms
 from rag_bm25.terms import words_in
 
@@ -92,7 +93,7 @@ class QueryExpansion:
         for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy), ("prefix", Prefix)):
             value = getattr(self, name)
             if not isinstance(value, kind) and (value is not None or name == "prefix"):
-                msg = f"{name} must be a {kind.__name__}, got {value!r}"
+                msg = f"{name} must be a {kind.__name__}, got {shown(value)}"
                 raise ParameterError(msg)
 
 

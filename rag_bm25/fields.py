@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, shown
 from rag_bm25.parameters import check_parameter, comparable
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def check_field_values(metadatas: Sequence[Mapping[str, Any]], names: Iterable[s
             if not _is_text(metadata.get(name)):
                 msg = (
                     f"metadatas[{position}][{name!r}] must be a str or a list of str, since {name!r} is a field of "
-                    f"the index, got {metadata[name]!r}"
+                    f"the index, got {shown(metadata[name])}"
                 )
                 raise InputError(msg)
 

@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rag_bm25.errors import FilterError, shown
+from rag_bm25.parameters import as_str
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +63,7 @@ OPERATORS: dict[str, Operator] = {
 }
 MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively, and one of them dies of it
+_TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     Parameters
     ----------
     filter : mapping, str, Filter or None
-        Conditions on metadata, a Milvus expression, or None or ``{}`` for no filter. A tree is returned as it is.
+        Conditions on metadata, a Milvus expression, or None or ``{}`` for no filter; also what this function returns.
 
     Returns
     -------
@@ -169,8 +171,10 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     Traceback (most recent call last):
     rag_bm25.errors.FilterError: unknown operator '$above' at 'page', known are $eq, $ne, $gt, ...
     """
-    if filter is None or isinstance(filter, Comparison | And | Or | Not | Expression):
-        return filter
+    if filter is None:
+        return None
+    if isinstance(filter, Comparison | And | Or | Not | Expression):
+        return _tree(filter, 2 * MAX_DEPTH)  # two of them may have been joined
     if isinstance(filter, str):
         return _expression(filter)
     if not isinstance(filter, Mapping):
@@ -200,16 +204,43 @@ def both(first: Filter | None, second: Filter | None) -> Filter | None:
     return And((first, second)) if first is not None and second is not None else first or second
 
 
-def _expression(text: str) -> Expression:
+def _tree(filter: object, depth: int) -> Filter:
+    """Check a tree, which may have been made by hand."""
+    if depth == 0:
+        raise FilterError(_TOO_DEEP)
+    if isinstance(filter, Comparison):
+        path = _path(filter.path)
+        op = _operator(path, filter.op)
+        return _compared(path, op, filter.value, f"{op} at {_dotted(path)}")
+    if isinstance(filter, Expression):
+        return _expression(filter.text)
+    if isinstance(filter, Not):
+        return Not(_tree(filter.part, depth - 1))
+    if isinstance(filter, And | Or) and isinstance(filter.parts, tuple) and filter.parts:
+        return type(filter)(tuple(_tree(part, depth - 1) for part in filter.parts))
+    msg = f"a part of a filter must be a Comparison, And, Or, Not or Expression with its parts, got {shown(filter)}"
+    raise FilterError(msg)
+
+
+def _operator(path: tuple[str, ...], op: object) -> Operator:
+    """Check the operator of a comparison that may have been made by hand."""
+    for known in OPERATORS.values():
+        if isinstance(op, str) and op == known:
+            return known
+    msg = f"the operator at {_dotted(path)} must be one of {', '.join(OPERATORS.values())}, got {shown(op)}"
+    raise FilterError(msg)
+
+
+def _expression(text: object) -> Expression:
     """Check what can be checked without an engine."""
-    if not text.strip():
+    if not isinstance(text, str) or not text.strip():
         msg = "a filter expression must not be blank; for no filter pass None"
         raise FilterError(msg)
     if len(text) > MAX_EXPRESSION:
         msg = f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}"
         raise FilterError(msg)
     _check_encodable(text, "the filter expression")
-    return Expression(text)
+    return Expression(as_str(text))
 
 
 def _mapping(filter: object, depth: int) -> Filter:
@@ -218,8 +249,7 @@ def _mapping(filter: object, depth: int) -> Filter:
         msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {shown(filter)}"
         raise FilterError(msg)
     if depth == 0:
-        msg = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
-        raise FilterError(msg)
+        raise FilterError(_TOO_DEEP)
     return _all([_entry(key, value, depth - 1) for key, value in filter.items()])
 
 
@@ -248,10 +278,11 @@ def _list(value: object, name: str) -> list[Any]:
 
 def _path(key: object) -> tuple[str, ...]:
     """Split a dotted key; a tuple is a path already."""
-    path = tuple(key.split(".")) if isinstance(key, str) else key
-    if not isinstance(path, tuple) or not path or not all(isinstance(step, str) and step for step in path):
+    steps = tuple(key.split(".")) if isinstance(key, str) else key
+    if not isinstance(steps, tuple) or not steps or not all(isinstance(step, str) and step for step in steps):
         msg = f"a filter key must be a string, dotted for nested values, or a tuple of strings, got {shown(key)}"
         raise FilterError(msg)
+    path = tuple(map(as_str, steps))
     if path[0].startswith("$") and isinstance(key, str):
         msg = f"unknown operator {shown(key)}, known here are $and, $or, $not"
         raise FilterError(msg)
@@ -272,10 +303,15 @@ def _conditions(path: tuple[str, ...], value: object) -> Filter:
 
 def _comparison(path: tuple[str, ...], operator: object, value: object) -> Filter:
     """Read one operator and its value."""
-    op = OPERATORS.get(operator) if isinstance(operator, str) else None
+    name = as_str(operator) if isinstance(operator, str) else ""
+    op = OPERATORS.get(name)
     if op is None:
         raise FilterError(_unknown(path, operator))
-    where = f"{operator} at {_dotted(path)}"
+    return _compared(path, op, value, f"{name} at {_dotted(path)}")
+
+
+def _compared(path: tuple[str, ...], op: Operator, value: object, where: str) -> Filter:
+    """Check the value of a comparison."""
     checked = READERS.get(op, _scalar)(value, where)
     if op == "exists":
         there = Comparison(path, op="exists", value=True)
@@ -294,14 +330,16 @@ def _scalar(value: object, where: str) -> Scalar:
     """Check a value that engines can compare exactly."""
     if isinstance(value, str):
         _check_encodable(value, where)
-        return value
+        return as_str(value)
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
         return _integer(value, where)
     if isinstance(value, float) and math.isfinite(value):
-        return value
+        return float(value)
     hint = "; for a missing value use $exists" if value is None else ""
+    hint = "; for one of several values use $in" if isinstance(value, list | tuple | set | frozenset) else hint
+    hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else hint
     msg = f"{where} needs a string, a finite number or a bool, got {shown(value)}{hint}"
     raise FilterError(msg)
 
@@ -344,7 +382,7 @@ def _pattern(value: object, where: str) -> str:
         msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {shown(value)}"
         raise FilterError(msg)
     _check_encodable(value, where)
-    return value
+    return as_str(value)
 
 
 READERS: dict[Operator, Callable[[object, str], Scalar | tuple[Scalar, ...]]] = {

@@ -7,9 +7,10 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rag_bm25.analysis import Analyzer, contract_of
 from rag_bm25.chunk_writer import ChunkWriter
@@ -20,8 +21,11 @@ from rag_bm25.chunks import (
     HybridHit,
     NewChunk,
     batches,
+    check_distinct,
+    check_id,
     check_ids,
     check_namespace,
+    check_texts,
     given_parts,
     new_chunks,
 )
@@ -37,7 +41,6 @@ from rag_bm25.errors import (
     ParameterError,
     ReadOnlyError,
     StoreError,
-    WorkerError,
     shown,
 )
 from rag_bm25.events import Events
@@ -47,19 +50,30 @@ from rag_bm25.filters import both, parse_filter
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.hybrid import Arms, SearchArm, search_arm, search_hybrid
 from rag_bm25.index_stats import IndexStats
+from rag_bm25.parameters import (
+    check_callable,
+    check_int,
+    check_parameter,
+    check_path,
+    check_switch,
+    comparable,
+    is_iterable,
+)
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
 from rag_bm25.query_options import QueryOptions, check_options
 from rag_bm25.ranking import MAX_K
 from rag_bm25.reencoding import ReencodeReport, survey
 from rag_bm25.search_params import check_search_params
-from rag_bm25.searcher import Searcher, newest_rows
+from rag_bm25.searcher import Searcher, newest_rows, rows_by_namespace
+from rag_bm25.source_roots import SourceRoot, drop_damaged_roots, forget_roots, read_roots, remember_roots
+from rag_bm25.sparse import EMPTY
 from rag_bm25.spelling import Fuzzy
 from rag_bm25.statistics_log import StatisticsLog
 from rag_bm25.terms import TermIds
 from rag_bm25.verification import RepairReport, VerifyReport, repair, require_same_vectors, verify
 from rag_bm25.weightings import WEIGHTINGS
-from rag_bm25.workers import CountingAhead, CountingThread, Workers, check_workers
+from rag_bm25.workers import CountingAhead, CountingThread, WorkerPools, check_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -81,6 +95,7 @@ if TYPE_CHECKING:
     from rag_bm25.sparse import SparseVector
     from rag_bm25.store import ChunkRow, ConsistencyLevel, DenseField, Match, Store
     from rag_bm25.tls import TLS
+    from rag_bm25.workers import Pool
 
 __all__ = ["BM25Index"]
 
@@ -152,7 +167,8 @@ class BM25Index:
         self._encoder = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
         self._writer = ChunkWriter(store, log, self._encoder)
         self._searcher = self._new_searcher()
-        self._pools: dict[int, Workers] = {}  # by how many
+        self._pools = WorkerPools(config)
+        self._is_open = True
 
     # Life
 
@@ -221,6 +237,7 @@ class BM25Index:
         """
         from rag_bm25.milvus_store import MilvusStore, is_missing_file
 
+        _check_opening(config, read_only, repair, refresh_interval, on_event)
         if is_missing_file(uri) and (config is None or read_only):
             raise _not_found(f"{collection!r} at {uri}")
         store = MilvusStore(
@@ -261,6 +278,7 @@ class BM25Index:
             The index.
         """
         try:
+            _check_opening(config, read_only, repair, refresh_interval, on_event)
             with store.write_lock:  # an intent found under it is a dead writer's
                 log = StatisticsLog(store, Events(store.name, on_event))
                 used = _open_config(store, log, config, read_only=read_only, repair=repair)
@@ -275,8 +293,8 @@ class BM25Index:
 
     def close(self) -> None:
         """Release the connection and, for an embedded engine, the file. Closing twice is allowed."""
-        while self._pools:
-            self._pools.popitem()[1].close()
+        self._is_open = False
+        self._pools.close()
         self._store.close()
 
     def __enter__(self) -> BM25Index:
@@ -291,6 +309,16 @@ class BM25Index:
     ) -> None:
         """Close the index."""
         self.close()
+
+    def __repr__(self) -> str:
+        """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
+        num_chunks = self._log.statistics.whole.num_chunks
+        return f"<BM25Index {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, as everything does that holds a connection."""
+        msg = "an index cannot be pickled or copied, nor what holds one: open it in each process"
+        raise TypeError(msg)
 
     @property
     def damage(self) -> list[str]:
@@ -335,8 +363,8 @@ class BM25Index:
         texts : sequence of str
             The chunks, each at most 65,535 bytes of UTF-8. Text without terms is stored, but never found by a search.
         ids : sequence of str, optional
-            One for each text, distinct, 1 to 512 bytes; None, as by default, stands for a hash of text and metadata,
-            so that the same chunk twice is one chunk.
+            One for each text, 1 to 512 bytes; None, as by default, stands for a hash of text and metadata. The same
+            chunk twice is one chunk; two with one id that differ are refused.
         metadatas : sequence of mappings, optional
             One for each text, JSON values only; what is under the names of the config's `fields` must be text.
         embeddings : array_like of float, shape (n_texts, dense_dim), or callable of list of str to such an array
@@ -371,9 +399,11 @@ class BM25Index:
         """
         self._require_writable()
         check_workers(workers)
-        check_namespace(namespace)
+        check_switch("assume_new", assume_new)
+        namespace = check_namespace(namespace)
         chunks = new_chunks(texts, ids, metadatas)
         check_field_values([chunk.metadata for chunk in chunks], self.config.fields)
+        check_distinct(chunks)
         chunks, embed = self._with_embeddings(chunks, embeddings)
         distinct = list({chunk.id: chunk for chunk in chunks}.values())
         with closing(self._written(namespace, distinct, embed, assume_new=assume_new, workers=workers)) as written:
@@ -429,7 +459,12 @@ class BM25Index:
         """
         self._require_writable()
         check_workers(workers)
-        check_namespace(namespace)
+        check_switch("assume_new", assume_new)
+        check_callable("progress", progress)
+        namespace = check_namespace(namespace)
+        if not is_iterable(chunks):
+            msg = f"chunks must be an iterable of chunks, got {type(chunks).__name__}"
+            raise InputError(msg)
         if not (embeddings is None or callable(embeddings)):
             msg = f"embeddings of a stream must be a callable, got {type(embeddings).__name__}"
             raise InputError(msg)
@@ -472,7 +507,7 @@ class BM25Index:
             An id or the filter breaks a rule, or not exactly one of the two is given; nothing was deleted.
         """
         self._require_writable()
-        check_namespace(namespace)
+        namespace = check_namespace(namespace)
         if (ids is None) == (filter is None):
             msg = "delete needs ids or a filter, and not both"
             raise InputError(msg)
@@ -485,7 +520,7 @@ class BM25Index:
             return self._writer.delete(namespace, found)
 
     def drop_namespace(self, namespace: str) -> int:
-        """Delete all chunks of a namespace.
+        """Delete all chunks of a namespace, and forget its source roots.
 
         Parameters
         ----------
@@ -498,9 +533,35 @@ class BM25Index:
             How many chunks there were.
         """
         self._require_writable()
-        found = self._ids(None, check_namespace(namespace))
+        namespace = check_namespace(namespace)
+        found = self._ids(None, namespace)
         with self._writing():
-            return self._writer.delete(namespace, found)
+            deleted = self._writer.delete(namespace, found)
+            forget_roots(self._store, namespace, self._log.new_batch)
+            return deleted
+
+    def remember_source_roots(self, roots: Sequence[SourceRoot], *, namespace: str = "") -> list[SourceRoot]:
+        """Store folders that sources are named by, as :func:`rag_bm25.ingestion.ingest` does.
+
+        Parameters
+        ----------
+        roots : sequence of SourceRoot
+            Each with the version that it replaces, "" for a name that is new.
+        namespace : str
+            Whose chunks they name.
+
+        Returns
+        -------
+        list of SourceRoot
+            Those that count afterwards. Where another process has stored one of the names, none of the given ones was.
+        """
+        self._require_writable()
+        namespace = check_namespace(namespace)
+        if not isinstance(roots, Sequence) or not all(isinstance(root, SourceRoot) for root in roots):
+            msg = f"roots must be a sequence of SourceRoot, got {shown(roots)}"
+            raise InputError(msg)
+        with self._writing():
+            return remember_roots(self._store, namespace, roots, self._log.new_batch)
 
     def repair(self, *, progress: Callable[[int, int], None] | None = None) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
@@ -520,10 +581,12 @@ class BM25Index:
             What was found.
         """
         self._require_writable()
+        check_callable("progress", progress)
         with self._writing(recovering=False):
             with self._log.events.timed("repair") as counts:
                 report = repair(self._store, self._log, self._encoder, progress)
                 counts.update(asdict(report))
+            drop_damaged_roots(self._store)
             self._read_anew()
             return report
 
@@ -535,7 +598,7 @@ class BM25Index:
         known of have their own, in chunks that are added later, too. Call it after the first large ingestion, and when
         the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
 
-        With every other weighting a vector depends on its chunk alone, and nothing is written. Searches go on
+        With every other weighting a vector depends on its chunk alone, and nothing is read or written. Searches go on
         meanwhile, over vectors of both tables; chunks that are added meanwhile get the new one, too. A call that is cut
         short can be made again, and writes only what is missing. N and df do not change.
 
@@ -550,14 +613,16 @@ class BM25Index:
             What was done.
         """
         self._require_writable()
+        check_callable("progress", progress)
         with self._lock:
             self._log.refresh()
+        if not WEIGHTINGS[self.config.weighting].k1_per_term:
+            return ReencodeReport.of(self._log.statistics.whole.num_chunks, 0, EMPTY)
         total = 2 * self._log.statistics.whole.num_chunks
         tell = (lambda _done, _total: None) if progress is None else progress
         chunks, term_k1 = survey(self._store, self._log, self._encoder, lambda read: tell(read, max(total, 2 * read)))
-        if WEIGHTINGS[self.config.weighting].k1_per_term:
-            with self._writing():
-                self._log.write_term_k1(term_k1)
+        with self._writing():
+            self._log.write_term_k1(term_k1)
         for rows in self._store.scan_chunks():  # what was added during the survey has k1 of the last table
             chunks.note_latecomers(rows)
         done = reencoded = 0
@@ -576,9 +641,10 @@ class BM25Index:
         path : str or Path
             Where to; gzip of JSON lines, see :mod:`rag_bm25.portable`.
         """
+        file = check_path("path", path)
         with self._lock:
             self.refresh()
-            write_statistics(path, self._stored_config(), self._log.statistics, self._log.vocabulary())
+            write_statistics(file, self._stored_config(), self._log.statistics, self._log.vocabulary())
 
     def import_statistics(self, path: str | Path) -> None:
         """Replace the statistics by those of a file; :meth:`verify` tells whether they fit the chunks.
@@ -596,13 +662,28 @@ class BM25Index:
             The file is something else, damaged, or of a newer version.
         """
         self._require_writable()
-        config, totals, vocabulary = read_statistics(path)
+        config, totals, vocabulary = read_statistics(check_path("path", path))
         require_same(config, self.config)
         with self._writing():
             self._log.replace(totals, vocabulary)
             self._read_anew()
 
     # Reading
+
+    def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
+        """Return the folders and files that sources are named by.
+
+        Parameters
+        ----------
+        namespace : str
+            Whose chunks they name.
+
+        Returns
+        -------
+        list of SourceRoot
+            By name; none where no files were ingested.
+        """
+        return read_roots(self._store, check_namespace(namespace))
 
     def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
         """Return chunks by their ids.
@@ -619,8 +700,9 @@ class BM25Index:
         list of Chunk
             Those that are there, in the order of `ids`.
         """
-        found = newest_rows(self._store, check_ids(ids), check_namespace(namespace))
-        return [Chunk.of(found[id_]) for id_ in dict.fromkeys(ids) if id_ in found]
+        wanted = check_ids(ids)
+        found = newest_rows(self._store, wanted, check_namespace(namespace))
+        return [Chunk.of(found[id_]) for id_ in dict.fromkeys(wanted) if id_ in found]
 
     def get_embeddings(self, ids: Sequence[str], *, namespace: str = "") -> dict[str, NDArray[np.float32]]:
         """Return the dense vectors of chunks.
@@ -654,6 +736,8 @@ class BM25Index:
     ) -> Iterator[Chunk]:
         """Stream all chunks, or those that fit a filter.
 
+        The first thousand are read by the call itself, so that it raises what there is to raise.
+
         Parameters
         ----------
         filter : mapping or str, optional
@@ -661,14 +745,19 @@ class BM25Index:
         namespace : str, sequence of str or None
             Whose chunks; None for all.
 
-        Yields
-        ------
-        Chunk
+        Returns
+        -------
+        iterator of Chunk
             In no particular order.
+
+        Raises
+        ------
+        InputError, FilterError
+            A namespace breaks a rule, the filter cannot be read, or Milvus refuses it.
         """
-        where = parse_filter(filter)
-        for rows in self._store.scan_chunks(where=where, namespaces=_names(namespace), contents=True):
-            yield from map(Chunk.of, rows)
+        pages = self._store.scan_chunks(where=parse_filter(filter), namespaces=_names(namespace), contents=True)
+        first = next(pages, [])
+        return map(Chunk.of, chain(first, chain.from_iterable(pages)))
 
     def search(
         self,
@@ -702,11 +791,11 @@ class BM25Index:
         Raises
         ------
         InputError
-            `k` or a boost is out of its range, or `query` is something else.
+            `query` is something else, or a boost is out of its range.
         FilterError
             The filter cannot be read, or Milvus refuses it.
         ParameterError
-            An option is out of its range.
+            `k` or an option is out of its range.
         """
         return self.search_batch([query], k, filter=filter, namespace=namespace, **options)[0]
 
@@ -855,11 +944,18 @@ class BM25Index:
         -------
         list of SparseVector
             Document weights; ``{0: 1.0}`` for a text without terms.
+
+        Raises
+        ------
+        InputError
+            A text is not a str, or a metadata no mapping or without the text of a field.
         """
+        plain, checked = check_texts(texts, metadatas)
+        check_field_values(checked or [], self.config.fields)
         with self._lock:
             ids = TermIds(self._log.displaced)
             term_k1 = self._log.term_k1
-        return list(self._encoder.encode(texts, ids, metadatas, term_k1).vectors)
+        return list(self._encoder.encode(plain, ids, checked, term_k1).vectors)
 
     def encode_queries(
         self,
@@ -886,8 +982,8 @@ class BM25Index:
 
         Raises
         ------
-        InputError
-            `min_should_match` is given: no vector can hold it.
+        ParameterError
+            `min_should_match` is given, which no vector can hold, or an option is out of its range.
         """
         vectors = self._vectors(queries, parse_filter(filter), _names(namespace), options)
         return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
@@ -954,13 +1050,21 @@ class BM25Index:
 
         Raises
         ------
+        InputError
+            `query` is no str, or too long.
+        ParameterError
+            `fuzzy` or `statistics` is something else.
         MissingExtraError
             rapidfuzz is not installed.
         """
         if not isinstance(query, str):
             msg = f"a query must be a str, got {type(query).__name__}"
             raise InputError(msg)
-        return self._searcher.corrected(query, fuzzy or Fuzzy(), _names(namespace), statistics)
+        if not isinstance(fuzzy, Fuzzy | None):
+            msg = f"fuzzy must be a Fuzzy or None, got {shown(fuzzy)}"
+            raise ParameterError(msg)
+        text = str(Query.of(query))
+        return self._searcher.corrected(text, fuzzy or Fuzzy(), _names(namespace), statistics)
 
     def explain(
         self,
@@ -968,10 +1072,13 @@ class BM25Index:
         id: str,
         *,
         filter: Mapping[str, Any] | str | None = None,
-        namespace: str = "",
+        namespace: str | Sequence[str] | None = "",
+        chunk_namespace: str | None = None,
         **options: Unpack[QueryOptions],
     ) -> Explanation:
         """Explain the score of a chunk, or why a search does not find it.
+
+        Everything but `id` and `chunk_namespace` is as it was given to the search.
 
         Parameters
         ----------
@@ -981,8 +1088,11 @@ class BM25Index:
             The chunk's id.
         filter : mapping or str, optional
             As for :meth:`search`; it matters where there is a first search for feedback.
-        namespace : str
-            Where the chunk is, and what was searched.
+        namespace : str, sequence of str or None
+            As for :meth:`search`: whose chunks were searched, and so whose statistics count; None for all.
+        chunk_namespace : str, optional
+            In which of the searched namespaces the chunk is, such as the `namespace` of a hit; needed where several
+            have a chunk of that id.
         **options
             As for :meth:`search`.
 
@@ -995,16 +1105,24 @@ class BM25Index:
         ------
         ChunkNotFoundError
             There is no such chunk.
+        InputError
+            `chunk_namespace` was not searched, or is not given and several namespaces have a chunk of that id.
+
+        Examples
+        --------
+        Of a search over several namespaces::
+
+            searched = ["laws", "contracts"]
+            for hit in index.search("解除 合同", namespace=searched):
+                print(index.explain("解除 合同", hit.id, namespace=searched, chunk_namespace=hit.namespace))
         """
         check_options(options)
         asked = Query.of(query, syntax=options.get("syntax", False))
-        names = [check_namespace(namespace)]
-        row = newest_rows(self._store, check_ids([id]), namespace, vectors=True).get(id)
-        if row is None:
-            msg = f"no chunk {id!r} in namespace {namespace!r} of {self._store.name}"
-            raise ChunkNotFoundError(msg)
-        stop_words = self._analyzer.stop_words_in(str(asked)) if isinstance(self._analyzer, Analyzer) else []
+        names, id_ = _names(namespace), check_id("id", id)
+        place = _check_place(chunk_namespace, names)
         weighed = self._searcher.ask([asked], parse_filter(filter), names, options)
+        row = self._explained(id_, names if place is None else [place])
+        stop_words = self._analyzer.stop_words_in(str(asked)) if isinstance(self._analyzer, Analyzer) else []
         wanted, (question,) = options.get("min_should_match"), weighed.questions
         facts = QueryFacts(str(asked), question.terms, stop_words, weighed.weighting, weighed.figures, wanted)
         return explain(facts, self._chunk_facts(row))
@@ -1041,6 +1159,7 @@ class BM25Index:
         VerifyReport
             Every difference; none where all is well.
         """
+        check_callable("progress", progress)
         with self._store.write_lock, self._lock:
             self.refresh()
             with self._log.events.timed("verify") as counts:
@@ -1150,7 +1269,7 @@ class BM25Index:
         """Return what a search sends to Milvus."""
         if options.get("min_should_match") is not None:
             msg = "min_should_match is for search, search_batch and explain: no vector can hold it"
-            raise InputError(msg)
+            raise ParameterError(msg)
         return [question.vector for question in self._searcher.ask(queries, where, namespaces, options).questions]
 
     def _written(
@@ -1163,26 +1282,16 @@ class BM25Index:
         workers: int,
     ) -> Generator[AddReport, None, None]:
         """Write chunks batch by batch; the next ones are counted meanwhile."""
-        pool = self._pool(workers) if workers else CountingThread(self._encoder)
         pending = batches(chunks, 4 * (self.config.dense_dim or 0))
-        try:
-            with closing(CountingAhead(pending, pool)) as counting:
-                for batch, count in counting:
-                    complete = (
-                        batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
-                    )
-                    with self._writing():
-                        report = self._writer.add(namespace, complete, count=count, assume_new=assume_new)
-                    yield report
-        except WorkerError:
-            with self._lock:
-                if self._pools.get(workers) is pool:  # another call of it may have failed, too, and a third begun
-                    del self._pools[workers]  # the next call starts others
-            pool.close()
-            raise
-        finally:
-            if not workers:
-                pool.close()
+        lent: AbstractContextManager[Pool] = (
+            self._pools.lend(workers) if workers else closing(CountingThread(self._encoder))
+        )
+        with lent as pool, closing(CountingAhead(pending, pool)) as counting:
+            for batch, count in counting:
+                complete = batch if embed is None else self._embedded(namespace, batch, embed, assume_new=assume_new)
+                with self._writing():
+                    report = self._writer.add(namespace, complete, count=count, assume_new=assume_new)
+                yield report
 
     def _checked(self, chunks: Iterable[GivenChunk]) -> Iterator[NewChunk]:
         """Check the chunks of a stream one by one; those that were checked before are taken as they are."""
@@ -1198,13 +1307,6 @@ class BM25Index:
                 msg = f"chunk {number} of the stream: {error}"
                 raise InputError(msg) from None
             yield checked
-
-    def _pool(self, workers: int) -> Workers:
-        """Return the pool of that many workers, which is made once."""
-        with self._lock:
-            if workers not in self._pools:
-                self._pools[workers] = Workers(self.config, workers)
-            return self._pools[workers]
 
     def _dense_field(self, name: str) -> DenseField:
         dense = self.config.dense_field()
@@ -1275,11 +1377,37 @@ class BM25Index:
             msg = f"normalization must be 'min-max' with the weighting {name!r}, which has no upper bound"
             raise ParameterError(msg)
 
+    def _explained(self, id_: str, names: list[str] | None) -> ChunkRow:
+        """Read the one chunk that has an id in some namespaces."""
+        rows = rows_by_namespace(self._store, id_, self._log.statistics.namespaces if names is None else names)
+        if len(rows) == 1:
+            return next(iter(rows.values()))
+        if rows:
+            msg = f"{len(rows)} namespaces have a chunk {id_!r}, {_listed(rows)}: say by chunk_namespace which is meant"
+            raise InputError(msg)
+        searched = "any namespace" if names is None else f"namespace{'s' * (len(names) > 1)} {_listed(names)}"
+        msg = f"no chunk {id_!r} in {searched} of {self._store.name}"
+        raise ChunkNotFoundError(msg)
+
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
         text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
         fields = self._encoder.field_counts(row.metadata)
         weighting, unit = self._encoder.weighting, self.config.length_unit
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._log.term_k1)
+
+
+def _check_opening(
+    config: object, read_only: object, repair: object, refresh_interval: object, on_event: object
+) -> None:
+    """Check how an index is to be opened, before anything is made."""
+    if not isinstance(config, IndexConfig | None):
+        msg = f"config must be an IndexConfig or None, got {shown(config)}"
+        raise ParameterError(msg)
+    check_switch("read_only", read_only)
+    check_switch("repair", repair)
+    at_least_0 = comparable(refresh_interval) >= 0
+    check_parameter("refresh_interval", refresh_interval, "a finite number >= 0", at_least_0)
+    check_callable("on_event", on_event)
 
 
 def _stored_config(log: StatisticsLog, config: IndexConfig | None, *, repair: bool) -> IndexConfig | None:
@@ -1315,12 +1443,18 @@ def _open_config(
     store.create(config.dense_field())
     if not exists and not is_lost and store.log_keys():
         stored = _stored_config(log, config, repair=repair)  # another process may have created it meanwhile
-        if stored is not None:
+        if stored is not None and (store.has_chunks() or not _counted(log)):
             return stored
         msg = f"{store.name} has rows of an index that was dropped halfway: drop it"
         raise FormatError(msg)
     log.write_config(config_to_dict(config, contract_of(config.build_analyzer())))
     return _stored_config(log, config, repair=repair) or config  # of several creators, the last one's counts
+
+
+def _counted(log: StatisticsLog) -> int:
+    """Read how many chunks the log has counted."""
+    log.refresh()
+    return log.statistics.whole.num_chunks
 
 
 def _encoder_of(config: IndexConfig) -> DocumentEncoder:
@@ -1337,22 +1471,37 @@ def _names(namespace: str | Sequence[str] | None) -> list[str] | None:
     if namespace is None:
         return None
     names = [namespace] if isinstance(namespace, str) else namespace
-    if not isinstance(names, Sequence) or not names:
-        msg = "namespace must be a str, a non-empty sequence of str, or None for all"
+    if isinstance(names, bytes) or not isinstance(names, Sequence) or not names:
+        msg = f"namespace must be a str, a non-empty sequence of str, or None for all, got {shown(namespace)}"
         raise InputError(msg)
     return [check_namespace(name) for name in names]
 
 
-def _check_k(k: int, name: str = "k") -> None:
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        msg = f"{name} must be an int in 1..{MAX_K}, got {shown(k)}"
+def _check_place(chunk_namespace: str | None, searched: list[str] | None) -> str | None:
+    """Check the namespace of a chunk that a search over some namespaces, or over all, is to have found."""
+    if chunk_namespace is None:
+        return None
+    place = check_namespace(chunk_namespace, "chunk_namespace")
+    if searched is not None and place not in searched:
+        msg = f"chunk_namespace must be one of the namespaces that were searched, {_listed(searched)}, got {place!r}"
         raise InputError(msg)
+    return place
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return names for a message: the first ones, where there are many."""
+    found = sorted(set(names))
+    return ", ".join(map(repr, found[:5])) + (f" and {len(found) - 5:,} more" if len(found) > 5 else "")
+
+
+def _check_k(k: int, name: str = "k") -> None:
+    check_int(name, k, 1, MAX_K)
 
 
 def _check_fusion(fusion: object) -> None:
     if not isinstance(fusion, RRF | Weighted | None):
-        msg = f"fusion must be RRF(...), Weighted(...) or None, got {fusion!r}"
-        raise InputError(msg)
+        msg = f"fusion must be RRF(...), Weighted(...) or None, got {shown(fusion)}"
+        raise ParameterError(msg)
 
 
 def _hit(match: Match) -> Hit:

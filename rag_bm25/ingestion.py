@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import pickle
 import re
+import stat
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from random import Random
@@ -17,13 +19,14 @@ from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.chunks import AddReport, new_chunks
-from rag_bm25.errors import InputError, MissingExtraError, ParameterError
+from rag_bm25.errors import InputError, MissingExtraError, ParameterError, StoreError
 from rag_bm25.fields import check_field_values
-from rag_bm25.jsonl import MAX_DOCUMENT_BYTES, join_title, read_json_lines, row_id, row_parts
+from rag_bm25.jsonl import MAX_DOCUMENT_BYTES, join_title, not_utf8, read_json_lines, row_id, row_metadata, row_parts
+from rag_bm25.source_names import SourceNames, check_root_name
 from rag_bm25.terms import num_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 
     from rag_bm25.chunks import Chunk, NewChunk
     from rag_bm25.config import IndexConfig
@@ -43,6 +46,7 @@ __all__ = [
 ]
 
 SUFFIXES = (".txt", ".md", ".jsonl")
+NAMING_ATTEMPTS = 10
 HELD_CHUNKS = 1_000  # of a file that is being checked; the others wait on disk
 SPOOLED_BYTES = 8 << 20  # from which on they do
 DEFAULT_OVERLAP = 50
@@ -72,6 +76,7 @@ class SourceFile:
         Where it is.
     source : str
         How its chunks name it: relative to the parent of the folder that was given, or the file's name.
+        :func:`ingest` names files by the roots that the index remembers.
     size : int
         In bytes.
     """
@@ -91,21 +96,45 @@ class Found:
         To be ingested, sorted within each folder.
     skipped : list of Path
         Files of other kinds.
-    folders : list of str
-        Prefixes of the sources below the folders that were given, such as ``docs/``.
-    unreadable : dict of str to str
-        Folders that could not be listed, named as sources are, and why.
+    given : dict of Path to bool
+        The folders and files that were given and can be ingested, and which of them are folders.
+    unreadable : dict of Path to str
+        Folders and files that could not be read, and files given by themselves that cannot be ingested, and why.
+    root : Path or None
+        The folder that contains them all, and that sources are to be named by.
+    name : str or None
+        What sources are to begin with.
     """
 
     files: list[SourceFile] = field(default_factory=list)
     skipped: list[Path] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    unreadable: dict[str, str] = field(default_factory=dict)
+    given: dict[Path, bool] = field(default_factory=dict)
+    unreadable: dict[Path, str] = field(default_factory=dict)
+    root: Path | None = None
+    name: str | None = None
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
+
+    def require_distinct(self) -> None:
+        """Refuse two files that would have the same source, where no index tells their roots apart.
+
+        Raises
+        ------
+        InputError
+            There are such files.
+        """
+        paths: dict[str, Path] = {}
+        for file in self.files:
+            other = paths.setdefault(file.source, file.path)
+            if other is not file.path:
+                msg = (
+                    f"{other} and {file.path} would both be {file.source!r}: give a folder that holds both, or each a "
+                    "namespace of its own"
+                )
+                raise InputError(msg)
 
 
 @dataclass(frozen=True)
@@ -146,11 +175,14 @@ class IngestReport:
     added, updated, unchanged : int
         Chunks that were not there before, that differed from what was stored, and that were stored as they are.
     stale : int
-        Chunks found in the index that the given paths do not have any more.
+        Chunks of files that the given folders have no more.
     deleted : int
-        How many of these were deleted.
+        Chunks that were deleted: those that the ingested files have no more, such as the end of a text that is shorter
+        now, or a row that is gone; and where it was asked for, the stale ones.
     failed : dict of str to str
         Files and folders of which nothing was written, named as sources are, and why.
+    notes : list of str
+        Folders whose sources do not begin with the folder's own name, and why.
     """
 
     files: int
@@ -161,18 +193,25 @@ class IngestReport:
     stale: int
     deleted: int
     failed: dict[str, str]
+    notes: list[str] = field(default_factory=list)
 
 
 # Finding
 
 
-def find_files(paths: Sequence[Path]) -> Found:
+def find_files(paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> Found:
     """Find the files to ingest, folders recursively and without hidden files.
 
     Parameters
     ----------
     paths : sequence of Path
         Files and folders. A file that two of them name is taken once.
+    root : Path, optional
+        A folder that contains them all, which sources are named by and which the index remembers; by default each path
+        for itself, unless it lies in a folder that the index remembers.
+    name : str, optional
+        What the sources below `root`, or below the one path given, begin with; by default the folder's name. The name
+        of a folder that has moved tells that this is the same one.
 
     Returns
     -------
@@ -184,69 +223,101 @@ def find_files(paths: Sequence[Path]) -> Found:
     FileNotFoundError
         A path does not exist.
     InputError
-        Two files would have the same source.
+        A path is not within `root`.
+    ParameterError
+        `name` is not a name, or is given with several paths and no `root`.
     """
-    finder = _Finder()
+    if name is not None and root is None and len(paths) != 1:
+        msg = f"name needs one path, or the root that contains them all, got {len(paths)} paths"
+        raise ParameterError(msg)
+    finder = _Finder(Found(root=root, name=None if name is None else check_root_name(name)))
     for path in paths:
         finder.take_path(path)
     return finder.found
 
 
 class _Finder:
-    """Collect files, each once, under sources that differ."""
+    """Collect files, each once."""
 
-    def __init__(self) -> None:
-        self.found = Found()
+    def __init__(self, found: Found) -> None:
+        self.found = found
         self._taken: set[Path] = set()
-        self._sources: dict[str, Path] = {}
 
     def take_path(self, path: Path) -> None:
         """Take a file, or all files below a folder."""
-        parent = _absolute(path).parent
+        root = self._root_of(path)
         if path.is_dir():
-            self.found.folders.append(f"{_source(path, parent)}/".removeprefix("./"))
-            self._take_folder(path, parent)
+            self.found.given[path] = True
+            self._take_folder(path, root)
         else:
             path.stat()
-            self._take_file(path, parent)
+            self._take_single(path, root)
 
-    def _take_folder(self, folder: Path, parent: Path) -> None:
+    def _root_of(self, path: Path) -> Path:
+        """Return the folder that a path is named by."""
+        root = self.found.root
+        if root is None:
+            return path
+        if not root.is_dir():
+            msg = f"the root must be a folder, got {root}"
+            raise InputError(msg)
+        if not _absolute(path).is_relative_to(_absolute(root)):
+            msg = f"{path} is not within the root {root}"
+            raise InputError(msg)
+        return root
+
+    def _take_folder(self, folder: Path, root: Path) -> None:
         """Walk in sorted order; symbolic links to folders are not followed, for they may go in circles."""
 
         def note(error: OSError) -> None:
-            self.found.unreadable[_source(Path(error.filename), parent)] = _os_message(error)
+            self.found.unreadable[Path(error.filename)] = _os_message(error)
 
-        root = folder.resolve()
+        within = folder.resolve()
         for inner, folders, names in os.walk(folder, onerror=note):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
-                if not name.startswith("."):
-                    self._take_file(Path(inner, name), parent, root)
+                file = Path(inner, name)
+                if not name.startswith(".") and not self._take_file(file, root, within):
+                    self.found.skipped.append(file)
 
-    def _take_file(self, file: Path, parent: Path, folder: Path | None = None) -> None:
-        """Take a file; one of a folder must lie in it, for a link there may lead to what nobody meant to publish."""
-        real = file.resolve()
-        inside = folder is None or real.is_relative_to(folder)
-        if file.suffix.lower() not in SUFFIXES or not inside or not real.is_file():
-            self.found.skipped.append(file)
-        elif real not in self._taken:
+    def _take_single(self, file: Path, root: Path) -> None:
+        """Take a file that was given by itself; who names a link means the file."""
+        if self._take_file(file, root):
+            self.found.given[file] = False
+        else:
+            kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+            self.found.unreadable[file] = f"{file}: a file to ingest must be a regular one that ends in {kinds}"
+
+    def _take_file(self, file: Path, root: Path, within: Path | None = None) -> bool:
+        """Take a file if it can be ingested; a link must not lead out of the folder that somebody may have filled."""
+        real = Path(os.path.realpath(file))  # of a link to itself, `resolve` makes an error
+        if file.suffix.lower() not in SUFFIXES or not (within is None or real.is_relative_to(within)):
+            return False
+        try:
+            size = _size(real)
+        except OSError as error:
+            self.found.unreadable[file] = _os_message(error)
+            return True
+        if size is not None and real not in self._taken:
             self._taken.add(real)
-            source = _source(file, parent)
-            self._require_new(source, file)
-            self.found.files.append(SourceFile(file, source, real.stat().st_size))
+            self.found.files.append(SourceFile(file, self._source(file, root), size))
+        return size is not None
 
-    def _require_new(self, source: str, file: Path) -> None:
-        other = self._sources.setdefault(source, file)
-        if other is not file:
-            msg = (
-                f"{other} and {file} would both be {source!r}: ingest a folder that holds both, or each with a "
-                "namespace of its own"
-            )
-            raise InputError(msg)
+    def _source(self, file: Path, root: Path) -> str:
+        """Return the name of a file where no index knows better."""
+        rest = _absolute(file).relative_to(_absolute(root))
+        return str(PurePosixPath(self.found.name or _absolute(root).name, rest.as_posix()))
 
 
-def _source(path: Path, parent: Path) -> str:
-    return _absolute(path).relative_to(parent).as_posix()
+def _size(file: Path) -> int | None:
+    """Return the size of a regular file, None for anything else, and where there is nothing."""
+    try:
+        status = file.stat()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _absolute(path: Path) -> Path:
@@ -311,7 +382,8 @@ def read_file(file: SourceFile, split: Splitter, fields: Collection[str] = ()) -
     Parameters
     ----------
     file : SourceFile
-        A text, or one JSON object a line with ``_id`` or ``id``, ``text``, and maybe ``title`` and ``metadata``.
+        A text, or one JSON object a line with ``_id`` or ``id``, ``text``, and maybe ``title`` and ``metadata``; what
+        else it has is metadata, too.
     split : callable of str to list of str
         As made by :func:`splitter`.
     fields : collection of str
@@ -375,21 +447,18 @@ def _text_pieces(file: SourceFile, split: Splitter) -> Iterator[Piece]:
 def _row_pieces(file: SourceFile, split: Splitter, fields: Collection[str]) -> Iterator[Piece]:
     for line in read_json_lines(file.path):
         id_, (title, text) = row_id(line), row_parts(line)
-        own = _row_metadata(line.row, line.where)
+        own = row_metadata(line)
         is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
         texts = split(text if is_field else join_title(title, text))
         for n, part in enumerate(texts):
             piece_id = id_ if len(texts) == 1 else f"{id_}#{n}"
-            yield Piece(piece_id, part, {"source": file.source, "chunk": n, **own}, line.where, line.end)
+            yield Piece(piece_id, part, {**_place(file.source, n, own), **own}, line.where, line.end)
 
 
-def _row_metadata(row: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return title and metadata of a row; its own ``source`` goes before the file's name."""
-    metadata = row.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        msg = f'{where}: "metadata" must be a JSON object, got {type(metadata).__name__}'
-        raise InputError(msg)
-    return {"title": row["title"], **metadata} if row.get("title") else metadata
+def _place(source: str, number: int, own: dict[str, Any]) -> dict[str, Any]:
+    """Say which file a chunk is from; one that names another .jsonl file must not pass for a chunk of that."""
+    is_of_another = str(own.get("source", "")).lower().endswith(".jsonl")
+    return {"source": source} if is_of_another else {"source": source, "chunk": number}
 
 
 def _text_of(path: Path) -> str:
@@ -402,7 +471,7 @@ def _text_of(path: Path) -> str:
     try:
         return data[skipped:].decode().replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        msg = f"{path}: not UTF-8 at byte {skipped + error.start} of the file"
+        msg = not_utf8(str(path), skipped + error.start)
         raise InputError(msg) from None
 
 
@@ -442,6 +511,10 @@ def ingest(
     what the index has of them. Memory does not grow with the files, but for the ids: the chunks of a large file wait in
     a temporary one until its end has been checked.
 
+    The index remembers the folders, and the files by themselves, that it was given. Whatever path leads to a file, its
+    source is the name of the deepest of these that contains it, and the path below: ``docs/guide.md``. Another folder
+    of the same name gets a longer one, such as ``team/docs``.
+
     Parameters
     ----------
     index : BM25Index
@@ -453,7 +526,8 @@ def ingest(
     namespace : str
         Where the chunks belong.
     prune : bool
-        Delete the chunks that the given paths once had, and have no more.
+        Delete the chunks of files that the given folders once had, and have no more. What is gone from files that
+        were read is deleted in any case.
     progress : callable of (int, int)
         Called after every batch with the bytes read and the chunks written so far.
     workers : int
@@ -463,21 +537,68 @@ def ingest(
     -------
     IngestReport
         What was done.
+
+    Raises
+    ------
+    InputError
+        A folder has the name of one that no longer exists: its `name`, as given to :func:`find_files`, tells whether it
+        is the same one.
     """
-    run = _Run(splitter(index.config, chunk_overlap, split_size), index.config.fields)
+    split = splitter(index.config, chunk_overlap, split_size)
     before = index.stats(namespace=namespace).num_chunks
+    names = _named(index, found, namespace, is_empty=not before)
+    run = _Run(split, index.config.fields)
+    files = [replace(file, source=names.source_of(file.path)) for file in found.files]
 
     def tell(report: AddReport) -> None:
         progress(run.bytes_until(report.total), report.total)
 
-    written = index.add_stream(run.chunks(found.files), namespace=namespace, workers=workers, progress=tell)
+    written = index.add_stream(run.chunks(files), namespace=namespace, workers=workers, progress=tell)
     progress(found.size, written.total)
-    stale = _stale(index, found, namespace, run) if before else []
-    deleted = index.delete(stale, namespace=namespace) if prune else 0
-    failed = {**found.unreadable, **run.failed}
-    return IngestReport(
-        run.files, written.total, written.added, written.updated, written.unchanged, len(stale), deleted, failed
-    )
+    gone = _Gone.find(index, _Scope.of(found, files, names), namespace, run) if before else _Gone()
+    unwanted = [*gone.removed, *(gone.stale if prune else ())]
+    deleted = index.delete(unwanted, namespace=namespace) if unwanted else 0
+    unreadable = {names.source_of(path): reason for path, reason in found.unreadable.items()}
+    counts = (written.total, written.added, written.updated, written.unchanged, len(gone.stale), deleted)
+    return IngestReport(len(run.read), *counts, {**unreadable, **run.failed}, names.notes)
+
+
+def _named(index: BM25Index, found: Found, namespace: str, *, is_empty: bool) -> SourceNames:
+    """Return the names of the files, after the index has stored the roots that they begin with."""
+
+    def has_sources(name: str, is_folder: bool) -> bool:
+        return not is_empty and _has_sources(index, namespace, name, is_folder=is_folder)
+
+    for _ in range(NAMING_ATTEMPTS):
+        names = SourceNames(index.source_roots(namespace=namespace), has_sources)
+        _take(names, found)
+        if not names.new:
+            return names
+        used = {names.root_of(file.path) for file in found.files}
+        new = [root for root in names.new if root in used]
+        counting = {(root.name, root.path) for root in index.remember_source_roots(new, namespace=namespace)}
+        if all((root.name, root.path) in counting for root in new):
+            return names
+    msg = f"other processes gave names to folders {NAMING_ATTEMPTS} times meanwhile: try again"
+    raise StoreError(msg)
+
+
+def _take(names: SourceNames, found: Found) -> None:
+    """Find or make the roots of what was given."""
+    if found.root is not None:
+        names.take_root(found.root, found.name)
+    elif found.name is not None and found.given:
+        names.take_root(next(iter(found.given)), found.name)
+    else:
+        for path in found.given:
+            names.take(path)
+
+
+def _has_sources(index: BM25Index, namespace: str, name: str, *, is_folder: bool) -> bool:
+    """Tell whether chunks of a file, or of files below a folder, are stored."""
+    scope = _Scope([f"{name}/"], []) if is_folder else _Scope([], [name])
+    with closing(_tracked(index, scope, namespace)) as chunks:
+        return next(chunks, None) is not None
 
 
 class _Run:
@@ -486,7 +607,7 @@ class _Run:
     def __init__(self, split: Splitter, fields: Iterable[str]) -> None:
         self.split = split
         self.fields = list(fields)
-        self.files = 0
+        self.read: set[str] = set()  # sources
         self.sources: dict[str, str] = {}  # chunk id -> the source that has it
         self.failed: dict[str, str] = {}
         self._ends: deque[int] = deque()  # bytes up to the end of each chunk that was read and not written yet
@@ -519,7 +640,7 @@ class _Run:
                 pickle.dump(chunk, spool)
             if file.source in self.failed:
                 return
-            self.files += 1
+            self.read.add(file.source)
             self.sources.update(dict.fromkeys(ids, file.source))
             yield from first
             spool.seek(0)
@@ -552,34 +673,62 @@ class _Run:
         return chunk
 
 
-def _stale(index: BM25Index, found: Found, namespace: str, run: _Run) -> list[str]:
-    """Return the ids of stored chunks that the given paths have no more; what failed is left alone."""
-    failed = {**found.unreadable, **run.failed}
-    return [
-        chunk.id
-        for chunk in _tracked(index, found, namespace)
-        if chunk.id not in run.sources and not _is_below(chunk.metadata["source"], failed)
-    ]
+@dataclass(frozen=True)
+class _Scope:
+    """The sources that an ingestion answers for: those below folders, and files by themselves."""
+
+    folders: list[str]  # each ends with a slash
+    files: list[str]
+    unreadable: list[str] = field(default_factory=list)  # files, and folders, of which nobody knows what they hold
+
+    @classmethod
+    def of(cls, found: Found, files: Sequence[SourceFile], names: SourceNames) -> _Scope:
+        given = [each for path, is_folder in found.given.items() if is_folder for each in names.below(path)]
+        folders = sorted({f"{name}/" for name, is_folder in given if is_folder})
+        outer = [each for each in folders if not each.startswith(tuple(other for other in folders if other != each))]
+        singles = {name for name, is_folder in given if not is_folder} | {file.source for file in files}
+        unreadable = [name for path in found.unreadable for name, _ in names.below(path)]
+        return cls(outer, sorted(name for name in singles if not name.startswith(tuple(outer))), unreadable)
+
+    def is_readable(self, source: str) -> bool:
+        """Tell whether a file that was not found is not there."""
+        return source not in self.unreadable and not source.startswith(tuple(f"{name}/" for name in self.unreadable))
 
 
-def _is_below(source: str, names: Container[str]) -> bool:
-    path = PurePosixPath(source)
-    return any(str(part) in names for part in (path, *path.parents))
+@dataclass(frozen=True)
+class _Gone:
+    """The ids of stored chunks that the files have no more."""
+
+    removed: list[str] = field(default_factory=list)  # of files that were read
+    stale: list[str] = field(default_factory=list)  # of files that are not there any more
+
+    @classmethod
+    def find(cls, index: BM25Index, scope: _Scope, namespace: str, run: _Run) -> _Gone:
+        """Compare what is stored with what was read; what failed is left alone."""
+        gone = cls()
+        for chunk in _tracked(index, scope, namespace):
+            source = chunk.metadata["source"]
+            if chunk.id in run.sources or source in run.failed:
+                continue
+            if source in run.read:
+                gone.removed.append(chunk.id)
+            elif scope.is_readable(source):
+                gone.stale.append(chunk.id)
+        return gone
 
 
-def _tracked(index: BM25Index, found: Found, namespace: str) -> Iterator[Chunk]:
-    """Yield the stored chunks that came from below the given paths."""
-    for prefix in found.folders:
+def _tracked(index: BM25Index, scope: _Scope, namespace: str) -> Generator[Chunk, None, None]:
+    """Yield the stored chunks that came from the files of a scope."""
+    for prefix in scope.folders:
         pattern = re.sub(r"[_\\]", "%", prefix) + "%"  # takes in more: engines agree on % alone
         below = index.chunks(filter={"source": {"$like": pattern}}, namespace=namespace)
         yield from (chunk for chunk in below if chunk.metadata["source"].startswith(prefix) and _is_ours(chunk))
-    single = [file.source for file in found.files if not file.source.startswith(tuple(found.folders))]
-    for start in range(0, len(single), 100):
-        some = {"source": {"$in": single[start : start + 100]}}
+    for start in range(0, len(scope.files), 100):
+        some = {"source": {"$in": scope.files[start : start + 100]}}
         yield from filter(_is_ours, index.chunks(filter=some, namespace=namespace))
 
 
 def _is_ours(chunk: Chunk) -> bool:
     """Tell chunks whose source is the file they came from; rows may bring a source of their own."""
-    source = chunk.metadata["source"]
-    return source.lower().endswith(".jsonl") or chunk.id == f"{source}#{chunk.metadata.get('chunk')}"
+    source, number = chunk.metadata["source"], chunk.metadata.get("chunk")
+    return chunk.id == f"{source}#{number}" or (source.lower().endswith(".jsonl") and isinstance(number, int))

@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["MAX_DOCUMENT_BYTES", "JsonLine", "join_title", "read_json_lines", "row_id", "row_parts"]
+__all__ = [
+    "MAX_DOCUMENT_BYTES",
+    "JsonLine",
+    "join_title",
+    "not_utf8",
+    "read_json_lines",
+    "row_id",
+    "row_metadata",
+    "row_parts",
+]
 
+ROW_KEYS = frozenset({"_id", "id", "text", "title", "metadata"})
 
 MAX_DOCUMENT_BYTES = 64 << 20
 """Of a text to be cut into chunks, and of a line of JSON."""
@@ -129,6 +139,38 @@ def row_parts(line: JsonLine) -> tuple[str, str]:
     return title, text
 
 
+def row_metadata(line: JsonLine) -> dict[str, Any]:
+    """Return the metadata of a row: its title, whatever else it has, and what is in its ``metadata``, which wins.
+
+    Parameters
+    ----------
+    line : JsonLine
+        The row.
+
+    Returns
+    -------
+    dict
+        Without a title where that is empty.
+
+    Raises
+    ------
+    InputError
+        ``metadata`` is no JSON object.
+
+    Examples
+    --------
+    >>> row_metadata(JsonLine("line 1", {"id": "a", "text": "x", "page": 3, "metadata": {"year": 1999}}, 0))
+    {'page': 3, 'year': 1999}
+    """
+    metadata = line.row.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        msg = f'{line.where}: "metadata" must be a JSON object, got {type(metadata).__name__}'
+        raise InputError(msg)
+    title = {"title": line.row["title"]} if line.row.get("title") else {}
+    others = {key: value for key, value in line.row.items() if key not in ROW_KEYS}
+    return {**title, **others, **metadata}
+
+
 def join_title(title: str, text: str) -> str:
     """Return title and text as one text, with a space between, as is the custom with BEIR.
 
@@ -150,6 +192,27 @@ def join_title(title: str, text: str) -> str:
     return f"{title} {text}".strip() if title else text
 
 
+def not_utf8(where: str, at: int) -> str:
+    """Return what to tell of a text in another encoding, and how to convert it.
+
+    Parameters
+    ----------
+    where : str
+        File, or file and line.
+    at : int
+        The byte of the file.
+
+    Returns
+    -------
+    str
+        A message.
+    """
+    return (
+        f"{where}: not UTF-8 at byte {at} of the file: convert it, for instance with `iconv -f gb18030 -t utf-8` if it "
+        "is in GBK"
+    )
+
+
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines with their ends; of one that is too long, only what tells that."""
     return iter(lambda: file.readline(MAX_DOCUMENT_BYTES + 2), b"")
@@ -160,16 +223,22 @@ def _decoded(line: bytes, where: str, start: int) -> str:
     try:
         return line[skipped:].decode()
     except UnicodeDecodeError as error:
-        msg = f"{where}: not UTF-8 at byte {start + skipped + error.start} of the file"
+        msg = not_utf8(where, start + skipped + error.start)
         raise InputError(msg) from None
+
+
+def _reason(error: ValueError | RecursionError) -> str:
+    """Say what is wrong with a line, by its column alone: what the error calls a line is no line of the file."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return f"{error.msg} at column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(text)
     except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        msg = f"{where}: not JSON: {reason}"
+        msg = f"{where}: not JSON: {_reason(error)}"
         raise InputError(msg) from None
     if not isinstance(row, dict):
         msg = f"{where}: a row must be a JSON object, got {type(row).__name__}"

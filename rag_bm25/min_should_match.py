@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rag_bm25.errors import ParameterError, shown
+from rag_bm25.parameters import as_str
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +15,7 @@ __all__ = ["check_min_should_match", "required_words"]
 
 _COUNT = r"(?P<sign>-?)(?P<count>\d{1,9})(?P<percent>%?)"
 _SIMPLE = re.compile(_COUNT)
+_SHARE = re.compile(r"(\d+)%")
 _CONDITIONAL = re.compile(r"(\d{1,9})<(-?\d{1,9}%?)")
 
 
@@ -28,14 +30,17 @@ def check_min_should_match(value: object) -> None:
     Raises
     ------
     ParameterError
-        It is neither an int nor a str such as ``"3"``, ``"-1"``, ``"75%"``, ``"-25%"`` or ``"2<-25% 9<-3"``, or a
-        number in it has more than nine digits.
+        It is neither an int nor a str such as ``"3"``, ``"-1"``, ``"75%"``, ``"-25%"`` or ``"2<-25% 9<-3"``, a number
+        in it has more than nine digits, or a share is above 100%.
     """
     number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**9
-    written = str(value) if number else value
+    written = int.__repr__(value) if isinstance(value, int) and number else value
     if not isinstance(written, str) or not (_SIMPLE.fullmatch(written) or _conditions(written)):
         rule = "an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number"
         msg = f"min_should_match must be {rule}, got {shown(value)}"
+        raise ParameterError(msg)
+    if any(int(share) > 100 for share in _SHARE.findall(written)):
+        msg = f"min_should_match must have no share above 100%, got {shown(value)}"
         raise ParameterError(msg)
 
 
@@ -67,7 +72,8 @@ def required_words(value: int | str, num_words: int) -> int:
     [3, 4, 3, 4, 4, 5]
     """
     wanted = num_words
-    for bound, count in _conditions(str(value)) or [(-1, str(value))]:
+    written = as_str(value) if isinstance(value, str) else int.__repr__(value)
+    for bound, count in _conditions(written) or [(-1, written)]:
         if num_words <= bound:
             break
         wanted = _counted(count, num_words)

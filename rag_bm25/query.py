@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rag_bm25.errors import InputError, shown
+from rag_bm25.parameters import as_str
 
 __all__ = ["Query", "QueryLike", "QueryPart"]
 
@@ -41,7 +42,7 @@ class QueryPart:
     Raises
     ------
     InputError
-        The text is no str, or the boost is out of its range.
+        The text is no str, the boost is out of its range, or `prefix` is no bool.
     """
 
     text: str
@@ -49,14 +50,19 @@ class QueryPart:
     prefix: bool = False
 
     def __post_init__(self) -> None:
-        """Check both."""
+        """Check all of them."""
         if not isinstance(self.text, str):
             msg = f"a part of a query must be a str, got {type(self.text).__name__}"
             raise InputError(msg)
+        object.__setattr__(self, "text", as_str(self.text))
         number = isinstance(self.boost, int | float) and not isinstance(self.boost, bool)
         if not (number and MIN_BOOST <= self.boost <= MAX_BOOST):
             boost, text = shown(self.boost), shown(self.text)
+            hint = "; a mapping is text -> boost: of a chain's input, pass the question alone"
             msg = f"boost of {text} must be a number in {MIN_BOOST:g}..{MAX_BOOST:g}, got {boost}"
+            raise InputError(msg + hint if isinstance(self.boost, str) else msg)
+        if not isinstance(self.prefix, bool):
+            msg = f"prefix of {shown(self.text)} must be True or False, got {shown(self.prefix)}"
             raise InputError(msg)
 
 
@@ -125,7 +131,7 @@ class Query:
         if isinstance(query, cls):
             return query
         if isinstance(query, str):
-            return cls.parse(query) if syntax else cls((QueryPart(query),))
+            return cls.parse(as_str(query)) if syntax else cls((QueryPart(query),))
         if isinstance(query, Mapping):
             return cls(tuple(QueryPart(text, boost) for text, boost in query.items()))
         msg = f"a query must be a str, a mapping of str to float or a Query, got {type(query).__name__}"
@@ -151,9 +157,12 @@ class Query:
         Raises
         ------
         InputError
-            A boost is out of its range.
+            It is no str or too long, or a boost is out of its range.
         """
         parts: list[QueryPart] = []
+        if not isinstance(text, str):
+            msg = f"a query must be a str, got {type(text).__name__}"
+            raise InputError(msg)
         _check_size(len(text))
         while match := _OPERATOR.search(text):
             parts += [*_plain(text[: match.start()]), _operated(match)]
@@ -178,7 +187,7 @@ def _check_size(characters: int, parts: int = 1) -> None:
     """Refuse what is no question but a document."""
     for size, limit, what in ((characters, MAX_QUERY_CHARACTERS, "characters"), (parts, MAX_QUERY_PARTS, "parts")):
         if size > limit:
-            msg = f"a query must have at most {limit:,} {what}, got {size:,}"
+            msg = f"a query must have at most {limit:,} {what}, got {size:,}: shorten it"
             raise InputError(msg)
 
 

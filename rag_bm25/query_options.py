@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from rag_bm25.chunks import check_ids
-from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.errors import InputError, ParameterError, shown
 from rag_bm25.expansion import QueryExpansion
 from rag_bm25.feedback import BIM, RM3, Rocchio
 from rag_bm25.min_should_match import check_min_should_match
+from rag_bm25.parameters import check_choice, check_switch
 from rag_bm25.search_params import check_search_params
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import UnionType
+    from collections.abc import Mapping, Sequence
 
     from rag_bm25.feedback import Feedback
     from rag_bm25.search_params import SearchParams
     from rag_bm25.similarity import IdfName, QueryWeighting
 
-__all__ = ["QUERY_OPTIONS", "QueryOptions", "StatisticsScope", "check_options", "feedback_of", "weighting_of"]
+__all__ = [
+    "QUERY_OPTIONS",
+    "QueryOptions",
+    "StatisticsScope",
+    "check_options",
+    "feedback_of",
+    "marked_ids",
+    "weighting_of",
+]
 
 StatisticsScope = Literal["namespace", "all"]
 STATISTICS_SCOPES: tuple[str, ...] = get_args(StatisticsScope)
@@ -85,41 +92,35 @@ REQUIRED = frozenset({"idf", "epsilon", "bigram_weight"})  # these have no "off"
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that there are not, as Python refuses unknown keywords.
+    """Refuse options that there are not, as Python refuses unknown keywords, and those that break their rules.
 
     Parameters
     ----------
     options : mapping
-        As they were given.
+        As they were given; those that weigh terms are checked by :func:`weighting_of`, marked chunks by
+        :func:`feedback_of`.
 
     Raises
     ------
     TypeError
         There is no such option; the message has its name and the names that there are.
-    InputError
-        `statistics` is neither "namespace" nor "all".
     ParameterError
-        `syntax`, `expansion`, `min_should_match` or `search_params` breaks its rule.
+        `statistics`, `syntax`, `expansion`, `min_should_match` or `search_params` breaks its rule.
     """
     unknown = sorted(set(options) - QUERY_OPTIONS)
     if unknown:
-        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {', '.join(sorted(QUERY_OPTIONS))}"
+        known = ", ".join(sorted(QUERY_OPTIONS | {"filter", "namespace"}))  # every method with options has these, too
+        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {known}"
         raise TypeError(msg)
-    scope = options.get("statistics", STATISTICS_SCOPES[0])
-    if scope not in STATISTICS_SCOPES:
-        msg = f"statistics must be one of {', '.join(STATISTICS_SCOPES)}, got {scope!r}"
-        raise InputError(msg)
-    _check_type("syntax", options.get("syntax", False), bool, "True or False")
-    _check_type("expansion", options.get("expansion"), QueryExpansion | None, "a QueryExpansion or None")
+    check_choice("statistics", options.get("statistics", STATISTICS_SCOPES[0]), STATISTICS_SCOPES)
+    check_switch("syntax", options.get("syntax", False))
+    expansion = options.get("expansion")
+    if not isinstance(expansion, QueryExpansion | None):
+        msg = f"expansion must be a QueryExpansion or None, got {shown(expansion)}"
+        raise ParameterError(msg)
     if options.get("min_should_match") is not None:
         check_min_should_match(options["min_should_match"])
     check_search_params(options.get("search_params"))
-
-
-def _check_type(name: str, value: object, kind: type | UnionType, rule: str) -> None:
-    if not isinstance(value, kind):
-        msg = f"{name} must be {rule}, got {value!r}"
-        raise ParameterError(msg)
 
 
 def feedback_of(options: QueryOptions) -> Feedback | None:
@@ -137,36 +138,54 @@ def feedback_of(options: QueryOptions) -> Feedback | None:
 
     Raises
     ------
+    ParameterError
+        `feedback` is something else, or a method that cannot use irrelevant chunks, and some are marked.
     InputError
-        `feedback` is something else, an id breaks a rule, or chunks are marked as irrelevant for a method that cannot
-        use them, or as both.
+        An id breaks a rule, or a chunk is marked as relevant and as irrelevant.
 
     Examples
     --------
     >>> feedback_of({"relevant": ["1"]}) == Rocchio()
     True
     """
-    relevant, irrelevant = _marked(options, "relevant"), _marked(options, "irrelevant")
+    relevant, irrelevant = marked_ids(options, "relevant"), marked_ids(options, "irrelevant")
     marked = relevant is not None or irrelevant is not None
-    method = options.get("feedback") or (Rocchio() if marked else None)
-    if method is not None and not isinstance(method, RM3 | Rocchio | BIM):
-        msg = f"feedback must be an RM3, Rocchio or BIM, got {method!r}"
-        raise InputError(msg)
+    method = options.get("feedback")
+    if method is None and marked:
+        method = Rocchio()
+    if not isinstance(method, RM3 | Rocchio | BIM | None):
+        msg = f"feedback must be an RM3, Rocchio or BIM, got {shown(method)}"
+        raise ParameterError(msg)
     if irrelevant and not isinstance(method, Rocchio):
         msg = f"irrelevant chunks need feedback=Rocchio(), got {method!r}"
-        raise InputError(msg)
+        raise ParameterError(msg)
     if both := sorted(set(relevant or ()) & set(irrelevant or ())):
         msg = f"the chunk {both[0]!r} is given as relevant and as irrelevant"
         raise InputError(msg)
     return method
 
 
-def _marked(options: QueryOptions, name: Literal["relevant", "irrelevant"]) -> list[str] | None:
-    """Return the ids of marked chunks."""
+def marked_ids(options: QueryOptions, name: Literal["relevant", "irrelevant"]) -> list[str] | None:
+    """Return the ids of marked chunks.
+
+    Parameters
+    ----------
+    options : QueryOptions
+        What was asked for.
+    name : {"relevant", "irrelevant"}
+        Which.
+
+    Returns
+    -------
+    list of str or None
+        As they were given; None where none were.
+
+    Raises
+    ------
+    InputError
+        They are no ids.
+    """
     ids = options.get(name)
-    if ids is not None and (isinstance(ids, str) or not isinstance(ids, Sequence)):
-        msg = f"{name} must be a sequence of str, got {ids!r}"
-        raise InputError(msg)
     return None if ids is None else check_ids(ids, name)
 
 

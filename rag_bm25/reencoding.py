@@ -29,7 +29,8 @@ class ReencodeReport:
     Parameters
     ----------
     num_chunks : int
-        Chunks that were looked at.
+        Chunks that are encoded with the table now: those that were read; where the weighting has no table, those of
+        the index, of which none was read.
     reencoded : int
         Those whose vectors were replaced.
     num_terms : int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,8 @@ def reindex(
         done += len(batch)
         if progress is not None:
             progress(done, max(figures.num_chunks, done))
+    for namespace in source.stats().namespaces:
+        _copy_roots(source, target, namespace)
     removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
     return ReindexReport(target.stats().num_chunks, removed)
 
@@ -97,6 +99,18 @@ def _require_fitting(source: BM25Index, target: BM25Index) -> None:
             f"{source.config.dense_field()}, got {target.config.dense_field()}"
         )
         raise ParameterError(msg)
+
+
+def _copy_roots(source: BM25Index, target: BM25Index, namespace: str) -> None:
+    """Let the next ingestion name files as they are named in the source."""
+    known = {root.name: root for root in target.source_roots(namespace=namespace)}
+    roots = [
+        replace(root, version=known[root.name].version if root.name in known else "")
+        for root in source.source_roots(namespace=namespace)
+        if root.name not in known or known[root.name].path != root.path
+    ]
+    if roots:
+        target.remember_source_roots(roots, namespace=namespace)
 
 
 def _batches(index: BM25Index) -> Iterator[list[Chunk]]:

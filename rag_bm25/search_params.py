@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rag_bm25.errors import ParameterError, shown
+from rag_bm25.parameters import as_str
 
 __all__ = ["SearchParams", "check_search_params"]
 
@@ -43,7 +44,7 @@ def check_search_params(params: object, name: str = "search_params") -> dict[str
     if params is None:
         return {}
     if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
-        msg = f"{name} must be a mapping of str to str, bool, int or float, got {params!r}"
+        msg = f"{name} must be a mapping of str to str, bool, int or float, got {shown(params)}"
         raise ParameterError(msg)
     for key, value in params.items():
         if key in OURS:
@@ -53,4 +54,4 @@ def check_search_params(params: object, name: str = "search_params") -> dict[str
         if not (finite or isinstance(value, str)):
             msg = f"{name}[{key!r}] must be a str, bool, int or finite float, got {shown(value)}"
             raise ParameterError(msg)
-    return dict(params)
+    return {as_str(key): as_str(value) if isinstance(value, str) else value for key, value in params.items()}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from rag_bm25.chunks import SLOTS, pk_digest
-from rag_bm25.errors import ChunkNotFoundError, InputError
+from rag_bm25.chunks import SLOTS, check_sequence, pk_digest
+from rag_bm25.errors import ChunkNotFoundError
 from rag_bm25.expansion import Expander, QueryExpansion
 from rag_bm25.feedback import Evidence, FeedbackChunk, learn
 from rag_bm25.lookup import TermLookup
@@ -16,14 +15,14 @@ from rag_bm25.min_should_match import required_words
 from rag_bm25.query import Query
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.query_memo import QueryMemo
-from rag_bm25.query_options import QueryOptions, check_options, feedback_of, weighting_of
+from rag_bm25.query_options import QueryOptions, check_options, feedback_of, marked_ids, weighting_of
 from rag_bm25.ranking import MAX_K, best
 from rag_bm25.spelling import Fuzzy, Speller
 from rag_bm25.synonyms import SynonymTable
 from rag_bm25.terms import TermIds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from threading import RLock
 
     from rag_bm25.analysis import TextAnalyzer
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from rag_bm25.store import ChunkRow, Match, Store
     from rag_bm25.synonyms import Synonyms
 
-__all__ = ["Asked", "Question", "Searcher", "newest_rows"]
+__all__ = ["Asked", "Question", "Searcher", "newest_rows", "rows_by_namespace"]
 
 MAX_KEPT = 1000
 """How many characters a query may have to be remembered as it was weighed."""
@@ -167,7 +166,7 @@ class Searcher:
             A marked chunk is not there.
         """
         check_options(options)
-        _check_sequence(queries)
+        check_sequence("queries", queries, "str")
         asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
         completing, method = any(query.has_prefix for query in asked), feedback_of(options)
         self._refresh()
@@ -312,7 +311,7 @@ class Searcher:
         self, name: Literal["relevant", "irrelevant"], namespaces: list[str] | None, options: QueryOptions
     ) -> list[FeedbackChunk]:
         """Read the chunks that are marked; an id stands for the chunks that have it in any of the namespaces."""
-        ids = list(dict.fromkeys(options.get(name) or []))
+        ids = list(dict.fromkeys(marked_ids(options, name) or []))
         if not ids:
             return []
         spaces = self._log.statistics.namespaces if namespaces is None else dict.fromkeys(namespaces)
@@ -401,7 +400,23 @@ def newest_rows(
     return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
 
 
-def _check_sequence(queries: Sequence[QueryLike]) -> None:
-    if isinstance(queries, str) or not isinstance(queries, Sequence):
-        msg = f"queries must be a sequence of str, got {type(queries).__name__}"
-        raise InputError(msg)
+def rows_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -> dict[str, ChunkRow]:
+    """Read the chunks that have one id in some namespaces, with their vectors, of two rows of one chunk the newer.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are.
+    id_ : str
+        The user's id.
+    namespaces : iterable of str
+        Where to look.
+
+    Returns
+    -------
+    dict of str to ChunkRow
+        Namespace -> row, of those that have one.
+    """
+    pks = [pk_digest(namespace, id_) + slot for namespace in dict.fromkeys(namespaces) for slot in SLOTS]
+    rows = store.get_chunks(pks, contents=True, vectors=True)
+    return {row.namespace: row for row in sorted(rows, key=lambda row: row.batch)}

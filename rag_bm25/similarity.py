@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import ParameterError, shown
 from rag_bm25.fields import FieldWeight
-from rag_bm25.parameters import check_parameter, comparable
+from rag_bm25.parameters import as_str, check_choice, check_parameter, comparable
 from rag_bm25.weightings import SMALLEST_NORM, WEIGHTINGS, document_form
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class DocumentWeighting:
         check_parameter("k1", self.k1, "finite and >= 0", comparable(self.k1) >= 0)
         check_parameter("b", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
         form, delta = document_form(self.form, self.k1, self.delta)
+        object.__setattr__(self, "form", as_str(self.form))
         object.__setattr__(self, "delta", delta)
         _check_fields(self.fields)
         if self.fields and not form.combines_fields:
@@ -227,11 +228,11 @@ def _norm(length: ArrayLike, chunk_size: float, b: float) -> NDArray[np.float64]
 def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
     """Refuse fields without a name or a weight."""
     if not isinstance(fields, Mapping):
-        msg = f"fields must be a mapping of names to FieldWeight, got {fields!r}"
+        msg = f"fields must be a mapping of names to FieldWeight, got {shown(fields)}"
         raise ParameterError(msg)
     for name, weight in fields.items():
         if not (isinstance(name, str) and name and isinstance(weight, FieldWeight)):
-            msg = f"fields must map names that are not empty to FieldWeight, got {name!r}: {weight!r}"
+            msg = f"fields must map names that are not empty to FieldWeight, got {shown(name)}: {shown(weight)}"
             raise ParameterError(msg)
 
 
@@ -579,9 +580,7 @@ class QueryWeighting:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if self.idf not in IDF_NAMES:
-            msg = f"idf must be one of {', '.join(IDF_NAMES)}, got {self.idf!r}"
-            raise ParameterError(msg)
+        object.__setattr__(self, "idf", check_choice("idf", self.idf, IDF_NAMES))
         check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
         if self.k3 is not None:
             check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from rag_bm25.analysis import query_tokens
-from rag_bm25.errors import ParameterError, shown
+from rag_bm25.parameters import check_choice, check_int
 from rag_bm25.terms import words_in
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.lookup import TermLookup
 
-__all__ = ["MAX_LOOKUPS", "MAX_TERMS", "Dfs", "Fuzzy", "Respelling", "Speller", "check_int", "most_frequent"]
+__all__ = ["MAX_LOOKUPS", "MAX_TERMS", "Dfs", "Fuzzy", "Respelling", "Speller", "most_frequent"]
 
 _T = TypeVar("_T")
 
@@ -38,23 +38,6 @@ _LETTERS = re.compile(rf"[^\W\d_{_HAN}]+")
 _NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
 _SHORTEST, _LONGEST = 3, 8  # characters of a Chinese word; of two, one right one says too little
 _FEWEST_SINGLES = 2
-
-
-def check_int(name: str, value: object, lowest: int, highest: int) -> None:
-    """Raise a ``ParameterError`` unless a value is an int within its range.
-
-    Parameters
-    ----------
-    name : str
-        Stands in the message.
-    value : object
-        Anything.
-    lowest, highest : int
-        The range.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        msg = f"{name} must be an int in {lowest}..{highest}, got {shown(value)}"
-        raise ParameterError(msg)
 
 
 def most_frequent(terms: Sequence[str], dfs: Dfs, limit: int) -> list[str]:
@@ -121,13 +104,13 @@ class Fuzzy:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        if self.max_edits != "auto":
+        if isinstance(self.max_edits, str) and self.max_edits == "auto":
+            object.__setattr__(self, "max_edits", "auto")  # and no subclass
+        else:
             check_int('max_edits, where it is not "auto",', self.max_edits, 0, MAX_EDITS)
         check_int("prefix_length", self.prefix_length, 0, 8)
         check_int("max_terms", self.max_terms, 1, MAX_TERMS)
-        if self.terms not in ("unknown", "all"):
-            msg = f"terms must be one of unknown, all, got {self.terms!r}"
-            raise ParameterError(msg)
+        object.__setattr__(self, "terms", check_choice("terms", self.terms, ("unknown", "all")))
 
     def edits(self, word: str) -> int:
         """Return how many letters of a word may be wrong.

@@ -69,7 +69,7 @@ REMAINDER_SECONDS = 3600.0
 """Age at which the part of an entry that is not whole is nobody's any more: writing one takes seconds."""
 
 
-_KEPT = frozenset({"config", "copy"})  # no part of the statistics, and named after no batch
+_KEPT = frozenset({"config", "copy", "root"})  # no part of the statistics, and named after no batch of chunks
 _NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
 
 _T = TypeVar("_T")

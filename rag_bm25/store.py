@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.parameters import check_choice, check_int
 from rag_bm25.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
@@ -80,12 +80,8 @@ class DenseField:
 
     def __post_init__(self) -> None:
         """Check both values."""
-        if isinstance(self.dim, bool) or not isinstance(self.dim, int) or not MIN_DIM <= self.dim <= MAX_DIM:
-            msg = f"dim must be an int in {MIN_DIM}..{MAX_DIM}, got {self.dim!r}"
-            raise ParameterError(msg)
-        if self.metric not in get_args(DenseMetric):
-            msg = f"metric must be one of {', '.join(get_args(DenseMetric))}, got {self.metric!r}"
-            raise ParameterError(msg)
+        object.__setattr__(self, "dim", check_int("dim", self.dim, MIN_DIM, MAX_DIM))
+        object.__setattr__(self, "metric", check_choice("metric", self.metric, get_args(DenseMetric)))
 
 
 @dataclass(frozen=True)

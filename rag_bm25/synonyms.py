@@ -7,15 +7,16 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.analysis import query_tokens
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, shown
+from rag_bm25.parameters import as_str, check_path, is_iterable
 from rag_bm25.terms import words_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from rag_bm25.analysis import TextAnalyzer
 
@@ -72,7 +73,7 @@ class Synonyms:
     Raises
     ------
     InputError
-        They are more.
+        They are more, or something else.
 
     Examples
     --------
@@ -85,7 +86,10 @@ class Synonyms:
     rules: tuple[SynonymRule, ...]
 
     def __post_init__(self) -> None:
-        """Check the sizes: each word of a rule may add all others."""
+        """Check the types, and the sizes: each word of a rule may add all others."""
+        if not isinstance(self.rules, tuple) or not all(isinstance(rule, SynonymRule) for rule in self.rules):
+            msg = f"rules must be a tuple of SynonymRule, got {shown(self.rules)}"
+            raise InputError(msg)
         _check_size("synonyms", len(self.rules), MAX_RULES, "rules")
         for rule in self.rules:
             _check_size(rule.where, max(len(rule.sources), len(rule.targets)), MAX_WORDS, "words on a side")
@@ -111,7 +115,7 @@ class Synonyms:
         OSError
             The file cannot be opened.
         """
-        with Path(path).open("rb") as file:
+        with check_path("path", path).open("rb") as file:
             lines = file.read(MAX_FILE_BYTES + 1)
         _check_size(str(path), len(lines), MAX_FILE_BYTES, "bytes")
         return cls(tuple(_rules(lines.removeprefix(codecs.BOM_UTF8), str(path))))
@@ -142,7 +146,10 @@ class Synonyms:
         InputError
             A line cannot be read.
         """
-        return cls(tuple(_rules(text.encode(errors="surrogatepass"), name)))
+        if not isinstance(text, str):
+            msg = f"synonyms must be a str, got {type(text).__name__}"
+            raise InputError(msg)
+        return cls(tuple(_rules(as_str(text).encode(errors="surrogatepass"), name)))
 
     @classmethod
     def of(cls, mapping: Mapping[str, Iterable[str] | Mapping[str, float]]) -> Synonyms:
@@ -305,7 +312,7 @@ class _Entry:
 def _tokens(text: str, analyzer: TextAnalyzer, rule: SynonymRule) -> tuple[str, ...]:
     tokens = tuple(query_tokens(analyzer, text))
     if not words_in(tokens):
-        msg = f"{rule.where}: the analyzer leaves nothing of {text!r}"
+        msg = f"{rule.where}: the analyzer leaves nothing of {shown(text)}"
         raise InputError(msg)
     return tokens
 
@@ -329,7 +336,7 @@ def _rule(text: str, where: str) -> SynonymRule:
         msg = f"{where}: more than one =>"
         raise InputError(msg)
     if len(sides) == 1 and len(sides[0]) == 1:
-        msg = f"{where}: a line needs two words with a comma between, or =>, got {text!r}"
+        msg = f"{where}: a line needs two words with a comma between, or =>, got {shown(text)}"
         raise InputError(msg)
     return SynonymRule(tuple(word for word, _ in sides[0]), sides[-1], where)
 
@@ -357,19 +364,21 @@ def _number(text: str) -> float | str:
 def _checked(text: Any, weight: Any, where: str) -> tuple[str, float]:
     """Refuse blank words and weights out of range."""
     if not isinstance(text, str) or not text.strip():
-        msg = f"{where}: a word must be a str and not blank, got {text!r}"
+        msg = f"{where}: a word must be a str and not blank, got {shown(text)}"
         raise InputError(msg)
     number = isinstance(weight, int | float) and not isinstance(weight, bool)
     if not (number and MIN_WEIGHT <= weight <= MAX_WEIGHT):
-        msg = f"{where}: weight of {text!r} must be a number in {MIN_WEIGHT:g}..{MAX_WEIGHT:g}, got {weight!r}"
+        msg = (
+            f"{where}: weight of {shown(text)} must be a number in {MIN_WEIGHT:g}..{MAX_WEIGHT:g}, got {shown(weight)}"
+        )
         raise InputError(msg)
-    return text, float(weight)
+    return as_str(text), float(weight)
 
 
 def _rule_of(source: Any, targets: Any) -> SynonymRule:
-    where = f"synonyms of {source!r}"
-    if isinstance(targets, str) or not hasattr(targets, "__iter__"):
-        msg = f"{where} must be a collection of str or a mapping of str to float, got {targets!r}"
+    where = f"synonyms of {shown(source)}"
+    if isinstance(targets, str) or not is_iterable(targets):
+        msg = f"{where} must be a collection of str or a mapping of str to float, got {shown(targets)}"
         raise InputError(msg)
     weighted = targets.items() if isinstance(targets, Mapping) else ((text, DEFAULT_WEIGHT) for text in targets)
     words = [_checked(text, weight, where) for text, weight in weighted]

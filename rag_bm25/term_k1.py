@@ -84,7 +84,7 @@ class InformationGain:
     r"""The k1 of BM25-adpt: that whose saturation is nearest to the information that repetition brings [1]_.
 
     With :math:`df_0 = N`, :math:`df_1 = df` and :math:`df_r` the number of chunks in which the term has
-    :math:`c \ge r - 0.5`, the information gain of an r-th occurrence is
+    :math:`c \ge r - 0.5`, the information gain of r + 1 occurrences in place of r is
 
     .. math:: G_r = \log_2 \frac{df_{r+1} + 0.5}{df_r + 1} - \log_2 \frac{df_1 + 0.5}{N + 1}
 

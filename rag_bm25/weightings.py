@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_bm25.errors import ParameterError
-from rag_bm25.parameters import check_parameter, comparable
+from rag_bm25.errors import ParameterError, shown
+from rag_bm25.parameters import check_choice, check_parameter, comparable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,15 +129,12 @@ def document_form(name: str, k1: float, delta: float | None) -> tuple[DocumentFo
     >>> form.formula, delta
     ('(k1 + 1) * tf / (tf + k1 * norm) + delta', 1.0)
     """
-    if name not in WEIGHTING_NAMES:
-        msg = f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got {name!r}"
-        raise ParameterError(msg)
-    form = WEIGHTINGS[name]
+    form = WEIGHTINGS[check_choice("weighting", name, WEIGHTING_NAMES)]
     check_parameter("k1", k1, f"finite and >= {form.least_k1:g} for {name!r}", comparable(k1) >= form.least_k1)
     if delta is None:
         return form, form.delta
     if form.delta is None:
-        msg = f"delta must be None for {name!r}, which has none, got {delta!r}"
+        msg = f"delta must be None for {name!r}, which has none, got {shown(delta)}"
         raise ParameterError(msg)
     rule = f"finite and >= {form.least_delta:g} for {name!r}"
     check_parameter("delta", delta, rule, comparable(delta) >= form.least_delta)
@@ -204,7 +201,7 @@ _FULL = "(k1 + 1) * tf / (tf + k1 * norm)"
 WEIGHTINGS: dict[str, DocumentForm] = {
     # [1] without the factor (k1 + 1), as in Lucene 8: it cannot change a ranking.
     "bm25": DocumentForm("tf / (tf + k1 * norm)", _bm25, _up_to(lambda _k1, _delta: 1.0)),
-    # [1] as printed, as in ATIRE and Elasticsearch before 8.
+    # [1] as printed, as in ATIRE and Elasticsearch, which kept the factor when Lucene 8 left it out.
     "elasticsearch": DocumentForm(_FULL, _elasticsearch, _UP_TO_K1_PLUS_1),
     # [2] equation 4; nothing for terms that a chunk does not have.
     "bm25l": DocumentForm(

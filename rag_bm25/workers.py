@@ -8,12 +8,15 @@ from collections import deque
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import ParameterError, WorkerError
+from rag_bm25.parameters import check_int
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +34,7 @@ __all__ = [
     "CountingAhead",
     "CountingThread",
     "Pool",
+    "WorkerPools",
     "Workers",
     "check_picklable",
     "check_workers",
@@ -233,6 +237,75 @@ class Workers:
         self._pool.shutdown(cancel_futures=True)
 
 
+class WorkerPools:
+    """The pools of processes of one index: kept from call to call, one of each size that is in use.
+
+    A call that asks for another number of processes ends those that no call uses.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        What chunks are analysed by.
+    """
+
+    def __init__(self, config: IndexConfig) -> None:
+        self._config = config
+        self._lock = Lock()
+        self._pools: dict[int, _SharedPool] = {}  # by how many
+
+    @contextmanager
+    def lend(self, number: int) -> Iterator[Workers]:
+        """Lend a pool for one call; one of which a process dies is not lent again.
+
+        Parameters
+        ----------
+        number : int
+            How many processes, in 1..61.
+
+        Yields
+        ------
+        Workers
+            To be left open.
+        """
+        with self._lock:
+            if number not in self._pools:
+                self._pools[number] = _SharedPool(Workers(self._config, number))
+            shared = self._pools[number]
+            shared.calls += 1
+            idle = [self._pools.pop(size).workers for size in list(self._pools) if not self._pools[size].calls]
+        for workers in idle:
+            workers.close()
+        try:
+            yield shared.workers
+        except WorkerError:
+            self._drop(shared)
+            raise
+        finally:
+            with self._lock:
+                shared.calls -= 1
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            pools, self._pools = list(self._pools.values()), {}
+        for shared in pools:
+            shared.workers.close()
+
+    def _drop(self, shared: _SharedPool) -> None:
+        """End a pool, unless another call that failed with it has done so: a third may have begun another."""
+        with self._lock:
+            self._pools = {size: pool for size, pool in self._pools.items() if pool is not shared}
+        shared.workers.close()
+
+
+@dataclass
+class _SharedPool:
+    """A pool, and how many calls use it."""
+
+    workers: Workers
+    calls: int = 0
+
+
 @contextmanager
 def deaths_told(what: str) -> Iterator[None]:
     """Say what to do when a worker process has died.
@@ -275,10 +348,7 @@ def check_workers(number: int) -> int:
     ParameterError
         It is not an int in 0..61.
     """
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_WORKERS:
-        msg = f"workers must be an int in 0..{MAX_WORKERS}, got {number!r}"
-        raise ParameterError(msg)
-    return number
+    return check_int("workers", number, 0, MAX_WORKERS)
 
 
 def check_picklable(config: IndexConfig) -> None:

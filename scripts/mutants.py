@@ -20,7 +20,12 @@ MODULES = (
     "chunks statistics_log chunk_writer reencoding verification expansion explanation feedback index "
     "copying reindexing events workers bulk"
 )
-TESTS = [*(f"tests/unit/test_{name}.py" for name in MODULES.split()), "tests/properties", "tests/golden/test_golden.py"]
+TESTS = [
+    *(f"tests/unit/test_{name}.py" for name in MODULES.split()),
+    "tests/properties",
+    "tests/golden/test_golden.py",
+    "tests/contract/test_two_objects.py",
+]
 SECONDS = 300  # a mutant that hangs is noticed, too
 
 
@@ -173,7 +178,7 @@ MUTANTS = [
     Mutant("feedback", "float(asked.own[asked.is_word].sum())", "float(asked.own.sum())"),
     Mutant("feedback", "if isinstance(method, BIM) else None", "if method is None else None"),
     Mutant("feedback", "if not evidence.relevant and not evidence.irrelevant:", "if not evidence.relevant:"),
-    Mutant("query_options", "or (Rocchio() if marked else None)", "or (RM3() if marked else None)"),
+    Mutant("query_options", "method = Rocchio()", "method = RM3()"),
     Mutant("searcher", "method.fb_docs, where, namespaces, options)", "method.fb_docs, None, namespaces, options)"),
     Mutant("searcher", "                if match.row.pk in rows", "                if True"),
     # The log
@@ -249,14 +254,24 @@ MUTANTS = [
     Mutant("config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
     # The index
     Mutant("index", "            self._writer.recover()\n        self.refresh()", "        self.refresh()"),
-    Mutant("index", "                self._writer.recover()  # the last", "                pass  # the last"),
+    Mutant("index", "self._writer.recover()  # the last", "pass  # the last"),
     Mutant("index", "                self._writer.recover()\n        except", "                pass\n        except"),
+    Mutant("index", "if recovering and self._store.exclusive and self._others_wrote():", "if False:"),
+    Mutant(
+        "index",
+        "with self._store.write_lock, self._lock:\n            if recovering",
+        "with self._lock:\n            if recovering",
+    ),
+    Mutant("index", "with store.write_lock:", "if True:"),
     Mutant("ranking", "and (namespaces is None or match.row.namespace in namespaces)", ""),
     Mutant("ranking", "        if newest[match.row.namespace, match.row.id] == match.row.batch\n", "        if True\n"),
     Mutant("ranking", "min(2 * limit, MAX_K)", "limit + 1"),
     Mutant("ranking", "    if lacking:\n", "    if False:\n"),
     Mutant("searcher", "self._store.exclusive and all_of_them", "all_of_them"),
     Mutant("index", "if is_due:", "if False:"),
+    Mutant(
+        "index", "self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh", "False"
+    ),
     Mutant(
         "searcher", "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}", "{row.id: row for row in rows}"
     ),
@@ -291,7 +306,7 @@ MUTANTS = [
     Mutant("filling", "        log.end_copy()\n", ""),
     Mutant("index", "if not exists and not is_lost and store.log_keys():", "if False:"),
     Mutant("statistics_log", 'if any(_kind(key) == "copy" for key in keys):', "if False:"),
-    Mutant("statistics_log", 'frozenset({"config", "copy"})', 'frozenset({"config"})'),
+    Mutant("statistics_log", 'frozenset({"config", "copy", "root"})', 'frozenset({"config", "root"})'),
     Mutant("reindexing", "return target.delete(strays, namespace=namespace) if strays else 0", "return 0"),
     Mutant("reindexing", "if source.config.dense_field() != target.config.dense_field():", "if False:"),
     Mutant("reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),

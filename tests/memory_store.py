@@ -35,7 +35,7 @@ class Collections:
     exist: bool = False
     dense: DenseField | None = None
     log_exists: bool = True
-    write_lock: Any = field(default_factory=threading.RLock)
+    write_lock: Any = field(default_factory=threading.RLock, compare=False)
     log_writes: int = 0
 
     def copied(self) -> Collections:

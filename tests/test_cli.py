@@ -273,7 +273,7 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
 def test_ingest_reports_counts(docs: Path) -> None:
     result = run("ingest", docs, "--collection", "new")
     assert result.exit_code == 0
-    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 updated, 0 unchanged, 0 stale; ")
+    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 updated, 0 unchanged, 0 deleted; ")
     assert result.stderr == ""
 
 
@@ -281,7 +281,7 @@ def test_ingest_json(docs: Path) -> None:
     report = run_json("ingest", docs, "--collection", "new")
     assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
         "files": 3, "chunks": 3, "added": 3, "updated": 0, "unchanged": 0, "stale": 0, "deleted": 0, "failed": {},
-            "skipped": 0,
+            "notes": [], "skipped": 0,
     }  # fmt: skip
     assert report["seconds"] > 0
 
@@ -360,7 +360,7 @@ def test_other_parameters_than_the_stored_ones_are_refused(
     before = dict(databases["./rag_bm25.db", "docs"].log)
     (docs / "new.txt").write_text("new")
     given = [option] if value is None else [option, value]
-    assert_fails(run("ingest", docs, *given), f"the index was created with other parameters: {difference}")
+    assert_fails(run("ingest", docs, *given), f"the index was created with other parameters: {difference}; leave ")
     assert databases["./rag_bm25.db", "docs"].log == before
 
 
@@ -400,8 +400,9 @@ def test_bad_files_are_named_and_the_others_ingested(docs: Path) -> None:
     result = run("ingest", docs)
     assert result.exit_code == 1
     assert "4 files, 4 chunks: 1 added" in result.stdout
-    assert "error: " + str(docs / "bad.jsonl") + " line 3: not JSON" in result.stderr
-    assert "error: " + str(docs / "bad.txt") + ": not UTF-8 at byte 3 of the file\n" in result.stderr
+    expected = "Expecting property name enclosed in double quotes at column 2\n"
+    assert f"error: {docs / 'bad.jsonl'} line 3: not JSON: {expected}" in result.stderr
+    assert "error: " + str(docs / "bad.txt") + ": not UTF-8 at byte 3 of the file: convert it" in result.stderr
     assert run_json("stats")["num_chunks"] == 4
 
 
@@ -432,8 +433,8 @@ def test_an_empty_folder_is_no_error_where_there_is_an_index(docs: Path, tmp_pat
 def test_stale_chunks_are_reported_and_pruned(docs: Path) -> None:
     (docs / "milvus.md").unlink()
     result = run("ingest", docs)
-    assert "1 stale" in result.stdout
-    assert result.stderr == "stale are 1 chunk that these files once had: --prune deletes them\n"
+    assert "0 deleted" in result.stdout
+    assert result.stderr == "1 chunk is left of files that are gone: add --prune to delete such chunks\n"
     assert "1 deleted" in run("ingest", docs, "--prune").stdout
     assert run_json("stats")["num_chunks"] == 2
 
@@ -442,6 +443,46 @@ def test_progress_goes_to_stderr_where_it_is_forced(docs: Path) -> None:
     result = run("ingest", docs, "--progress", "--json")
     assert "ingesting" in result.stderr
     assert json.loads(result.stdout)["files"] == 3
+
+
+def test_a_folder_of_the_same_name_gets_a_name_of_its_own(docs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "team" / "docs"
+    other.mkdir(parents=True)
+    (other / "law.txt").write_text("another law")
+    result = run("ingest", other, "--prune")
+    assert result.stderr == f"{other} is named 'team/docs': 'docs' is {docs}\n"
+    assert "1 added, 0 updated, 0 unchanged, 0 deleted" in result.stdout
+    assert run("ingest", other / "law.txt").stderr == ""
+    assert run_json("stats")["num_chunks"] == 4
+
+
+def test_a_folder_that_was_moved_keeps_its_name_if_one_says_so(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    moved = docs.rename(tmp_path / "new" / "docs")
+    assert_fails(
+        run("ingest", moved),
+        f"if it was moved to {moved}, give the name 'docs' (--name docs); if not, give another name",
+    )
+    assert run_json("ingest", moved, "--name", "docs")["unchanged"] == 3
+
+
+def test_a_root_is_remembered(docs: Path) -> None:
+    run("ingest", docs / "law.txt", "--root", docs, "--collection", "new")
+    assert run_json("ingest", docs, "--collection", "new")["unchanged"] == 1
+    assert_fails(run("ingest", docs, "--root", docs / "law.txt"), "the root must be a folder, got ")
+
+
+def test_a_file_that_cannot_be_ingested_is_an_error_where_it_was_named(docs: Path, databases: Databases) -> None:
+    page = docs / "page.html"
+    page.write_text("<html>")
+    opened = len(databases.opened)
+    assert_fails(
+        run("ingest", page), f"{page}: a file to ingest must be a regular one that ends in .txt, .md or .jsonl"
+    )
+    assert len(databases.opened) == opened
+    result = run("ingest", page, docs / "law.txt")
+    assert (result.exit_code, result.stderr.count("page.html")) == (1, 1)
+    assert "1 file, 1 chunk" in result.stdout
 
 
 # Searching
@@ -453,6 +494,10 @@ def test_search_shows_rank_score_id_and_text(docs: Path) -> None:
     assert float(lines[0].split()[1]) > 0
     assert lines[0].split()[2:] == ["docs/law.txt#0"]
     assert lines[1] == "    用人单位解除劳动合同，应当出具证明。"
+
+
+def test_the_words_of_a_query_need_no_quotes(docs: Path) -> None:
+    assert run("search", "劳动合同", "解除").stdout == run("search", "劳动合同 解除").stdout != ""
 
 
 def test_search_json(docs: Path) -> None:
@@ -504,11 +549,35 @@ def test_irrelevant_chunks_for_a_method_that_has_no_use_for_them_fail(docs: Path
     )
 
 
-@pytest.mark.parametrize("query", ["", "  ", "unheard", "the"])
-def test_nothing_found_is_no_error(docs: Path, query: str) -> None:
-    result = run("search", query)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing found\n")
-    assert run("search", query, "--json").stdout == "[]\n"
+@pytest.mark.parametrize(
+    ("query", "options", "reason"),
+    [
+        ("", (), "the query is empty"),
+        ("  ", (), "the query is empty"),
+        ("？？？ !", (), "the query has no words, only punctuation"),
+        ("the", (), "the query has stop words only, which the index leaves out: the"),
+        ("unheard quagmire", (), "no chunk has any of the words unheard, quagmir"),
+        ("sparse", ("--namespace", "team"), "the namespace 'team' has no chunks; there are some in '' (--namespace)"),
+        ("sparse", ("--filter", '{"year": 3}'), "no chunk fits the filter"),
+        ("sparse", ("--filter", '{"source": "docs/law.txt"}'), "no chunk that fits the filter has a word of the query"),
+        (
+            "sparse 劳动",
+            ("--min-should-match", "2"),
+            "no chunk has as many words of the query as --min-should-match asks for",
+        ),
+    ],
+)
+def test_nothing_found_is_no_error_and_has_a_reason(
+    docs: Path, query: str, options: tuple[str, ...], reason: str
+) -> None:
+    result = run("search", query, *options)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"nothing found: {reason}\n")
+    assert run("search", query, *options, "--json").stdout == "[]\n"
+
+
+def test_nothing_is_found_in_an_empty_index(docs: Path) -> None:
+    run("delete", "--filter", '{"source": {"$like": "docs/%"}}', "--yes")
+    assert run("search", "sparse").stderr == "nothing found: the index has no chunks\n"
 
 
 def test_search_takes_synonyms_of_a_file(docs: Path, tmp_path: Path) -> None:
@@ -541,7 +610,7 @@ def test_nothing_found_says_what_may_have_been_meant(docs: Path, monkeypatch: py
     assert result.stderr == "nothing found; did you mean 'sparse'?\n"
     assert run_json("search", "spasre") == []
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
-    assert run("search", "spasre").stderr == "nothing found\n"
+    assert run("search", "spasre").stderr == "nothing found: no chunk has any of the words spasr\n"
     assert_fails(run("search", "spasre", "--fuzzy"), 'pip install "rag-bm25[fuzzy]"')
 
 
@@ -674,6 +743,17 @@ def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Datab
     assert run_json("stats")["num_chunks"] == 3
 
 
+def test_repair_of_lost_statistics_needs_the_parameters_of_the_index(docs: Path, databases: Databases) -> None:
+    run("ingest", docs, "--collection", "own", "--chunk-size", "40", "--no-stem")
+    expected = run_json("stats", "--collection", "own")
+    databases["./rag_bm25.db", "own"].log.clear()
+    databases["./rag_bm25.db", "own"].log_exists = False
+    assert_fails(run("stats", "--collection", "own"), "its statistics are lost, with its config")
+    assert_fails(run("repair", "--collection", "own"), "the config does not give the vectors")
+    run_json("repair", "--collection", "own", "--set", "chunk_size=40", "--set", "stem=false")
+    assert run_json("stats", "--collection", "own") == expected
+
+
 def test_exported_statistics_can_be_imported(docs: Path, databases: Databases) -> None:
     before = run_json("stats")
     assert run("export", "s.gz").stdout == "statistics written to s.gz\n"
@@ -687,13 +767,66 @@ def test_exported_statistics_can_be_imported(docs: Path, databases: Databases) -
 
 def test_delete_by_ids(docs: Path) -> None:
     result = run("delete", "r1", "nothing")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "1 chunk deleted\n", "not there: 1 of 2 ids\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "1 chunk deleted\n", "not found: nothing\n")
     assert run_json("stats")["num_chunks"] == 2
+    result = run("delete", "r1", *"abcde")
+    assert (result.exit_code, result.stdout) == (1, "0 chunks deleted\n")
+    assert result.stderr == "not found: r1, a, b, c, d, ...\n"
+
+
+FILTER = ("--filter", '{"source": {"$like": "docs/%"}}')
 
 
 def test_delete_by_filter(docs: Path) -> None:
-    assert run_json("delete", "--filter", '{"source": {"$like": "docs/%"}}') == {"deleted": 3}
+    assert run_json("delete", *FILTER, "--yes") == {"deleted": 3}
     assert run_json("stats")["num_chunks"] == 0
+
+
+@pytest.mark.parametrize("filter", ["{}", " {} "])
+def test_an_empty_filter_deletes_nothing(docs: Path, databases: Databases, filter: str) -> None:
+    opened = len(databases.opened)
+    result = run("delete", "--filter", filter, "--yes")
+    assert result.exit_code == 2
+    assert "an empty filter fits every chunk" in " ".join(result.stderr.replace("│", " ").split())
+    assert len(databases.opened) == opened
+    assert run_json("stats")["num_chunks"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (("r1", *FILTER, "--yes"), "give the ids of chunks, or --filter, not both"),
+        (FILTER, "nobody is there to confirm it: add --yes, or --dry-run to see what it finds"),
+    ],
+)
+def test_a_deletion_that_nobody_can_mean_is_wrong_usage(docs: Path, arguments: tuple[str, ...], rule: str) -> None:
+    result = run("delete", *arguments)
+    assert result.exit_code == 2
+    assert rule in " ".join(result.stderr.replace("│", " ").split())
+    assert run_json("stats")["num_chunks"] == 3
+
+
+def test_a_dry_run_deletes_nothing(docs: Path) -> None:
+    result = run("delete", *FILTER, "--dry-run")
+    assert sorted(result.stdout.splitlines()) == [
+        "3 chunks would be deleted; nothing was deleted",
+        "docs/law.txt#0",
+        "docs/milvus.md#0",
+        "r1",
+    ]
+    assert run_json("delete", "r1", "--dry-run") == {"would_delete": ["r1"]}
+    assert run_json("stats")["num_chunks"] == 3
+
+
+@pytest.mark.parametrize(("answer", "left", "code"), [("y", 0, 0), ("n", 3, 1), ("", 3, 1)])
+def test_a_deletion_by_filter_asks(
+    docs: Path, monkeypatch: pytest.MonkeyPatch, answer: str, left: int, code: int
+) -> None:
+    monkeypatch.setattr("rag_bm25.cli.maintaining.is_terminal", lambda: True)
+    result = CliRunner().invoke(app, ["delete", *FILTER], input=f"{answer}\n")
+    assert result.exit_code == code
+    assert "Delete 3 chunks? [y/N]:" in result.stderr
+    assert run_json("stats")["num_chunks"] == left
 
 
 # Evaluating

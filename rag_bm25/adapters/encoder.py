@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rag_bm25.analysis import contract_of
+from rag_bm25.chunks import check_sequence, check_texts
 from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict
 from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.fields import check_field_values
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query_encoder import QueryEncoder
 from rag_bm25.statistics import Contribution, NamespaceStatistics
@@ -87,6 +89,7 @@ class BM25Encoder:
         BM25Encoder
             The encoder itself.
         """
+        self._checked(texts, metadatas)
         with self._lock:
             self._statistics, self._vocabulary = NamespaceStatistics(), Vocabulary()
         self.learn(texts, metadatas)
@@ -121,6 +124,7 @@ class BM25Encoder:
         list of SparseVector
             As of :meth:`encode_documents`.
         """
+        texts, metadatas = self._checked(texts, metadatas)
         with self._lock:
             ids = self._vocabulary.stage()
             encoded = self._documents.encode(texts, ids, metadatas)
@@ -143,6 +147,7 @@ class BM25Encoder:
         InputError
             A term would come to be in fewer than no chunks; nothing was changed.
         """
+        texts, metadatas = self._checked(texts, metadatas)
         with self._lock:
             gone = _contribution(self._documents.encode(texts, self._vocabulary.stage(), metadatas))
             known = self._statistics.whole
@@ -169,6 +174,7 @@ class BM25Encoder:
             Weights > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
             refuses empty vectors.
         """
+        texts, metadatas = self._checked(texts, metadatas)
         return list(self._documents.encode(texts, TermIds(self._vocabulary.displaced), metadatas).vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
@@ -184,9 +190,18 @@ class BM25Encoder:
         list of SparseVector
             Weights > 0; empty where no term is known.
         """
+        check_sequence("queries", queries, "str")
         with self._lock:
             encoder = QueryEncoder(self._analyzer, self.config.query_weighting(), TermIds(self._vocabulary.displaced))
             return [encoder.encode(query, self._statistics.whole) for query in queries]
+
+    def _checked(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None
+    ) -> tuple[Sequence[str], Sequence[Mapping[str, Any]] | None]:
+        """Check texts and metadata as an index does, before anything is counted."""
+        plain, checked = check_texts(texts, metadatas)
+        check_field_values(checked or [], self.config.fields)
+        return plain, checked
 
     def save(self, path: str | Path) -> None:
         """Write parameters, counts and terms to a file.

@@ -35,8 +35,9 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
     Returns
     -------
     langchain_milvus.utils.sparse.BaseSparseEmbedding
-        For ``Milvus(embedding_function=..., index_params={"metric_type": "IP", "index_type":
-        "SPARSE_INVERTED_INDEX"})``.
+        For ``Milvus(embedding_function=..., index_params={"metric_type": "IP", "index_type": "SPARSE_INVERTED_INDEX"},
+        search_params={"metric_type": "IP"})``. Both are needed: where one is missing, the store asks for
+        ``drop_ratio_build=0.2``, which milvus-lite 3 refuses, and which leaves out weights elsewhere.
 
     Raises
     ------

@@ -32,7 +32,8 @@ def sparse_embedding_function(encoder: TextEncoder, *, learn: bool = False) -> B
     Returns
     -------
     llama_index.vector_stores.milvus.utils.BaseSparseEmbeddingFunction
-        For ``MilvusVectorStore(enable_sparse=True, sparse_embedding_function=...)``.
+        For ``MilvusVectorStore(enable_sparse=True, sparse_embedding_function=...)`` in the hybrid mode. Its sparse mode
+        asks for ``drop_ratio_search=0.2``, which milvus-lite 3 refuses, and which leaves out weights elsewhere.
 
     Raises
     ------

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rag_bm25.analysis.stop_words import LUCENE_33
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import FormatError, ParameterError, shown
+from rag_bm25.parameters import as_str, check_choice, is_iterable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["BEFORE_SETTINGS", "AnalyzerConfig", "Segmentation"]
 
@@ -79,7 +82,7 @@ class AnalyzerConfig:
     def __post_init__(self) -> None:
         """Check every setting, and sort the words."""
         for name in ("segmentation", "query_segmentation"):
-            _require(getattr(self, name) in SEGMENTATIONS, name, "one of search, exact", getattr(self, name))
+            object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
         for name in ("simplify", "stem", "split_camel_case", "bigrams"):
             _require(isinstance(getattr(self, name), bool), name, "True or False", getattr(self, name))
         object.__setattr__(self, "stop_words", _sorted_stop_words(self.stop_words))
@@ -147,7 +150,7 @@ def _sorted_user_words(words: object) -> tuple[tuple[str, int | None], ...]:
 
 def _members(name: str, words: object) -> Iterable[object]:
     """Return the members of a collection, which a single string is not."""
-    if isinstance(words, str) or not isinstance(words, Iterable):
+    if isinstance(words, str) or not is_iterable(words):
         msg = f"{name} must be a collection of words, got {shown(words)}"
         raise ParameterError(msg)
     members = list(islice(words, MAX_WORDS + 1))
@@ -162,7 +165,8 @@ def _checked_word(name: str, word: object) -> str:
     shape = unicodedata.normalize("NFKC", word).casefold() if isinstance(word, str) else ""
     fits = 1 <= len(shape) <= MAX_TOKEN_LENGTH and shape.isprintable() and " " not in shape
     _require(fits, name, f"words of 1 to {MAX_TOKEN_LENGTH} visible characters without white space", word)
-    return str(word)
+    assert isinstance(word, str)  # nothing else fits
+    return as_str(word)
 
 
 def _checked_user_word(entry: object) -> tuple[str, int | None]:

@@ -19,6 +19,7 @@ from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.embeddings import as_vector
 from rag_bm25.errors import InputError
 from rag_bm25.fields import check_field_values
+from rag_bm25.parameters import is_iterable
 from rag_bm25.statistics import Contribution, CorpusStatistics
 from rag_bm25.store import ChunkRow
 from rag_bm25.terms import Vocabulary
@@ -103,7 +104,11 @@ def encode_part(
         encode_part(rows, IndexConfig(chunk_size=500), "bulk", 0)
     """
     folder = Path(folder)
-    job = _Job(config, data_path(folder, part), part, check_namespace(namespace))
+    namespace = check_namespace(namespace)
+    if not is_iterable(chunks):
+        msg = f"chunks must be an iterable of mappings, got {type(chunks).__name__}"
+        raise InputError(msg)
+    job = _Job(config, data_path(folder, part), part, namespace)
     folder.mkdir(parents=True, exist_ok=True)
     data = job.write_rows(_checked(chunks, config, part))
     found = job.statistics
@@ -166,7 +171,7 @@ class _Job:
 
 def _checked(rows: Iterable[Mapping[str, Any]], config: IndexConfig, part: int) -> Iterator[NewChunk]:
     """Yield the chunks to be stored; what breaks a rule is named by its place."""
-    seen: set[str] = set()
+    seen: dict[str, bool] = {}
     for number, row in enumerate(rows):
         try:
             chunk = _new_chunk(row, config)
@@ -200,12 +205,17 @@ def _with_embedding(chunk: NewChunk, embedding: Any, config: IndexConfig) -> New
     return replace(chunk, dense=as_vector("embedding", embedding, dense))
 
 
-def _is_new(chunk: NewChunk, row: Mapping[str, Any], seen: set[str]) -> bool:
-    """Tell whether a chunk is met for the first time: the same contents twice are one chunk."""
+def _is_new(chunk: NewChunk, row: Mapping[str, Any], seen: dict[str, bool]) -> bool:
+    """Tell whether a chunk is met for the first time: the same contents twice are one chunk.
+
+    `seen` has for each id whether it was given: an id made of contents stands for these alone.
+    """
+    is_given = row.get("id") is not None
     if chunk.id not in seen:
-        seen.add(chunk.id)
+        seen[chunk.id] = is_given
         return True
-    if row.get("id") is not None:
-        msg = f"the id {chunk.id!r} was given before in this part"
+    if is_given or seen[chunk.id]:
+        made = "" if is_given else ", where none is given: it is the hash of text and metadata"
+        msg = f"the id {chunk.id!r} was given before in this part{made}"
         raise InputError(msg)
     return False

@@ -42,8 +42,24 @@ def ingest(
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete chunks that the given paths once had, and have no more.")
+        bool, typer.Option("--prune", help="Delete the chunks of files that are gone from the folders given.")
     ] = False,
+    root: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            show_default=False,
+            help="Name sources by this folder, which contains the paths; by default by the folder that is given, or "
+            "one around it that was ingested before.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            show_default=False,
+            help="Let sources begin with this instead of the folder's name. For a folder that was moved: its old name.",
+        ),
+    ] = None,
     length_unit: opt.Unit = None,
     k1: Annotated[
         float | None, typer.Option(show_default=False, help="Saturation of repeated terms, for a new index.")
@@ -101,13 +117,15 @@ def ingest(
     """Bring an index up to date with files and folders.
 
     The first run creates the index. Folders are read with all below them, hidden files aside: .txt and .md are split
-    into chunks, and each row of a .jsonl file, {"_id", "title", "text"} or {"id", "text", "metadata"}, is a document.
-    Running it again updates what has changed, adds what is new, and with --prune deletes what is gone.
+    into chunks, and each row of a .jsonl file, {"_id", "title", "text"} or {"id", "text", "metadata"}, is a document;
+    other keys of a row are metadata, too. Running it again updates what has changed, adds what is new, and deletes what
+    is gone from a file. With --prune, the chunks of files that are gone are deleted as well.
+
+    A chunk is named after its file, from the folder given: docs/guide.md#0. The index remembers the folder, so that
+    docs/guide.md keeps that name when it is ingested by itself, and another folder called docs gets another name.
 
     The text of a row begins with its title. An index with the field "title" keeps it apart: it is in the metadata of
     each chunk of the row, and counts as the field.
-
-    A chunk is named after its file, relative to the parent of the folder given: docs/guide.md#0.
     """
     options = {
         "chunk_size": chunk_size,
@@ -129,7 +147,7 @@ def ingest(
         "bigrams": bigrams,
     }
     given, analysis = ({name: value for name, value in one.items() if value is not None} for one in (options, settings))
-    found = ingestion.find_files(paths)
+    found = ingestion.find_files(paths, root=root, name=name)
     _note_skipped(found)
     create = bool(found.files)
     with (
@@ -148,7 +166,7 @@ def ingest(
             workers=workers,
         )
         seconds = time.perf_counter() - start
-    _print_report(report, len(found.skipped), seconds, as_json)
+    _print_report(report, len(found.skipped), seconds, as_json, pruned=prune)
     for reason in report.failed.values():
         print_error(reason)
     if report.failed:
@@ -180,7 +198,10 @@ def _require_same(stored: dict[str, Any], given: dict[str, Any]) -> None:
         f"{name}: stored {stored[name]!r}, given {value!r}" for name, value in given.items() if stored[name] != value
     ]
     if differences:
-        msg = f"the index was created with other parameters: {'; '.join(differences)}"
+        msg = (
+            f"the index was created with other parameters: {'; '.join(differences)}; leave them out, or make another "
+            "index with `rag-bm25 reindex`"
+        )
         raise ConfigMismatchError(msg)
 
 
@@ -189,19 +210,30 @@ def _note_skipped(found: ingestion.Found) -> None:
         names = ", ".join(str(path) for path in found.skipped[:5])
         more = ", ..." if len(found.skipped) > 5 else ""
         print_note(f"skipped {counted(len(found.skipped), 'file')} of other kinds: {names}{more}")
-    if not found.files:
-        print_note("there is no .txt, .md or .jsonl file to ingest")
+    if found.files:
+        return
+    if found.unreadable:
+        for reason in found.unreadable.values():
+            print_error(reason)
+        raise typer.Exit(1)
+    print_note("there is no .txt, .md or .jsonl file to ingest")
 
 
-def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool) -> None:
+def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool, *, pruned: bool) -> None:
     rate = report.chunks / seconds
+    stale = 0 if pruned else report.stale
+    for note in report.notes:
+        print_note(note)
     if as_json:
         print_json({**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate})
         return
-    gone = f"{report.deleted:,} deleted" if report.deleted else f"{report.stale:,} stale"
     show(
         f"{counted(report.files, 'file')}, {counted(report.chunks, 'chunk')}: {report.added:,} added, "
-        f"{report.updated:,} updated, {report.unchanged:,} unchanged, {gone}; {seconds:.1f} s, {rate:,.0f} chunks/s"
+        f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted; {seconds:.1f} s, "
+        f"{rate:,.0f} chunks/s"
     )
-    if report.stale > report.deleted:
-        print_note(f"stale are {counted(report.stale, 'chunk')} that these files once had: --prune deletes them")
+    if stale:
+        print_note(
+            f"{counted(stale, 'chunk')} {'is' if stale == 1 else 'are'} left of files that are gone: add --prune to "
+            "delete such chunks"
+        )

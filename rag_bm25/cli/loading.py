@@ -156,6 +156,7 @@ def _require_readable(found: ingestion.Found) -> None:
     if not found.files:
         msg = "there is no .txt, .md or .jsonl file to encode"
         raise InputError(msg)
+    found.require_distinct()
 
 
 def _make_room(folder: Path, *, overwrite: bool) -> None:

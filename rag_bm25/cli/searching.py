@@ -2,7 +2,6 @@
 
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
-from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,18 +9,17 @@ import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import out, print_json, print_note, show
+from rag_bm25.cli.reasons import why_nothing
 from rag_bm25.cli.rendering import explanation_tree, highlighter, hit_lines
-from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from rag_bm25.index import BM25Index
     from rag_bm25.query_options import QueryOptions
 
 Query = Annotated[str, typer.Argument(metavar="QUERY", show_default=False, help="Words or a question.")]
 
 
 def search(
-    query: Query,
+    words: Annotated[list[str], typer.Argument(metavar="QUERY...", show_default=False, help="Words or a question.")],
     uri: opt.Uri = opt.DEFAULT_URI,
     collection: opt.Collection = "docs",
     namespace: opt.Namespace = "",
@@ -43,6 +41,7 @@ def search(
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the greatest BM25 scores."""
+    query = " ".join(words)
     conditions = opt.parsed_filter(filter)
     learnt = opt.feedback_options(feedback, relevant, irrelevant)
     options: QueryOptions = {"min_should_match": min_should_match, "syntax": syntax, **learnt}
@@ -53,7 +52,7 @@ def search(
         trees = [
             index.explain(query, hit.id, filter=conditions, namespace=namespace, **options) for hit in hits if explain
         ]
-        meant = None if hits or as_json else _did_you_mean(index, query, namespace)
+        reason = None if hits or as_json else why_nothing(index, query, conditions, namespace, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**asdict(hit), **more} for hit, more in zip(hits, extra, strict=True)])
@@ -64,15 +63,8 @@ def search(
             console.print(hit_lines(rank, hit, console.width, mark))
             if explain:
                 console.print(explanation_tree(trees[rank - 1]))
-    if not hits:
-        print_note(f"nothing found; did you mean {meant!r}?" if meant else "nothing found")
-
-
-def _did_you_mean(index: "BM25Index", query: str, namespace: str) -> str | None:
-    """Return the query as it may have been meant, where that can be found out."""
-    with suppress(MissingExtraError):
-        return index.suggest(query, namespace=namespace)
-    return None
+    if reason:
+        print_note(reason)
 
 
 def explain(

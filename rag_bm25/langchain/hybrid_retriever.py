@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 from rag_bm25.errors import InputError
 from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.langchain.retriever import MetadataFilter, MilvusBM25Retriever
-from rag_bm25.langchain.searching import HYBRID_OPTIONS, SearchMode, as_fusion, check_embedding, search
-from rag_bm25.query_options import QUERY_OPTIONS
+from rag_bm25.langchain.searching import SEARCH_OPTIONS, SearchMode, as_fusion, check_embedding, check_query, search
 from rag_bm25.ranking import MAX_K
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from rag_bm25.chunks import Hit
 
 __all__ = ["MilvusHybridRetriever"]
-
-OPTIONS = {"filter", "namespace", *HYBRID_OPTIONS, *QUERY_OPTIONS}
 
 AnyFusion: TypeAlias = Annotated[InstanceOf[RRF] | InstanceOf[Weighted], BeforeValidator(as_fusion)]
 
@@ -56,6 +53,9 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         How many candidates each arm brings to the fusion; by default 100, or `k` where that is more.
     sparse_filter, dense_filter : mapping or str, optional
         Conditions for one arm, in addition to `filter`.
+    dense_search_params : dict, optional
+        What Milvus is told about the dense search, such as ``{"ef": 200}``. `search_params` are for the lexical one; in
+        mode "dense" they are for the dense one where there are no `dense_search_params`.
     score_threshold : float, optional
         Leave out documents whose score is lower: the fused one, or that of the one arm that is asked.
     sparse_score_key, dense_score_key : str, optional
@@ -79,6 +79,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
     dense_k: int | None = Field(default=None, ge=1, le=MAX_K)
     sparse_filter: MetadataFilter = None
     dense_filter: MetadataFilter = None
+    dense_search_params: dict[str, str | bool | int | float] | None = None
     sparse_score_key: str | None = None
     dense_score_key: str | None = None
 
@@ -88,8 +89,10 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         self._model()
         return self
 
-    def _model(self) -> Embeddings | None:
-        """Return what embeds the queries, None where they are not embedded."""
+    def _model(self, queries: Sequence[str] = ()) -> Embeddings | None:
+        """Return what embeds the queries, None where they are not embedded; check them before it is asked."""
+        for query in queries:
+            check_query(query, embedded=self.mode != "sparse")
         if self.mode == "sparse":
             return None
         if self.embedding is None:
@@ -106,21 +109,21 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
     def _adding(self) -> dict[str, Any]:
         return {**super()._adding(), "embedding": self.embedding}
 
-    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | None:
-        """Answer lexical queries in one call; LangChain asks the others side by side."""
-        return super()._together(queries, options) if options.get("mode", self.mode) == "sparse" else None
+    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | Self:
+        """Answer lexical queries in one call; the others are asked side by side."""
+        return super()._together(queries, options) if options.get("mode", self.mode) == "sparse" else self
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        model = self._model()
+        model = self._model(queries)
         return self._ask(queries, [None if model is None else model.embed_query(query) for query in queries])
 
     async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        model = self._model()
+        model = self._model(queries)
         embeddings = [None if model is None else await model.aembed_query(query) for query in queries]
         return await run_in_executor(None, self._ask, queries, embeddings)
 
     def _ask(self, queries: Sequence[str], embeddings: Sequence[Sequence[float] | None]) -> list[list[Hit]]:
-        options = {name: value for name, value in self._given().items() if name in OPTIONS}
+        options = {name: value for name, value in self._given().items() if name in SEARCH_OPTIONS}
         options["arm_scores"] = bool(self.sparse_score_key or self.dense_score_key)
         return search(self.index, queries, embeddings, self.k, mode=self.mode, options=options)
 

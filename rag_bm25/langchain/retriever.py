@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+from langchain_core.documents import Document  # noqa: TC002 - pydantic reads the annotations
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
-from pydantic import AfterValidator, ConfigDict, Field, InstanceOf
+from pydantic import AfterValidator, ConfigDict, Field, InstanceOf, PrivateAttr, ValidationError, model_validator
 
-from rag_bm25.errors import RagBM25Error
+from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.feedback import Feedback  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.filters import parse_filter
-from rag_bm25.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.index import BM25Index
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
+from rag_bm25.langchain.searching import check_query
 from rag_bm25.min_should_match import check_min_should_match
 from rag_bm25.query_options import QUERY_OPTIONS, StatisticsScope
 from rag_bm25.ranking import MAX_K
@@ -22,9 +25,10 @@ from rag_bm25.similarity import IdfName  # noqa: TC001 - pydantic reads the anno
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
+    from types import TracebackType
 
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-    from langchain_core.documents import Document
     from langchain_core.retrievers import LangSmithRetrieverParams
     from langchain_core.runnables import RunnableConfig
     from typing_extensions import Self
@@ -60,7 +64,7 @@ class MilvusBM25Retriever(BaseRetriever):
     Parameters
     ----------
     index : BM25Index
-        Where to search; opened and closed by the caller.
+        Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     k : int
         How many documents at most, in 1..16384.
     filter : mapping or str, optional
@@ -100,6 +104,11 @@ class MilvusBM25Retriever(BaseRetriever):
         with BM25Index.open("./rag.db", "docs", config=IndexConfig(chunk_size=500)) as index:
             retriever = MilvusBM25Retriever.from_documents(documents, index=index, k=5)
             retriever.invoke("sparse vectors", filter={"source": "guide.md"}, score_key="score")
+
+    An index that is there already::
+
+        with MilvusBM25Retriever.from_uri("./rag.db", "docs", k=5) as retriever:
+            retriever.invoke("sparse vectors")
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -123,6 +132,60 @@ class MilvusBM25Retriever(BaseRetriever):
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None
+
+    _owns_index: bool = PrivateAttr(default=False)
+    _outcome: list[Document] | RagBM25Error | None = PrivateAttr(default=None)  # what a batch has found for the query
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_options(cls, given: Any) -> Any:
+        unknown = sorted(set(given) - set(cls.model_fields)) if isinstance(given, Mapping) else []
+        if unknown:
+            options = ", ".join(sorted(set(cls.model_fields) - {"index"}))
+            msg = f"there is no option {unknown[0]!r}; the options are {options}"
+            raise ParameterError(msg)
+        return given
+
+    @classmethod
+    def from_uri(cls, uri: str | Path, collection: str, **options: Any) -> Self:
+        """Open an index, and return a retriever that closes it: use it in a ``with`` statement, or call :meth:`close`.
+
+        Parameters
+        ----------
+        uri, collection
+            As for :meth:`rag_bm25.BM25Index.open`.
+        **options
+            Those of :meth:`rag_bm25.BM25Index.open`, and those of the constructor.
+
+        Returns
+        -------
+        MilvusBM25Retriever
+            A retriever.
+        """
+        opening = options.keys() & signature(BM25Index.open).parameters.keys()
+        index = BM25Index.open(uri, collection, **{name: options.pop(name) for name in opening})
+        try:
+            retriever = cls(index=index, **options)
+        except BaseException:
+            index.close()
+            raise
+        retriever._owns_index = True
+        return retriever
+
+    def close(self) -> None:
+        """Close the index, if :meth:`from_uri` has opened it. Closing twice is allowed."""
+        if self._owns_index:
+            self.index.close()
+
+    def __enter__(self) -> Self:
+        """Return the retriever itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the index, if the retriever has opened it."""
+        self.close()
 
     @classmethod
     def from_index(cls, index: BM25Index, **options: Any) -> Self:
@@ -224,13 +287,14 @@ class MilvusBM25Retriever(BaseRetriever):
         list of list of Document
             In the order of `inputs`.
         """
-        answers = self._together(inputs, kwargs)
-        if answers is None:
-            return super().batch(inputs, config, return_exceptions=return_exceptions, **kwargs)
+        found = self._together(inputs, kwargs)
+        if isinstance(found, MilvusBM25Retriever):
+            one_by_one = super(MilvusBM25Retriever, found).batch
+            return one_by_one(inputs, config, return_exceptions=return_exceptions, **kwargs)
         configs = get_config_list(config, len(inputs))
         return [
-            self.invoke(query, config, answer=answer)
-            for query, config, answer in zip(inputs, configs, answers, strict=True)
+            self._knowing(answer).invoke(query, config)
+            for query, config, answer in zip(inputs, configs, found, strict=True)
         ]
 
     async def abatch(
@@ -253,13 +317,14 @@ class MilvusBM25Retriever(BaseRetriever):
         list of list of Document
             In the order of `inputs`.
         """
-        answers = await run_in_executor(None, self._together, inputs, kwargs)
-        if answers is None:
-            return await super().abatch(inputs, config, return_exceptions=return_exceptions, **kwargs)
+        found = await run_in_executor(None, self._together, inputs, kwargs)
+        if isinstance(found, MilvusBM25Retriever):
+            one_by_one = super(MilvusBM25Retriever, found).abatch
+            return await one_by_one(inputs, config, return_exceptions=return_exceptions, **kwargs)
         configs = get_config_list(config, len(inputs))
         return [
-            await self.ainvoke(query, config, answer=answer)
-            for query, config, answer in zip(inputs, configs, answers, strict=True)
+            await self._knowing(answer).ainvoke(query, config)
+            for query, config, answer in zip(inputs, configs, found, strict=True)
         ]
 
     def _get_relevant_documents(
@@ -267,23 +332,21 @@ class MilvusBM25Retriever(BaseRetriever):
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain passes it by name
-        answer: list[Document] | None = None,
         **options: Any,
     ) -> list[Document]:
         """Answer a query, unless a batch has done so."""
-        return self._answers([query], options)[0] if answer is None else answer
+        return self._answers([query], options)[0] if self._outcome is None else self._known()
 
     async def _aget_relevant_documents(
         self,
         query: str,
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,  # noqa: ARG002
-        answer: list[Document] | None = None,
         **options: Any,
     ) -> list[Document]:
         """Answer a query without blocking the event loop, unless a batch has done so."""
-        if answer is not None:
-            return answer
+        if self._outcome is not None:
+            return self._known()
         (documents,) = await self._asked(options)._afind([query])  # noqa: SLF001 - one of its kind
         return documents
 
@@ -302,12 +365,25 @@ class MilvusBM25Retriever(BaseRetriever):
     def _answers(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]]:
         return self._asked(options)._find(queries)  # noqa: SLF001 - one of its kind
 
-    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | None:
-        """Answer a batch in one call; None where that fails, so that each query has its own error in its own trace."""
+    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | Self:
+        """Answer a batch in one call, or return the retriever to ask one by one: each error is that of a query."""
         try:
             return self._answers(queries, options)
-        except (RagBM25Error, ValueError):
-            return None
+        except (InputError, ParameterError, ValidationError):
+            return self
+        except RagBM25Error as error:  # asked again, each query would wait for it as long
+            return self._knowing(error)
+
+    def _knowing(self, outcome: list[Document] | RagBM25Error) -> Self:
+        """Return this retriever with its next answer known, so that each query of a batch still has its own trace."""
+        copy = self.model_copy()
+        copy._outcome = outcome  # noqa: SLF001 - one of its kind
+        return copy
+
+    def _known(self) -> list[Document]:
+        if isinstance(self._outcome, RagBM25Error):
+            raise self._outcome
+        return self._outcome or []
 
     def _find(self, queries: Sequence[str]) -> list[list[Document]]:
         return [self._documents(hits) for hits in self._search(queries)]
@@ -316,6 +392,8 @@ class MilvusBM25Retriever(BaseRetriever):
         return [self._documents(hits) for hits in await self._asearch(queries)]
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
+        for query in queries:
+            check_query(query, embedded=False)
         return self.index.search_batch(
             queries,
             self.k,

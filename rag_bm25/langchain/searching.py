@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
@@ -12,7 +13,7 @@ from rag_bm25.fusion import RRF, Weighted
 from rag_bm25.query_options import QUERY_OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
     from rag_bm25.index import BM25Index
 
 __all__ = [
-    "HYBRID_OPTIONS",
+    "SEARCH_OPTIONS",
     "SearchMode",
     "as_fusion",
     "as_mode",
     "check_embedding",
+    "check_query",
     "relevance",
     "search",
     "where_of",
@@ -39,8 +41,13 @@ FUSIONS: Mapping[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}
 SMALLEST = float(np.finfo(np.float32).tiny)
 """Divisor in place of 0, the greatest score of a query without a known term."""
 
-HYBRID_OPTIONS = frozenset({"fusion", "sparse_k", "dense_k", "sparse_filter", "dense_filter", "arm_scores"})
+HYBRID_OPTIONS = frozenset(
+    {"fusion", "sparse_k", "dense_k", "sparse_filter", "dense_filter", "arm_scores", "dense_search_params"}
+)
 """Options that :meth:`rag_bm25.BM25Index.search_hybrid` has beyond those of a lexical search."""
+
+SEARCH_OPTIONS = frozenset({"filter", "namespace"}) | HYBRID_OPTIONS | QUERY_OPTIONS
+"""All options of a search, in every mode."""
 
 
 def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:
@@ -129,6 +136,39 @@ def check_embedding(index: BM25Index, embedding: Embeddings | None) -> None:
         raise InputError(msg)
 
 
+def check_query(query: object, *, embedded: bool) -> None:
+    """Refuse a query that LangChain's users give by mistake, or that a model cannot embed.
+
+    Parameters
+    ----------
+    query : str, mapping of str to float, or Query
+        What is to be searched for; other types are refused by the index.
+    embedded : bool
+        Whether it is to be embedded.
+
+    Raises
+    ------
+    InputError
+        It is a mapping of something else than boosts, or is no text where it is to be embedded.
+
+    Examples
+    --------
+    >>> check_query({"question": "Where?"}, embedded=False)
+    Traceback (most recent call last):
+    rag_bm25.errors.InputError: a query must be a str, got a mapping with 'question': if this is the input of a chain, \
+    take the text out of it first, as in itemgetter('question') | retriever
+    """
+    if isinstance(query, Mapping):
+        for key, value in query.items():
+            if not isinstance(value, int | float):
+                msg = f"a query must be a str, got a mapping with {key!r}: if this is the input of a chain, take the "
+                msg += f"text out of it first, as in itemgetter({key!r}) | retriever"
+                raise InputError(msg)
+    if embedded and not isinstance(query, str):
+        msg = f"a query must be a str to be embedded, got {type(query).__name__}"
+        raise InputError(msg)
+
+
 def search(
     index: BM25Index,
     queries: Sequence[str],
@@ -154,7 +194,8 @@ def search(
         By what.
     options : mapping
         Those of :meth:`rag_bm25.BM25Index.search_hybrid`. Of the two arms' own, only those of an arm that is asked
-        have an effect.
+        have an effect. In mode "dense", `search_params` are for the dense search where there are no
+        `dense_search_params`.
 
     Returns
     -------
@@ -165,14 +206,16 @@ def search(
     ------
     InputError
         The mode needs dense vectors, and there are none.
+    TypeError
+        There is no such option.
     """
+    _check_names(options)
     if mode == "sparse":
         return index.search_batch(queries, k, **_lexical(options))
     vectors = [_required(mode, embedding) for embedding in embeddings]
     if mode == "dense":
-        unused = HYBRID_OPTIONS | QUERY_OPTIONS
-        dense = {name: value for name, value in options.items() if name not in unused}
-        return [index.search_dense(vector, k, **{**dense, "filter": where_of(mode, options)}) for vector in vectors]
+        dense = _dense(options)
+        return [index.search_dense(vector, k, **dense) for vector in vectors]
     hybrid = {**options, "fusion": as_fusion(options.get("fusion"))}
     return [
         list(index.search_hybrid(query, vector, k, **hybrid)) for query, vector in zip(queries, vectors, strict=True)
@@ -245,6 +288,22 @@ def _lexical(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a lexical search alone."""
     lexical = {name: value for name, value in options.items() if name not in HYBRID_OPTIONS}
     return {**lexical, "filter": where_of("sparse", options)}
+
+
+def _dense(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a dense search alone."""
+    params = options.get("dense_search_params")
+    dense = {name: options[name] for name in ("namespace",) if name in options}
+    dense["search_params"] = options.get("search_params") if params is None else params
+    return {**dense, "filter": where_of("dense", options)}
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    """Refuse options that there are not, as Python refuses unknown keywords."""
+    unknown = sorted(set(options) - SEARCH_OPTIONS)
+    if unknown:
+        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {', '.join(sorted(SEARCH_OPTIONS))}"
+        raise TypeError(msg)
 
 
 def _required(mode: SearchMode, embedding: Sequence[float] | None) -> Sequence[float]:

@@ -13,7 +13,7 @@ from rag_bm25.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.langchain.diversity import as_rows, cosines, diverse
 from rag_bm25.langchain.documents import add_texts, to_document
-from rag_bm25.langchain.searching import as_mode, check_embedding, relevance, search, where_of
+from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, relevance, search, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,8 +60,9 @@ class MilvusBM25VectorStore(VectorStore):
     - `query_embedding`: the query's dense vector, where it is known already;
     - `filter`, `namespace`, `statistics`, `idf`, `epsilon`, `k3` and `bigram_weight`, as
       :meth:`rag_bm25.BM25Index.search` does;
-    - `fusion`, `sparse_k`, `dense_k`, `sparse_filter` and `dense_filter`, as
-      :meth:`rag_bm25.BM25Index.search_hybrid` does; `fusion` also by name, "rrf" or "weighted".
+    - `fusion`, `sparse_k`, `dense_k`, `sparse_filter`, `dense_filter`, `search_params` and `dense_search_params`, as
+      :meth:`rag_bm25.BM25Index.search_hybrid` does; `fusion` also by name, "rrf" or "weighted". In mode "dense",
+      `search_params` are for the dense search where there are no `dense_search_params`.
 
     *Scores* are those of the search: BM25; cosine or inner product; or fused. *Relevance scores*, which LangChain wants
     in 0..1, rank as scores do:
@@ -436,6 +437,7 @@ class MilvusBM25VectorStore(VectorStore):
         options = {"namespace": self.namespace, **options}
         mode = as_mode(options.pop("mode", self.mode), self.embedding)
         embedding = options.pop("query_embedding", None)
+        check_query(query, embedded=mode != "sparse" and embedding is None)
         if mode != "sparse" and embedding is None and self.embedding is not None:
             embedding = self.embedding.embed_query(query)
         return Request(query, embedding, mode, options)
@@ -445,6 +447,7 @@ class MilvusBM25VectorStore(VectorStore):
         needed = options.get("mode", self.mode) != "sparse" and options.get("query_embedding") is None
         if not needed or self.embedding is None:
             return dict(options)
+        check_query(query, embedded=True)
         return {**options, "query_embedding": await self.embedding.aembed_query(query)}
 
     def _hits(self, request: Request, k: int) -> list[Hit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, ParameterError, StoreError, StoreLockedError
-from rag_bm25.milvus_store.engines import NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, quiet
+from rag_bm25.milvus_store.engines import MESSAGE_BYTES, NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, quiet
 from rag_bm25.milvus_store.expressions import Lite2Dialect
 from rag_bm25.milvus_store.schema import LOG_FIELDS, SPARSE, vector_fields
 
@@ -34,6 +35,7 @@ ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
 STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
+ENOUGH_BYTES = 2 * MESSAGE_BYTES  # for the greatest message and SQLite's journal; the engine does not say what failed
 # What the engine prints would end up in the program's own output. Its input is a pipe that shows others that it lives.
 AT_HOME = 'export HOME="$0" TMPDIR="$0" DYLD_LIBRARY_PATH="$1"; shift; exec "$@" <>"$0/alive" >"$0/output" 2>&1'
 CUT_OFF = ("Channel closed", "closed channel", "create connection first")  # by a thread that has started it again
@@ -116,9 +118,13 @@ class Engine(EmbeddedEngine):
         starts = self._starts
         try:
             result = self._watched(method, *args, **kwargs)
-        except StoreError:
+        except StoreError as error:
+            free = _free_bytes(self.path)
             self._restart(starts)
-            raise
+            if free > ENOUGH_BYTES:
+                raise
+            msg = f"{error}; its disk has {free / 2**20:,.1f} MiB left: make room, and call again"
+            raise type(error)(msg) from error
         self.check_in_place()
         return result
 
@@ -191,6 +197,14 @@ class EngineDiedError(StoreError):
     """The engine process died during a call; it has been started again."""
 
 
+def _free_bytes(path: Path) -> float:
+    """Return the room on the disk of a database; infinite where the system does not say."""
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return math.inf
+
+
 def check_file_name(path: Path) -> None:
     """Refuse paths that the engine cannot open, with the rule."""
     if not FILE_NAME.fullmatch(path.name) or len(path.name) > MAX_FILE_NAME:
@@ -200,7 +214,10 @@ def check_file_name(path: Path) -> None:
         )
         raise ParameterError(msg)
     if path.is_dir():
-        msg = f"{path} is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed and cannot open it"
+        msg = (
+            f"{path} is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed and cannot open it: "
+            'pip install "milvus-lite>=3", or copy it through a server (docs/operating.md)'
+        )
         raise StoreError(msg)
 
 

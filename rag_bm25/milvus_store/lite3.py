@@ -90,7 +90,10 @@ class Engine(FlushingEngine, engines.EmbeddedEngine):
 
     def __init__(self, path: Path) -> None:
         if path.is_file():
-            msg = f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it"
+            msg = (
+                f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it: "
+                'pip install "milvus-lite<3" "setuptools<82", or copy it through a server (docs/operating.md)'
+            )
             raise StoreError(msg)
         super().__init__(path)
 

@@ -29,7 +29,7 @@ from rag_bm25.milvus_store.schema import (
 from rag_bm25.store import ConsistencyLevel, DenseField, ImportState, Match
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -209,9 +209,12 @@ class MilvusStore:
         return next((field["params"].get("dim") for field in described if field["name"] == DENSE), None)
 
     def drop(self) -> None:
-        """Drop both collections with everything in them; missing ones are ignored."""
+        """Drop both collections with everything in them; missing ones are ignored.
+
+        The log goes first: statistics without their chunks would be taken for those of an index.
+        """
         self._check_writable()
-        for name in self._collections(None):
+        for name in (self._log, self._chunks):
             self._open.write("drop_collection", name)
             self._prepared.discard(name)
         self._note_write(self._log)

@@ -15,8 +15,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import dask
-import dask.bag
+try:
+    import dask
+    import dask.bag
+except ImportError as error:
+    raise SystemExit(f'this example needs Dask: pip install "dask[bag]" ({error})') from None
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.bulk import encode_part, load, merge

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -116,3 +116,27 @@ def test_an_index_cannot_be_taught_by_an_adapter(config: IndexConfig) -> None:
         ParameterError, match="learn needs a BM25Encoder, got BM25Index, which counts what Milvus holds"
     ):
         document_encoding(index, learn=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("apple",), "texts must be a sequence of str, got str"),
+        ((["apple", 5],), r"texts\[1\] must be a str, got int"),
+        ((["apple"], [{}, {}]), "metadatas and texts must have the same length"),
+        ((["apple"], [5]), r"metadatas\[0\] must be a mapping, got int"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "learn", "learn_and_encode", "forget", "encode_documents"])
+def test_bad_texts_are_refused_and_nothing_changes(
+    encoder: BM25Encoder, method: str, arguments: tuple[Any, ...], message: str
+) -> None:
+    before = encoder.encode_queries(QUERIES)
+    with pytest.raises(InputError, match=message):
+        getattr(encoder, method)(*arguments)
+    assert encoder.encode_queries(QUERIES) == before
+
+
+def test_one_query_is_no_sequence_of_them(encoder: BM25Encoder) -> None:
+    with pytest.raises(InputError, match="queries must be a sequence of str, got str"):
+        encoder.encode_queries("apple")

@@ -1,11 +1,14 @@
-"""The adapters whose packages are in no extra: they run where those are installed."""
+"""The adapters whose packages are in no extra: they run where those are installed, see ``make test-adapters``."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import engines
 import pytest
 
 from rag_bm25 import MissingExtraError
@@ -17,11 +20,23 @@ if TYPE_CHECKING:
     from rag_bm25 import BM25Index, IndexConfig
 
 TEXTS = ["apple banana", "fig fig"]
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "adapters.md"
+
+embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
 
 @pytest.fixture
 def encoder(config: IndexConfig) -> BM25Encoder:
     return BM25Encoder(config).fit(TEXTS)
+
+
+def run_the_guide(heading: str) -> None:
+    """Run the code below a heading, which searches through the other package's store, and asserts what it finds."""
+    section = GUIDE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, GUIDE.name, "exec"), {})
 
 
 def dicts(vectors: Any) -> list[dict[int, float]]:
@@ -49,6 +64,12 @@ class TestLangChainMilvus:
         sparse_embedding(encoder, learn=True).embed_documents(["grape"])
         assert encoder.num_chunks == 3
 
+    @embedded
+    @pytest.mark.filterwarnings("default")  # of other packages
+    def test_is_searched_through_its_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        run_the_guide("langchain-milvus")
+
     def test_takes_an_index(self, index: BM25Index) -> None:
         index.add(TEXTS)
         embedding = sparse_embedding(index)
@@ -75,6 +96,12 @@ class TestLlamaIndex:
     def test_counts_where_told_to(self, encoder: BM25Encoder) -> None:
         sparse_embedding_function(encoder, learn=True).encode_documents(["grape"])
         assert encoder.num_chunks == 3
+
+    @embedded
+    @pytest.mark.filterwarnings("default")  # of other packages
+    def test_is_searched_through_its_store(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        run_the_guide("llama-index")
 
 
 @pytest.mark.parametrize(

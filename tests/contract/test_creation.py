@@ -37,6 +37,33 @@ with BM25Index.open(uri, name, config=config, timeout=60) as index:
     pass
 """
 
+PREFORKING = """
+import os, sys
+from reference import split
+from rag_bm25 import BM25Index, IndexConfig, StoreError
+uri, name = sys.argv[1:]
+config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+index = BM25Index.open(uri, name, config=config, timeout=60)
+index.add(["t1"], ids=["a"])
+children = []
+for number in range(2):
+    child = os.fork()
+    if child == 0:
+        try:
+            index.search("t1")
+        except StoreError as error:
+            print(str(error).partition(" at ")[2].partition(" ")[2], flush=True)
+        with BM25Index.open(uri, name, timeout=60, config=config) as own:
+            own.add([f"t2 {number}"], ids=[f"c{number}"])
+            os._exit(len(own.search("t1")))
+    children.append(child)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+index.refresh()
+print([hit.id for hit in index.search("t2")], index.verify().ok)
+index._store.drop()
+index.close()
+"""
+
 
 @pytest.fixture
 def milvus(engine: str, opened: Callable[..., Any]) -> Callable[..., MilvusStore]:
@@ -118,3 +145,14 @@ def test_workers_that_open_a_new_index_on_a_server_at_once_all_get_it(engine: st
         index.add(["t1"], ids=["a"])
         assert (index.config.chunk_size, index.stats().num_chunks, index.verify().ok) == (4, 1, True)
         index._store.drop()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a matter of forks")
+def test_forked_workers_open_an_index_of_a_server_themselves(engine: str) -> None:
+    if engine in {"memory", "embedded"}:
+        pytest.skip("serves one process: test_lifetime.py")
+    arguments = [sys.executable, "-c", PREFORKING, engines.uri_of(engine), f"forked_{os.getpid()}"]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    ended = subprocess.run(arguments, capture_output=True, text=True, timeout=120, env=env, check=False)
+    child = "was opened before a fork; open it again in this process\n1\n"
+    assert ended.stdout == f"{child * 2}['c0', 'c1'] True\n", ended.stderr

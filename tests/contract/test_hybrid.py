@@ -309,9 +309,9 @@ def test_wrong_queries_are_refused(index: BM25Index) -> None:
     with pytest.raises(InputError, match="embedding must have the index's dimension, 4"):
         index.search_dense([1.0])
     for name, limit in (("k", 0), ("sparse_k", 0), ("dense_k", 20_000)):
-        with pytest.raises(InputError, match=rf"^{name} must be an int in 1..16384, got {limit}"):
+        with pytest.raises(ParameterError, match=rf"^{name} must be an int in 1..16384, got {limit}"):
             index.search_hybrid("apple", QUERY, **{name: limit})  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"fusion must be RRF\(...\), Weighted\(...\) or None, got 'weighted'"):
+    with pytest.raises(ParameterError, match=r"fusion must be RRF\(...\), Weighted\(...\) or None, got 'weighted'"):
         index.search_hybrid("apple", QUERY, fusion="weighted")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="unexpected keyword argument 'idff'"):
         index.search_hybrid("apple", QUERY, idff="lucene")  # type: ignore[call-arg]

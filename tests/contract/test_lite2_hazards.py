@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -253,6 +254,22 @@ class TestEngineProcess:
         store.insert_chunks([chunk(1)])
         list(store.scan_chunks())
         assert set(given) == {0}
+
+    def test_a_write_that_fails_on_a_full_disk_says_so(
+        self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class UnknownError(grpc.RpcError):  # which is all that the engine says
+            pass
+
+        usage = shutil.disk_usage(Path.cwd())
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=300_000))
+        monkeypatch.setattr(store._open.client, "insert", Mock(side_effect=UnknownError("Unexpected error")))
+        with pytest.raises(
+            StoreError, match=r"Unexpected error; its disk has 0\.3 MiB left: make room, and call again"
+        ):
+            store.insert_chunks([chunk(1)])
+        store.insert_chunks([chunk(1)])
+        assert store.count_chunks() == 1
 
     def test_an_error_of_the_client_while_preparing_is_ours(
         self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch

@@ -44,7 +44,9 @@ def run(code: str, path: Path, env: dict[str, str]) -> subprocess.CompletedProce
 
 def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
     (tmp_path / "test.db").touch()
-    with pytest.raises(StoreError, match=r"is a file, a database of milvus-lite 2\.5; milvus-lite 3 is installed"):
+    with pytest.raises(
+        StoreError, match=r"is a file, a database of milvus-lite 2\.5; milvus-lite 3 is installed .* pip ins"
+    ):
         engines.open_store("embedded", tmp_path)
 
 

@@ -245,7 +245,10 @@ class TestOptions:
             ({"sparse_k": 0}, "greater than or equal to 1"),
             ({"dense_k": 16_385}, "less than or equal to 16384"),
             ({"dense_filter": {"page": {"$near": 3}}}, "unknown operator '\\$near'"),
-            ({"top_k": 3}, "Extra inputs are not permitted"),
+            (
+                {"top_k": 3},
+                r"there is no option 'top_k'; the options are .*dense_search_params.*filter.*\bk\b.*namespace",
+            ),
         ],
         ids=str,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ from memory_store import MemoryStore
 from reference import relevance_weight, split, words_and_bigrams
 from strategies import corpora, query_weightings, texts, weightings
 
-from rag_bm25 import BIM, RM3, BM25Index, Explanation, IndexConfig, Rocchio
+from rag_bm25 import BIM, RM3, BM25Index, Explanation, IndexConfig, QueryExpansion, Rocchio, Synonyms
 
 if TYPE_CHECKING:
     from rag_bm25.document_encoder import LengthUnit
@@ -104,6 +104,32 @@ def test_explanation_uses_the_statistics_that_the_search_used(
 
 
 EVERY_TERM = {"min_df": 1, "max_df": 1.0}
+SPACES = ["", "x", "y"]
+
+
+@given(st.tuples(*[corpora(max_size=4)] * 3), texts(), query_weightings, st.data())
+def test_every_search_can_be_explained(
+    chunks: tuple[dict[str, str], ...], query: str, weighting: QueryWeighting, data: st.DataObject
+) -> None:
+    config = IndexConfig(4, "terms", analyzer=words_and_bigrams, bigram_weight=weighting.bigram_weight)
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    for namespace, some in zip(SPACES, chunks, strict=True):
+        metadatas = [{"n": number % 2} for number in range(len(some))]
+        index.add(list(some.values()), ids=list(some), namespace=namespace, metadatas=metadatas)
+    searched: Any = {
+        "namespace": data.draw(st.none() | st.sampled_from(SPACES) | st.lists(st.sampled_from(SPACES), min_size=1)),
+        "statistics": data.draw(st.sampled_from(["namespace", "all"])),
+        "filter": data.draw(st.none() | st.just({"n": 1})),
+        "feedback": data.draw(st.sampled_from([None, RM3(**EVERY_TERM), Rocchio(**EVERY_TERM), BIM(**EVERY_TERM)])),
+        "expansion": data.draw(st.none() | st.just(QueryExpansion(Synonyms.of({"apple": ["fig", "中文"]})))),
+        "min_should_match": data.draw(st.none() | st.sampled_from([1, 2, "75%"])),
+        "idf": weighting.idf,
+        "k3": weighting.k3,
+        "epsilon": weighting.epsilon,
+    }
+    for hit in index.search(query, 100, **searched):
+        explanation = index.explain(query, hit.id, chunk_namespace=hit.namespace, **searched)
+        assert explanation.value == pytest.approx(hit.score, rel=1e-5)
 
 
 @given(

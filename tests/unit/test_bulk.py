@@ -32,6 +32,7 @@ from rag_bm25.bulk import LoadReport, MergeReport, PartReport, encode_part, enco
 from rag_bm25.bulk.merging import read_manifest
 from rag_bm25.bulk.parts import batch_of, read_head, read_terms
 from rag_bm25.bulk.rows import read_groups, rows_of
+from rag_bm25.chunks import new_chunks
 from rag_bm25.copying import drop_index
 from rag_bm25.store import ImportState
 
@@ -142,6 +143,15 @@ class TestEncoding:
         twice = {"text": "apple", "metadata": {"p": 1}}
         assert encode_part([twice, {"text": "apple"}, twice], config, tmp_path, 0).num_chunks == 2
 
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_an_id_that_is_the_hash_of_another_chunk_is_refused(
+        self, tmp_path: Path, config: IndexConfig, first: int
+    ) -> None:
+        (made,) = new_chunks(["apple"], None, None)
+        rows = [{"text": "apple"}, {"text": "fig", "id": made.id}]
+        with pytest.raises(InputError, match=f"row 1: the id '{made.id}' was given before in this part"):
+            encode_part([rows[first], rows[1 - first]], config, tmp_path, 0)
+
     @pytest.mark.parametrize(
         ("row", "said"),
         [
@@ -249,11 +259,18 @@ class TestProcesses:
         with pytest.raises(WorkerError, match="a worker process died before its part was encoded"):
             list(encode_parts([[{"text": "a"}]], config, tmp_path, workers=1))
 
-    def test_arguments_are_checked(self, tmp_path: Path) -> None:
+    def test_arguments_are_checked_by_the_call(self, tmp_path: Path) -> None:
+        config: Any = IndexConfig(chunk_size=30)
         with pytest.raises(ParameterError, match="workers must be an int"):
-            list(encode_parts([], IndexConfig(chunk_size=30), tmp_path, workers=62))
+            encode_parts([], config, tmp_path, workers=62)
         with pytest.raises(ParameterError, match="workers need an analyzer that can be pickled"):
-            list(encode_parts([], IndexConfig(chunk_size=30, analyzer=lambda text: []), tmp_path, workers=1))
+            encode_parts([], IndexConfig(chunk_size=30, analyzer=lambda text: []), tmp_path, workers=1)
+        with pytest.raises(InputError, match="namespace must not have control characters"):
+            encode_parts([], config, tmp_path, namespace="a\n")
+        with pytest.raises(InputError, match="parts must be an iterable of sequences of mappings, got int"):
+            encode_parts(5, config, tmp_path)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="chunks must be an iterable of mappings, got int"):
+            encode_part(5, config, tmp_path, 0)  # type: ignore[arg-type]
 
 
 class TestMerging:

@@ -16,6 +16,7 @@ from rag_bm25.chunks import (
     Chunk,
     NewChunk,
     batches,
+    check_distinct,
     check_ids,
     check_namespace,
     new_chunks,
@@ -59,7 +60,7 @@ def test_digest_is_not_fooled_by_a_length_prefix() -> None:
     ("ids", "message"),
     [
         ("ab", "ids must be a sequence of str, got str"),
-        ({"a"}, "ids must be a sequence of str, got set"),
+        ({"a"}, "ids must be a sequence of str, got set; list(ids) may be one"),
         ([""], "ids[0] must not be empty"),
         (["a", 7], "ids[1] must be a str, got int"),
         (["x" * 513], "ids[0] has 513 bytes of UTF-8, at most 512 are allowed"),
@@ -108,7 +109,7 @@ def test_good_namespace_is_taken(namespace: str) -> None:
     ("texts", "ids", "message"),
     [
         ("abc", None, "texts must be a sequence of str, got str"),
-        ({"abc"}, None, "texts must be a sequence of str, got set"),
+        ({"abc"}, None, "texts must be a sequence of str, got set; list(texts) may be one"),
         (["a", None], None, "texts[1] must be a str, got NoneType"),
         ([b"a"], None, "texts[0] must be a str, got bytes"),
         (["a", "b\0c"], None, "texts[1] has a NUL at character 1"),
@@ -117,7 +118,6 @@ def test_good_namespace_is_taken(namespace: str) -> None:
         (["x" * 65_536], ["law"], "texts[0] (id 'law') has 65,536 bytes of UTF-8, at most 65,535 are allowed"),
         (["中" * 21_846], None, "texts[0] has 65,538 bytes of UTF-8, at most 65,535 are allowed"),
         (["a", "b"], ["1"], "ids and texts must have the same length, got 1 and 2"),
-        (["a", "b"], ["1", "1"], "ids must be distinct in one call: ids[0] and ids[1] are both '1'"),
         (["a"], "1", "ids must be a sequence of str, got str"),
     ],
 )
@@ -125,9 +125,40 @@ def test_bad_texts_and_ids_are_refused(texts: Any, ids: Any, message: str) -> No
     assert refusal(texts, ids, None) == message
 
 
+# Chunks of one call with one id
+
+
+def different(texts: list[str], ids: list[str | None], metadatas: Any = None) -> str:
+    with pytest.raises(InputError) as caught:
+        check_distinct(new_chunks(texts, ids, metadatas))
+    return str(caught.value)
+
+
+def test_two_chunks_with_one_id_are_refused() -> None:
+    message = "ids must be distinct in one call: texts[0] and texts[2] both have the id '1', and differ in their text"
+    assert different(["a", "b", "c"], ["1", "2", "1"]) == message
+
+
+@pytest.mark.parametrize("given_first", [True, False])
+def test_an_id_that_is_the_hash_of_another_chunk_is_refused(given_first: bool) -> None:
+    chunks: list[tuple[str, str | None]] = [("first", None), ("second", made_id("first"))]
+    texts, ids = zip(*(reversed(chunks) if given_first else chunks), strict=True)
+    assert "texts[0] and texts[1] both have the id '" in different(texts, ids)
+
+
+@pytest.mark.parametrize("values", [(1, 2), (1, 1.0), (1, True), ([0], [False])])
+def test_two_chunks_with_one_id_that_differ_in_metadata_are_refused(values: tuple[Any, Any]) -> None:
+    message = different(["a", "a"], ["1", "1"], [{"x": value} for value in values])
+    assert message.endswith("and differ in their metadata")
+
+
+def test_the_same_chunk_twice_is_one_chunk() -> None:
+    chunks = new_chunks(["a", "b", "a", "b"], [None, "1", None, "1"], [{"x": 1, "y": 2}, {}, {"y": 2, "x": 1}, {}])
+    check_distinct(chunks)
+
+
 def test_long_id_is_shortened_in_messages() -> None:
-    message = refusal(["a", "b"], ["x" * 61, "x" * 61], None)
-    assert message == f"ids must be distinct in one call: ids[0] and ids[1] are both '{'x' * 57}...'"
+    assert f"both have the id '{'x' * 57}...', and" in different(["a", "b"], ["x" * 61, "x" * 61])
 
 
 @pytest.mark.parametrize("text", ["x" * 65_535, "中" * 21_845, "", " ", "\x01", "line\nbreak"])
@@ -198,7 +229,7 @@ def test_values_that_json_does_not_have_are_refused(value: Any) -> None:
         ([{}], "metadatas and texts must have the same length, got 1 and 2"),
         ({"a": 1, "b": 2}, "metadatas must be a sequence of mappings, got dict"),
         ("ab", "metadatas must be a sequence of mappings, got str"),
-        (iter([{}]), "metadatas must be a sequence of mappings, got list_iterator"),
+        (iter([{}]), "metadatas must be a sequence of mappings, got list_iterator; list(metadatas) may be one"),
     ],
 )
 def test_bad_metadatas_are_refused(given: Any, message: str) -> None:

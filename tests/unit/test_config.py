@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import copy
 import json
-from dataclasses import FrozenInstanceError, replace
-from typing import Any
+import pickle
+from dataclasses import FrozenInstanceError, asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from reference import split
@@ -12,6 +14,9 @@ from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict, dense
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.fields import FieldWeight
 from rag_bm25.weightings import WEIGHTING_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def no_vowels(text: str) -> list[str]:
@@ -37,6 +42,41 @@ def test_defaults_are_those_of_the_design() -> None:
 def test_config_is_frozen() -> None:
     with pytest.raises(FrozenInstanceError):
         CONFIG.k1 = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda fields: fields.__setitem__("title", TITLE),
+        lambda fields: fields.__delitem__("title"),
+        lambda fields: fields.update(tags=TITLE),
+        lambda fields: fields.setdefault("tags", TITLE),
+        lambda fields: fields.pop("title"),
+        lambda fields: fields.popitem(),
+        lambda fields: fields.clear(),
+        lambda fields: fields.__ior__({"tags": TITLE}),
+    ],
+)
+def test_fields_cannot_be_changed(change: Callable[[Any], object]) -> None:
+    given = {"title": TITLE}
+    config = IndexConfig(chunk_size=5, fields=given)
+    given["tags"] = TITLE
+    with pytest.raises(TypeError, match="the fields of a config cannot be changed"):
+        change(config.fields)
+    assert config.fields == {"title": TITLE}
+    assert config.document_weighting().fields == {"title": TITLE}
+
+
+def test_fields_are_a_dict_in_all_else() -> None:
+    config = IndexConfig(chunk_size=5, fields={"title": TITLE})
+    assert config == IndexConfig(chunk_size=5, fields=dict(config.fields))
+    assert hash(config) == hash(replace(config, fields={}))
+    for copied in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config), copy.copy(config), replace(config)):
+        assert copied == config
+        with pytest.raises(TypeError):
+            copied.fields["tags"] = TITLE
+    assert json.loads(json.dumps(asdict(config)["fields"])) == {"title": {"chunk_size": 30, "weight": 2.0, "b": 0.75}}
+    assert repr(config.fields) == repr({"title": TITLE})
 
 
 @pytest.mark.parametrize(

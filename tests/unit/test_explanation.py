@@ -181,6 +181,36 @@ def test_explaining_needs_one_call_for_the_chunk_and_no_search(filled: BM25Index
     assert store.calls == ["get_chunks"]
 
 
+def test_a_chunk_is_found_in_the_namespaces_that_were_searched(filled: BM25Index) -> None:
+    filled.add(["apple"], ids=["only here"], namespace="law")
+    (hit,) = [hit for hit in filled.search("apple", namespace=["", "law"]) if hit.namespace == "law"]
+    alone = filled.explain("apple", "only here", namespace="law")
+    for searched in (["law", ""], ["", "law", "law", "none"], None):
+        explained = filled.explain("apple", "only here", namespace=searched)
+        assert explained.value == pytest.approx(hit.score, rel=1e-6)
+        assert explained.value != pytest.approx(alone.value, rel=1e-6)
+
+
+def test_one_id_in_several_namespaces_needs_the_namespace_of_the_chunk(filled: BM25Index) -> None:
+    filled.add(["apple apple"], ids=["1"], namespace="law")
+    for searched in (["", "law"], None):
+        with pytest.raises(InputError, match=r"^2 namespaces have a chunk '1', '', 'law': say by chunk_namespace"):
+            filled.explain("apple", "1", namespace=searched)
+    scores = {hit.namespace: hit.score for hit in filled.search("apple", namespace=None) if hit.id == "1"}
+    for place in ("", "law"):
+        explained = filled.explain("apple", "1", namespace=None, chunk_namespace=place)
+        assert explained.value == pytest.approx(scores[place], rel=1e-6)
+
+
+def test_a_chunk_must_be_where_was_searched(filled: BM25Index) -> None:
+    with pytest.raises(InputError, match=r"chunk_namespace must be one of the namespaces .*, 'a', 'b', got 'c'"):
+        filled.explain("apple", "1", namespace=["b", "a"], chunk_namespace="c")
+    with pytest.raises(ChunkNotFoundError, match="no chunk '9' in namespaces 'a', 'b', 'c', 'd', 'e' and 1 more of"):
+        filled.explain("apple", "9", namespace=list("abcdef"))
+    with pytest.raises(ChunkNotFoundError, match="no chunk '9' in any namespace of memory"):
+        filled.explain("apple", "9", namespace=None)
+
+
 def test_unknown_chunk_is_an_error(filled: BM25Index) -> None:
     with pytest.raises(ChunkNotFoundError) as caught:
         filled.explain("apple", "9", namespace="x")
@@ -191,7 +221,7 @@ def test_unknown_chunk_is_an_error(filled: BM25Index) -> None:
     ("query", "id_", "message"),
     [
         (7, "1", "a query must be a str, a mapping of str to float or a Query, got int"),
-        ("apple", "", "ids[0] must not be empty"),
+        ("apple", "", "id must not be empty"),
     ],
 )
 def test_bad_question_is_refused(filled: BM25Index, query: str, id_: str, message: str) -> None:

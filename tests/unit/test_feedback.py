@@ -482,12 +482,9 @@ def test_deleted_feedback_chunk_is_left_out(filled: BM25Index, store: MemoryStor
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feedback": "rm3"}, "feedback must be an RM3, Rocchio or BIM, got 'rm3'"),
-        ({"feedback": RM3}, "feedback must be an RM3, Rocchio or BIM, got <class"),
-        ({"irrelevant": ["1"], "feedback": BIM()}, "irrelevant chunks need feedback=Rocchio(), got BIM("),
         ({"relevant": ["1", "2"], "irrelevant": ["2"]}, "the chunk '2' is given as relevant and as irrelevant"),
-        ({"relevant": "1"}, "relevant must be a sequence of str, got '1'"),
-        ({"irrelevant": 1}, "irrelevant must be a sequence of str, got 1"),
+        ({"relevant": "1"}, "relevant must be a sequence of str, got str"),
+        ({"irrelevant": 1}, "irrelevant must be a sequence of str, got int"),
         ({"relevant": [1]}, "relevant[0] must be a str, got int"),
         ({"relevant": ["1", ""]}, "relevant[1] must not be empty"),
         ({"irrelevant": [["x"]]}, "irrelevant[0] must be a str, got list"),
@@ -495,6 +492,23 @@ def test_deleted_feedback_chunk_is_left_out(filled: BM25Index, store: MemoryStor
 )
 def test_feedback_that_cannot_be_is_refused(filled: BM25Index, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
+        filled.search("apple", **options)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"feedback": "rm3"}, "feedback must be an RM3, Rocchio or BIM, got 'rm3'"),
+        ({"feedback": RM3}, "feedback must be an RM3, Rocchio or BIM, got <class"),
+        ({"feedback": False}, "feedback must be an RM3, Rocchio or BIM, got False"),
+        ({"irrelevant": ["1"], "feedback": BIM()}, "irrelevant chunks need feedback=Rocchio(), got BIM("),
+    ],
+)
+def test_methods_of_feedback_that_there_are_not_are_refused(
+    filled: BM25Index, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ParameterError) as caught:
         filled.search("apple", **options)
     assert message in str(caught.value)
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,17 @@ from memory_store import matches
 
 from rag_bm25.errors import FilterError
 from rag_bm25.filters import And, Comparison, Expression, Not, Or, both, parse_filter
+
+HERE = Comparison(("a",), "==", 1)
+NESTED: Any = HERE
+for _ in range(70):
+    NESTED = Not(NESTED)
+
+
+class Name(str, Enum):
+    A = "a.b"
+    IN = "$in"
+    TEXT = 'metadata["a"] > 1'
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
@@ -42,7 +55,45 @@ def test_no_filter_is_none(nothing: Any) -> None:
 )
 def test_every_form_is_read(filter: Any, tree: Any) -> None:
     assert parse_filter(filter) == tree
-    assert parse_filter(tree) is tree
+    assert parse_filter(tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (Comparison(("a",), "==", object()), "== at 'a' needs a string, a finite number or a bool, got <object"),
+        (Comparison((1,), "==", 1), r"a filter key must be a string.* got \(1,\)"),
+        (Comparison(("a",), "above", 1), r"the operator at 'a' must be one of ==, !=, >.*, got 'above'"),
+        (Comparison(("a",), "in", "abc"), "in at 'a' needs a list of values, got 'abc'"),
+        (Expression(5), "a filter expression must not be blank"),
+        (Not(None), "a part of a filter must be a Comparison, .*, got None"),
+        (And(()), r"a part of a filter must be a Comparison, .*, got And\(parts=\(\)\)"),
+        (Or((HERE, "b")), "a part of a filter must be a Comparison, .*, got 'b'"),
+        (NESTED, "a filter must not be nested more than 32 levels deep"),
+    ],
+)
+def test_trees_made_by_hand_are_checked(tree: Any, message: str) -> None:
+    with pytest.raises(FilterError, match=message):
+        parse_filter(tree)
+
+
+@pytest.mark.parametrize("text", [str, np.str_, Name])
+def test_subclasses_of_str_are_taken_as_text(text: Any) -> None:
+    key, operator, expression = (text(member.value) for member in Name)
+    given = parse_filter({key: {operator: [key, np.float64(1.5), True]}})
+    assert given == Comparison(("a", "b"), "in", ("a.b", 1.5, True))
+    assert repr(given) == "Comparison(path=('a', 'b'), op='in', value=('a.b', 1.5, True))"
+    read = parse_filter(expression)
+    assert isinstance(read, Expression)
+    assert type(read.text) is str
+
+
+def test_a_join_of_two_of_the_deepest_filters_is_read_again() -> None:
+    deepest: Any = {"a": 1}
+    for _ in range(31):
+        deepest = {"$not": deepest}
+    joined = both(parse_filter(deepest), parse_filter(deepest))
+    assert parse_filter(joined) == joined
 
 
 def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
@@ -63,7 +114,7 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
             {"a": None},
             r"\$eq at 'a' needs a string, a finite number or a bool, got None; for a missing value use \$exi",
         ),
-        ({"a": [1]}, r"\$eq at 'a' needs a string, a finite number or a bool, got \[1\]"),
+        ({"a": [1]}, r"\$eq at 'a' needs a string, .* or a bool, got \[1\]; for one of several values use \$in"),
         ({"a": float("nan")}, r"finite number or a bool, got nan"),
         ({"a": {"$gt": float("inf")}}, r"\$gt at 'a' needs .* got inf"),
         ({"a": {"$gt": True}}, r"\$gt at 'a' needs a string or a finite number, got True"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -122,6 +124,19 @@ def test_closed_index_says_so(index: BM25Index) -> None:
     index.close()
     with pytest.raises(StoreError, match="memory is closed"):
         index.add(["apple"])
+
+
+def test_an_index_shows_name_size_and_state_without_a_call(filled: BM25Index, store: MemoryStore) -> None:
+    assert repr(filled) == "<BM25Index memory: 3 chunks, open>"
+    filled.close()
+    assert repr(filled) == "<BM25Index memory: 3 chunks, closed>"
+    assert store.calls == ["close"]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_an_index_is_neither_pickled_nor_copied(index: BM25Index, copied: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match="an index cannot be pickled or copied, nor what holds one: open it in each"):
+        copied({"index": index} if copied is not copy.copy else index)
 
 
 @pytest.mark.parametrize("store_fails_at", ["exists", "create", "insert_log", "log_keys"])
@@ -451,7 +466,10 @@ def test_same_id_in_two_namespaces_is_two_chunks(index: BM25Index) -> None:
             "texts[1] (id '2') has 70,000 bytes of UTF-8, at most 65,535 are allowed",
         ),
         ({"texts": ["good"], "ids": ["1", "2"]}, "ids and texts must have the same length, got 2 and 1"),
-        ({"texts": ["a", "b"], "ids": ["1", "1"]}, "ids must be distinct in one call: ids[0] and ids[1] are both '1'"),
+        (
+            {"texts": ["a", "b"], "ids": ["1", "1"]},
+            "ids must be distinct in one call: texts[0] and texts[1] both have the id '1', and differ in their text",
+        ),
         ({"texts": ["a"], "ids": [""]}, "ids[0] must not be empty"),
         ({"texts": ["a"], "ids": ["x" * 513]}, "ids[0] has 513 bytes of UTF-8, at most 512 are allowed"),
         (
@@ -469,6 +487,17 @@ def test_bad_input_is_refused_and_nothing_is_written(
         index.add(**arguments)
     assert str(caught.value) == message
     assert writes(store) == []
+
+
+def test_an_id_that_is_the_hash_of_another_chunk_loses_nothing(index: BM25Index, store: MemoryStore) -> None:
+    (made,) = index.add(["first"])
+    index.delete([made])
+    store.calls.clear()
+    with pytest.raises(InputError, match=rf"texts\[0\] and texts\[1\] both have the id '{made}'"):
+        index.add(["first", "second"], ids=[None, made])
+    assert store.calls == []
+    assert index.add(["first", "first"], ids=[None, made]) == [made, made]
+    assert index.stats().num_chunks == 1
 
 
 def test_bad_text_in_a_later_batch_stops_the_first_one(index: BM25Index, store: MemoryStore) -> None:
@@ -537,6 +566,21 @@ def test_all_chunks_can_be_streamed(filled: BM25Index) -> None:
     assert [chunk.id for chunk in filled.chunks(filter={"page": 2})] == ["2"]
 
 
+def test_a_stream_of_chunks_is_checked_by_the_call(filled: BM25Index, store: MemoryStore) -> None:
+    with pytest.raises(FilterError, match="unknown operator"):
+        filled.chunks(filter={"page": {"$above": 1}})
+    with pytest.raises(InputError, match="namespace must be a str"):
+        filled.chunks(namespace=[])
+
+    def fail(method: str) -> None:
+        msg = f"{method} refused"
+        raise FilterError(msg)
+
+    store.on_call = fail
+    with pytest.raises(FilterError, match="scan_chunks refused"):
+        filled.chunks(filter="page ==")
+
+
 def test_hit_has_all_of_its_chunk(filled: BM25Index) -> None:
     (hit,) = filled.search("banana")
     assert hit == Hit("1", hit.score, "apple banana", {"page": 1}, "")
@@ -571,7 +615,7 @@ def test_empty_batch_is_empty(filled: BM25Index) -> None:
 
 @pytest.mark.parametrize("k", [0, -1, 16_385, 1.0, True, "10", None])
 def test_k_out_of_range_is_refused(filled: BM25Index, store: MemoryStore, k: Any) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(ParameterError) as caught:
         filled.search("apple", k)
     assert str(caught.value) == f"k must be an int in 1..16384, got {k!r}"
     assert store.calls == []
@@ -598,8 +642,8 @@ def test_bad_queries_are_refused(filled: BM25Index, queries: Any, message: str) 
 @pytest.mark.parametrize(
     ("namespace", "message"),
     [
-        ([], "namespace must be a str, a non-empty sequence of str, or None for all"),
-        (7, "namespace must be a str, a non-empty sequence of str, or None for all"),
+        ([], "namespace must be a str, a non-empty sequence of str, or None for all, got []"),
+        (7, "namespace must be a str, a non-empty sequence of str, or None for all, got 7"),
         ([7], "namespace must be a str, got int"),
         ("a\n", "namespace must not have control characters, got 'a\\n'"),
     ],
@@ -625,7 +669,7 @@ def test_bad_query_parameter_is_refused(filled: BM25Index, option: dict[str, Any
 
 
 def test_unknown_scope_of_statistics_is_refused(filled: BM25Index) -> None:
-    with pytest.raises(InputError, match="statistics must be one of namespace, all, got 'corpus'"):
+    with pytest.raises(ParameterError, match="statistics must be one of namespace, all, got 'corpus'"):
         filled.search("apple", statistics="corpus")  # type: ignore[arg-type]
 
 

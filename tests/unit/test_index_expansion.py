@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_bm25 import BM25Index, Fuzzy, InputError, Query, QueryExpansion, Synonyms
+from rag_bm25 import BM25Index, Fuzzy, InputError, ParameterError, Query, QueryExpansion, Synonyms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +106,7 @@ def test_min_should_match_asks_for_more_until_k_are_found(index: BM25Index, stor
 
 
 def test_min_should_match_is_no_part_of_a_vector(filled: BM25Index) -> None:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(ParameterError) as caught:
         filled.encode_queries(["apple"], min_should_match=1)
     assert str(caught.value) == "min_should_match is for search, search_batch and explain: no vector can hold it"
 

@@ -138,7 +138,26 @@ def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
 def test_two_files_of_one_source_are_refused(tmp_path: Path) -> None:
     paths = [write(tmp_path / parent / "docs" / "a.txt").parent for parent in "xy"]
     with pytest.raises(InputError, match=r"x/docs/a\.txt and .*y/docs/a\.txt would both be 'docs/a\.txt'"):
-        find_files(paths)
+        find_files(paths).require_distinct()
+
+
+def test_a_link_to_itself_is_skipped(tmp_path: Path) -> None:
+    loop = tmp_path / "docs" / "loop.txt"
+    write(tmp_path / "docs" / "a.txt")
+    loop.symlink_to(loop)
+    found = find_files([tmp_path / "docs"])
+    assert ([file.source for file in found.files], found.skipped) == (["docs/a.txt"], [loop])
+    with pytest.raises(OSError, match="symbolic links"):
+        find_files([loop])
+
+
+def test_a_file_given_by_itself_that_cannot_be_ingested_is_an_error(tmp_path: Path, index: BM25Index) -> None:
+    page = write(tmp_path / "a.html")
+    report = run(index, page, write(tmp_path / "b.txt"))
+    assert report.failed == {
+        "a.html": f"{page}: a file to ingest must be a regular one that ends in .txt, .md or .jsonl"
+    }
+    assert ids(index) == ["b.txt#0"]
 
 
 # Cutting
@@ -217,12 +236,14 @@ def test_rows_keep_their_ids_and_bring_title_and_metadata(tmp_path: Path) -> Non
         tmp_path / "a.jsonl",
         {"_id": "d1", "id": "x", "title": "Title", "text": "text"},
         {"id": 7, "text": " as it is ", "metadata": {"chunk": "c", "source": "book.pdf"}},
+        {"id": "d3", "text": "x", "lang": "zh", "page": 3, "metadata": {"page": 4}},
     )
     file = SourceFile(rows, "a.jsonl", rows.stat().st_size)
     found = [(piece.id, piece.text, piece.metadata) for piece in read_file(file, splitter(CONFIG))]
     assert found == [
         ("d1", "Title text", {"source": "a.jsonl", "chunk": 0, "title": "Title"}),
         ("7", " as it is ", {"source": "book.pdf", "chunk": "c"}),
+        ("d3", "x", {"source": "a.jsonl", "chunk": 0, "lang": "zh", "page": 4}),
     ]
 
 
@@ -316,7 +337,8 @@ def test_bytes_that_are_no_text_fail_their_file_only(tmp_path: Path, index: BM25
     write(tmp_path / "docs" / "a.txt", b"\xef\xbb\xbfabc\xff")
     write(tmp_path / "docs" / "b.txt", "text")
     report = run(index, tmp_path / "docs")
-    assert report.failed == {"docs/a.txt": f"{tmp_path}/docs/a.txt: not UTF-8 at byte 6 of the file"}
+    assert list(report.failed) == ["docs/a.txt"]
+    assert report.failed["docs/a.txt"].startswith(f"{tmp_path}/docs/a.txt: not UTF-8 at byte 6 of the file: convert it")
     assert ids(index) == ["docs/b.txt#0"]
 
 
@@ -400,7 +422,7 @@ def test_report_tells_what_became_of_the_chunks(tmp_path: Path, index: BM25Index
     assert run(index, tmp_path / "docs").added == 5
     write_rows(tmp_path / "docs" / "a.jsonl", *({"id": f"r{n}", "text": f"w{max(n, 3)}"} for n in range(1, 9)))
     report = run(index, tmp_path / "docs", prune=True)
-    assert (report.added, report.updated, report.unchanged, report.stale, report.deleted) == (4, 2, 2, 1, 1)
+    assert (report.added, report.updated, report.unchanged, report.stale, report.deleted) == (4, 2, 2, 0, 1)
     assert report.chunks == 8
 
 
@@ -460,31 +482,40 @@ def docs(tmp_path: Path, index: BM25Index) -> Path:
     return folder
 
 
-STALE = ["docs/gone.txt#0", "docs/short.txt#1", "docs/short.txt#2", "r2"]
+STALE = ["docs/gone.txt#0"]
+REMOVED = ["docs/short.txt#1", "docs/short.txt#2", "r2"]
 
 
-def test_stale_chunks_are_counted_and_kept(docs: Path, index: BM25Index) -> None:
+def test_what_a_file_has_no_more_is_deleted_and_a_file_that_is_gone_counted(docs: Path, index: BM25Index) -> None:
     report = run(index, docs)
-    assert (report.stale, report.deleted) == (len(STALE), 0)
-    assert set(STALE) <= set(ids(index))
+    assert (report.stale, report.deleted) == (len(STALE), len(REMOVED))
+    assert ids(index) == [*STALE, "docs/short.txt#0", "r1"]
+    assert index.verify().ok
 
 
 def test_prune_deletes_exactly_the_stale_chunks(docs: Path, index: BM25Index) -> None:
     report = run(index, docs, prune=True)
-    assert (report.stale, report.deleted) == (len(STALE), len(STALE))
+    assert (report.stale, report.deleted) == (len(STALE), len(REMOVED) + len(STALE))
     assert ids(index) == ["docs/short.txt#0", "r1"]
     assert index.verify().ok
 
 
+def test_a_file_that_is_empty_now_loses_its_chunks(docs: Path, index: BM25Index) -> None:
+    write(docs / "short.txt", "")
+    assert run(index, docs / "short.txt").deleted == 3
+    assert "docs/gone.txt#0" in ids(index)
+
+
 def test_prune_of_one_file_leaves_the_others(docs: Path, index: BM25Index) -> None:
-    before = set(ids(index))
-    index.add(
-        ["word", "word " * 3],
-        ids=["short.txt#0", "short.txt#1"],
-        metadatas=[{"source": "short.txt", "chunk": n} for n in (0, 1)],
-    )
-    run(index, docs / "short.txt", prune=True)
-    assert set(ids(index)) == before | {"short.txt#0"}
+    report = run(index, docs / "short.txt", prune=True)
+    assert (report.deleted, report.stale) == (2, 0)
+    assert ids(index) == ["docs/gone.txt#0", "docs/short.txt#0", "r1", "r2"]
+
+
+def test_a_row_that_names_another_file_of_rows_is_no_part_of_that(docs: Path, index: BM25Index) -> None:
+    run(index, write_rows(docs.parent / "all.jsonl", {"id": "r3", "text": "z", "source": "docs/rows.jsonl"}))
+    run(index, docs, prune=True)
+    assert index.get(["r3"])[0].metadata == {"source": "docs/rows.jsonl"}
 
 
 @pytest.mark.parametrize(
@@ -522,13 +553,25 @@ def test_prune_keeps_to_its_namespace(docs: Path, index: BM25Index) -> None:
     index.add(["word"], ids=["docs/gone.txt#0"], metadatas=[{"source": "docs/gone.txt", "chunk": 0}], namespace="n")
     report = ingest(index, find_files([docs]), namespace="n", prune=True)
     assert (report.stale, report.deleted) == (1, 1)
-    assert set(STALE) <= set(ids(index))
+    assert {*STALE, *REMOVED} <= set(ids(index))
 
 
 def test_prune_leaves_the_chunks_of_a_file_that_fails(docs: Path, index: BM25Index) -> None:
     write(docs / "short.txt", b"\xff")
     run(index, docs, prune=True)
     assert "docs/short.txt#2" in ids(index)
+
+
+def test_prune_leaves_the_chunks_of_a_file_of_which_nobody_knows_whether_it_is_there(
+    docs: Path, index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(module, "_size", refuse)
+    report = run(index, docs, prune=True)
+    assert set(report.failed) == {"docs/short.txt", "docs/rows.jsonl"}
+    assert set(ids(index)) == {"docs/short.txt#0", *REMOVED, "r1"}
 
 
 def test_prune_leaves_what_is_below_a_folder_that_cannot_be_listed(

@@ -46,7 +46,7 @@ class TestMessages:
     def test_of_metadata_and_k(self, index: BM25Index) -> None:
         with pytest.raises(InputError, match="which does not fit into 64 bits"):
             index.add(["text"], metadatas=[{"a": HUGE}])
-        with pytest.raises(InputError, match=r"k must be an int in 1\.\.16384"):
+        with pytest.raises(ParameterError, match=r"k must be an int in 1\.\.16384"):
             index.search("text", HUGE)
 
     def test_of_parameters(self) -> None:

@@ -51,7 +51,13 @@ def test_other_values_are_refused(value: Any) -> None:
     )
 
 
-@given(st.integers(0, 200), st.integers(1, 50))
+@pytest.mark.parametrize("value", ["101%", "-200%", "3<150%"])
+def test_a_share_of_more_than_all_is_refused(value: str) -> None:
+    with pytest.raises(ParameterError, match=f"min_should_match must have no share above 100%, got '{value}'"):
+        check_min_should_match(value)
+
+
+@given(st.integers(0, 100), st.integers(1, 50))
 def test_shares_are_rounded_as_elasticsearch_rounds(percent: int, num_words: int) -> None:
     share = percent * num_words / 100
     bounded = lambda wanted: min(max(wanted, 1), num_words)  # noqa: E731

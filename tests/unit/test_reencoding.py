@@ -124,8 +124,10 @@ def test_nothing_is_written_where_a_vector_is_its_chunk_s_alone(form: WeightingN
     store = MemoryStore()
     index = filled(store, IndexConfig(8, "terms", analyzer=split, weighting=form))
     before = (set(store.collections.chunks), set(store.collections.log))
+    store.calls.clear()
     report = index.reencode()
     assert (report.num_chunks, report.reencoded, report.num_terms, report.mean_k1) == (30, 0, 0, 0.0)
+    assert {"scan_chunks", "get_chunks"}.isdisjoint(store.calls)
     assert (set(store.collections.chunks), set(store.collections.log)) == before
 
 

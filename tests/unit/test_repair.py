@@ -211,7 +211,13 @@ def test_lost_config_is_not_replaced_by_another(
     assert not store.exists()
 
 
-def test_index_dropped_halfway_is_not_an_index(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
+@pytest.mark.parametrize("kind", ["config", "delta"])
+def test_statistics_without_chunks_are_no_index(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, kind: str
+) -> None:
+    filled._log.compact(above=0)
+    filled.add(["mango"])
+    lose(store, kind)
     store.collections.chunks.clear()
     store.collections.exist = False
     with pytest.raises(FormatError, match="rows of an index that was dropped halfway: drop it"):

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +29,10 @@ from rag_bm25.chunks import NewChunk, new_chunks
 from rag_bm25.document_encoder import CountedChunks, DocumentEncoder
 from rag_bm25.similarity import DocumentWeighting
 from rag_bm25.terms import Vocabulary
-from rag_bm25.workers import CountingAhead
+from rag_bm25.workers import CountingAhead, WorkerPools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 ENCODER = DocumentEncoder(split, DocumentWeighting(4), "terms")
@@ -286,6 +287,76 @@ def terms_of(index: BM25Index) -> list[tuple[str, int | None]]:
     return [(term, vocabulary.id(term)) for term in vocabulary]
 
 
+class FakeWorkers:
+    def __init__(self, config: IndexConfig, number: int) -> None:
+        self.number = number
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class TestPools:
+    @pytest.fixture
+    def pools(self, monkeypatch: pytest.MonkeyPatch, config: IndexConfig) -> WorkerPools:
+        monkeypatch.setattr("rag_bm25.workers.Workers", FakeWorkers)
+        return WorkerPools(config)
+
+    def test_a_pool_is_kept_from_call_to_call(self, pools: WorkerPools) -> None:
+        with pools.lend(2) as first, pools.lend(2) as second:
+            assert first is second
+        with pools.lend(2) as third:
+            assert third is first
+
+    def test_another_number_of_workers_ends_those_of_before(self, pools: WorkerPools) -> None:
+        with pools.lend(2) as of_two:
+            pass
+        with pools.lend(3) as of_three:
+            assert (of_two.closed, of_three.closed) == (True, False)  # type: ignore[attr-defined]
+
+    def test_a_pool_in_use_is_left_alone(self, pools: WorkerPools) -> None:
+        with pools.lend(2) as of_two:
+            with pools.lend(3):
+                assert not of_two.closed  # type: ignore[attr-defined]
+            with pools.lend(2) as again:
+                assert again is of_two
+        with pools.lend(3):
+            assert of_two.closed  # type: ignore[attr-defined]
+
+    def test_a_pool_of_which_a_process_died_is_not_lent_again(self, pools: WorkerPools) -> None:
+        def fail() -> None:
+            with pools.lend(2) as dying:
+                found.append(dying)
+                raise WorkerError
+
+        found: list[Any] = []
+        with pytest.raises(WorkerError):
+            fail()
+        with pools.lend(2) as fresh:
+            assert fresh is not found[0]
+            assert found[0].closed
+
+    def test_call_that_fails_leaves_the_pool_of_a_later_call(self, pools: WorkerPools) -> None:
+        """Of two calls with one pool, both fail when a worker dies; between them a third one may begin."""
+
+        def fail(then: Callable[[], object]) -> None:
+            with suppress(WorkerError), pools.lend(2):
+                then()
+                raise WorkerError
+
+        later: list[Any] = []
+
+        def meanwhile() -> None:
+            fail(lambda: None)
+            with pools.lend(2) as third:
+                later.append(third)
+
+        fail(meanwhile)
+        with pools.lend(2) as pool:
+            assert pool is later[0]
+            assert not later[0].closed
+
+
 class TestIndex:
     def test_rows_and_statistics_are_those_of_one_process(self, index: BM25Index) -> None:
         """One batch after the other, each counted by the caller; in a thread; in processes."""
@@ -400,29 +471,10 @@ class TestIndex:
             index.add_stream(source())
         assert index.stats().num_chunks == 0
 
-    def test_call_that_fails_leaves_the_pool_of_a_later_call(
-        self, index: BM25Index, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Of two calls with one pool, both fail when a worker dies; between them a third one may begin."""
-        later: Any = PoolOfFakes()
-
-        class DyingPool(PoolOfFakes):
-            def count(self, chunks: list[NewChunk]) -> CountedChunks:
-                index._pools[2] = later
-                raise BrokenProcessPool
-
-            def close(self) -> None:
-                pass
-
-        monkeypatch.setattr(index, "_pool", lambda _: DyingPool())
-        with pytest.raises(WorkerError):
-            index.add(["a"], workers=2)
-        assert index._pools.pop(2) is later
-
     def test_workers_end_with_the_index(self, index: BM25Index) -> None:
         index.add(["a"], workers=1)
-        (pool,) = index._pools.values()
-        (process,) = pool._pool._processes.values()
+        with index._pools.lend(1) as pool:
+            (process,) = pool._pool._processes.values()
         assert process.is_alive()
         index.close()
         assert not process.is_alive()
