@@ -160,7 +160,7 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[str, int, in
 
 
 def drop_index(store: Store, *, dry_run: bool = False) -> int:
-    """Delete an index with everything in it, also one that is damaged or an unfinished copy.
+    """Delete an index with everything in it, also one that is damaged, dropped halfway, or an unfinished copy.
 
     Parameters
     ----------
@@ -181,9 +181,9 @@ def drop_index(store: Store, *, dry_run: bool = False) -> int:
     FormatError
         The collections are something else's; nothing was deleted.
     """
-    if not store.exists():
+    if not store.has_collections():
         raise _not_found(store)
-    count = store.count_chunks()
+    count = store.count_chunks() if store.has_chunks() else 0
     if not dry_run:
         store.drop()
     return count

@@ -62,7 +62,7 @@ from rag_bm25.parameters import (
 from rag_bm25.portable import read_statistics, write_statistics
 from rag_bm25.query import Query
 from rag_bm25.query_options import QueryOptions, check_options
-from rag_bm25.ranking import MAX_K
+from rag_bm25.ranking import MAX_K, newest
 from rag_bm25.reencoding import ReencodeReport, survey
 from rag_bm25.search_params import check_search_params
 from rag_bm25.searcher import Searcher, newest_rows, rows_by_namespace
@@ -701,7 +701,9 @@ class BM25Index:
             Those that are there, in the order of `ids`.
         """
         wanted = check_ids(ids)
-        found = newest_rows(self._store, wanted, check_namespace(namespace))
+        namespace = check_namespace(namespace)
+        self._finish_what_failed()
+        found = newest_rows(self._store, wanted, namespace)
         return [Chunk.of(found[id_]) for id_ in dict.fromkeys(wanted) if id_ in found]
 
     def get_embeddings(self, ids: Sequence[str], *, namespace: str = "") -> dict[str, NDArray[np.float32]]:
@@ -755,9 +757,11 @@ class BM25Index:
         InputError, FilterError
             A namespace breaks a rule, the filter cannot be read, or Milvus refuses it.
         """
-        pages = self._store.scan_chunks(where=parse_filter(filter), namespaces=_names(namespace), contents=True)
+        where, names = parse_filter(filter), _names(namespace)
+        self._finish_what_failed()
+        pages = self._store.scan_chunks(where=where, namespaces=names, contents=True)
         first = next(pages, [])
-        return map(Chunk.of, chain(first, chain.from_iterable(pages)))
+        return map(Chunk.of, newest(chain(first, chain.from_iterable(pages))))
 
     def search(
         self,
@@ -861,6 +865,7 @@ class BM25Index:
         _check_k(k)
         names = _names(namespace)
         arm = self._dense_arm(embedding, k, parse_filter(filter), names, check_search_params(search_params))
+        self._finish_what_failed()
         return [_hit(match) for match in search_arm(self._store, arm, names)]
 
     def search_hybrid(
@@ -916,6 +921,7 @@ class BM25Index:
         for name, limit in (("k", k), ("sparse_k", sparse_k), ("dense_k", dense_k)):
             _check_k(k if limit is None else limit, name)
         _check_fusion(fusion)
+        check_switch("arm_scores", arm_scores)
         names, common = _names(namespace), parse_filter(filter)
         where, limit = both(common, parse_filter(sparse_filter)), sparse_k or max(k, CANDIDATES)
         vector = self._vectors([query], where, names, options)[0]
@@ -1164,6 +1170,7 @@ class BM25Index:
             self.refresh()
             with self._log.events.timed("verify") as counts:
                 report = verify(self._store, self._log, progress)
+                self._wrong_count = "" if report.ok else self._wrong_count
                 counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
             return report
 

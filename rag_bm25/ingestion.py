@@ -572,10 +572,10 @@ def _named(index: BM25Index, found: Found, namespace: str, *, is_empty: bool) ->
     for _ in range(NAMING_ATTEMPTS):
         names = SourceNames(index.source_roots(namespace=namespace), has_sources)
         _take(names, found)
-        if not names.new:
-            return names
-        used = {names.root_of(file.path) for file in found.files}
+        used = {names.root_of(file.path) for file in found.files} if names.new else set()
         new = [root for root in names.new if root in used]
+        if not new:
+            return names
         counting = {(root.name, root.path) for root in index.remember_source_roots(new, namespace=namespace)}
         if all((root.name, root.path) in counting for root in new):
             return names

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rag_bm25.store import Match
+    from rag_bm25.store import ChunkRow, Match
 
-__all__ = ["MAX_K", "best", "shown"]
+__all__ = ["MAX_K", "best", "newest", "shown"]
 
 MAX_K = 16_384
 
@@ -92,3 +93,20 @@ def shown(matches: Sequence[Match], namespaces: Sequence[str] | None, others: Se
         if newest[match.row.namespace, match.row.id] == match.row.batch
         and (namespaces is None or match.row.namespace in namespaces)
     ]
+
+
+def newest(rows: Iterable[ChunkRow]) -> Iterator[ChunkRow]:
+    """Drop the older of two rows of one chunk while all rows are streamed.
+
+    Parameters
+    ----------
+    rows : iterable of ChunkRow
+        In the order of their keys, so that both rows of a chunk stand side by side.
+
+    Yields
+    ------
+    ChunkRow
+        One for each chunk.
+    """
+    for _, versions in groupby(rows, key=lambda row: (row.namespace, row.id)):
+        yield max(versions, key=lambda row: row.batch)

@@ -229,6 +229,8 @@ class StatisticsLog:
         with self.events.timed("refresh") as counts:
             self._read()
             counts.update(log_rows=len(self._keys), deltas=len(self._counted - self._in_base))
+        if self._unnamed:  # somebody may have repaired it
+            self._count_unnamed()
 
     def _read(self) -> None:
         """List the rows, and read those that are new."""
@@ -262,7 +264,7 @@ class StatisticsLog:
             except BaseException:
                 self._vocabulary = None  # half of the terms would be taken for all: new ones would get their ids
                 raise
-            self._unnamed = num_unnamed([self.statistics.whole.contribution()], self._vocabulary)
+            self._count_unnamed()
         return self._vocabulary
 
     # Damage
@@ -309,6 +311,11 @@ class StatisticsLog:
         """Terms with df > 0 that nobody can name, except for those that a repair could not name either."""
         at_least = self.statistics.whole.num_terms - sum(self._known_terms.values())
         return max(0, max(at_least, self._unnamed) - self._head.nameless)
+
+    def _count_unnamed(self) -> None:
+        """Count the terms in use that the vocabulary, where it is loaded, cannot name."""
+        if self._vocabulary is not None:
+            self._unnamed = num_unnamed([self.statistics.whole.contribution()], self._vocabulary)
 
     @property
     def _num_deltas(self) -> int:
@@ -383,8 +390,11 @@ class StatisticsLog:
             What it changed; None where its rows are gone.
         """
         keys = complete_entries(self._store.log_keys(), "delta").get(batch, [])
-        parts = [self._decoded(delta_of, row)[1] for row in self._store.get_log(keys, packed=False)]
-        return sum(parts[1:], parts[0]) if parts else None
+        rows = self._store.get_log(keys, packed=False) if keys else []
+        if len(rows) < len(keys) or not rows:
+            return None
+        parts = [self._decoded(delta_of, row)[1] for row in rows]
+        return sum(parts[1:], parts[0])
 
     # Writing
 

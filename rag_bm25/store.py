@@ -264,6 +264,13 @@ class Store(LogStore, Protocol):
         """
         ...
 
+    def has_collections(self) -> bool:
+        """Whether one of the two collections is there, or both, complete or not.
+
+        Another schema under one of the names is a ``FormatError``.
+        """
+        ...
+
     def has_chunks(self) -> bool:
         """Whether there are rows of chunks, also where the log is missing."""
         ...
@@ -315,7 +322,7 @@ class Store(LogStore, Protocol):
         contents: bool = False,
         vectors: bool = False,
     ) -> Iterator[list[ChunkRow]]:
-        """Stream every row that fits, each once, in batches of bounded size."""
+        """Stream every row that fits, each once, in the order of the pks, in batches of bounded size."""
         ...
 
     def search(

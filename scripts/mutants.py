@@ -18,7 +18,7 @@ TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 MODULES = (
     "terms sparse fields weightings term_k1 similarity token_numbers document_encoder statistics query_encoder config "
     "chunks statistics_log chunk_writer reencoding verification expansion explanation feedback index "
-    "copying reindexing events workers bulk"
+    "copying reindexing events workers bulk source_roots ingestion"
 )
 TESTS = [
     *(f"tests/unit/test_{name}.py" for name in MODULES.split()),
@@ -307,6 +307,13 @@ MUTANTS = [
     Mutant("index", "if not exists and not is_lost and store.log_keys():", "if False:"),
     Mutant("statistics_log", 'if any(_kind(key) == "copy" for key in keys):', "if False:"),
     Mutant("statistics_log", 'frozenset({"config", "copy", "root"})', 'frozenset({"config", "root"})'),
+    Mutant("statistics_log", '"copy", "root"})', '"copy"})'),
+    Mutant("source_roots", "if claim.replaces == current.version:", "if True:"),
+    Mutant("source_roots", "    if _are_current(claims, known):", "    if True:"),
+    Mutant("source_roots", "        if _have_rivals(claims, known, stored):", "        if False:"),
+    Mutant("source_names", "if found is not None and found.steps == 0 and name in", "if found is not None and name in"),
+    Mutant("source_names", "(name, *_above(name))", "(name,)"),
+    Mutant("ingestion", "return source not in self.unreadable and", "return"),
     Mutant("reindexing", "return target.delete(strays, namespace=namespace) if strays else 0", "return 0"),
     Mutant("reindexing", "if source.config.dense_field() != target.config.dense_field():", "if False:"),
     Mutant("reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),

@@ -84,6 +84,10 @@ class MemoryStore:
         self._called("exists", needs_collections=False)
         return self.collections.exist and self.collections.log_exists
 
+    def has_collections(self) -> bool:
+        self._called("has_collections", needs_collections=False)
+        return self.collections.exist or bool(self.collections.log)
+
     def has_chunks(self) -> bool:
         self._called("has_chunks", needs_collections=False)
         return bool(self.collections.chunks)
@@ -109,6 +113,11 @@ class MemoryStore:
         """Drop one of the two collections, as other tools can."""
         self.collections.log.clear()
         self.collections.log_exists = False
+
+    def drop_chunks(self) -> None:
+        """Drop the other one."""
+        self.collections.chunks.clear()
+        self.collections.exist = False
 
     def close(self) -> None:
         self.calls.append("close")
@@ -144,6 +153,7 @@ class MemoryStore:
     ) -> Iterator[list[ChunkRow]]:
         self._called("scan_chunks")
         rows = [_reduced(row, contents, vectors) for row in self._fitting(where, namespaces)]
+        rows.sort(key=lambda row: row.pk)
         return (rows[start : start + SCAN_BATCH] for start in range(0, len(rows), SCAN_BATCH))
 
     def search(

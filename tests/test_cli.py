@@ -705,6 +705,16 @@ def test_verify_names_differences_and_exits_with_1(docs: Path, databases: Databa
     assert (report["ok"], report["differences"][0]["what"]) == (False, "chunks")
 
 
+def test_many_differences_are_counted_and_the_first_are_shown(docs: Path, databases: Databases) -> None:
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if key.startswith("terms")]:
+        del log[key]
+    result = run("verify")
+    found = json.loads(run("verify", "--json").stdout)["differences"]
+    assert len(result.stdout.splitlines()) == 1 + 20
+    assert f"{len(found) - 20:,} more: --json shows all" in result.stderr
+
+
 def test_differences_are_not_taken_for_markup(docs: Path, databases: Databases) -> None:
     run("ingest", docs / "law.txt", "--namespace", "[bold]")
     databases["./rag_bm25.db", "docs"].chunks.popitem()

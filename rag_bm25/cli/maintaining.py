@@ -25,6 +25,7 @@ from rag_bm25.index import BM25Index
 from rag_bm25.verification import RepairReport
 
 MAX_SHOWN = 5
+MAX_DIFFERENCES = 20
 
 
 def stats(
@@ -71,7 +72,9 @@ def verify(
     else:
         verdict = "the statistics are right" if report.ok else counted(len(report.differences), "difference")
         show(f"{counted(report.num_chunks, 'chunk')} and {counted(report.num_terms, 'term')} counted: {verdict}")
-        show(*map(str, report.differences))
+        show(*map(str, report.differences[:MAX_DIFFERENCES]))
+        if (more := len(report.differences) - MAX_DIFFERENCES) > 0:
+            print_note(f"{more:,} more: --json shows all")
     if not report.ok:
         raise typer.Exit(1)
 

@@ -156,6 +156,25 @@ class MilvusStore:
         """
         return all(self._is_complete(name, fields) for name, fields in self._collections(self.dense_dim()).items())
 
+    def has_collections(self) -> bool:
+        """Return whether one of the two collections is there, or both, complete or not.
+
+        Returns
+        -------
+        bool
+            True also for what creating or dropping left halfway.
+
+        Raises
+        ------
+        FormatError
+            If a collection of the name has other fields.
+        """
+        there = [name for name in (self._chunks, self._log) if self._open.read("has_collection", name)]
+        fields = self._collections(self.dense_dim())
+        for name in there:
+            self._is_complete(name, fields[name])  # for its fields
+        return bool(there)
+
     def has_chunks(self) -> bool:
         """Return whether there are rows of chunks, also where the log is missing.
 
@@ -285,7 +304,7 @@ class MilvusStore:
         contents: bool = False,
         vectors: bool = False,
     ) -> Iterator[list[ChunkRow]]:
-        """Stream every row that fits, each once.
+        """Stream every row that fits, each once, in the order of the pks.
 
         Parameters
         ----------

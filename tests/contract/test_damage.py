@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, FormatError, IndexConfig
+from rag_bm25 import BM25Index, FormatError, IndexConfig, IndexNotFoundError
+from rag_bm25.copying import drop_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ def answers(index: BM25Index) -> list[tuple[str, float]]:
 
 def test_dropped_statistics_are_told_and_counted_anew(filled: Store, opened: Callable[..., Store]) -> None:
     expected = answers(BM25Index.from_store(opened()))
-    drop_log(filled)
+    drop_one(filled, "_log")
     for options in ({}, {"config": CONFIG}, {"repair": True}):
         with pytest.raises(FormatError, match="its statistics are lost, with its config; open it with repair=True"):
             BM25Index.from_store(opened(), **options)
@@ -41,6 +42,18 @@ def test_dropped_statistics_are_told_and_counted_anew(filled: Store, opened: Cal
     assert (again.damage, again.verify().differences) == ([], [])
     again.add(["cherry"])
     assert BM25Index.from_store(opened()).verify().ok
+
+
+@pytest.mark.parametrize("dropped", ["_log", "_chunks"])
+def test_a_drop_that_was_cut_short_is_finished_by_the_next(
+    filled: Store, opened: Callable[..., Store], dropped: str
+) -> None:
+    drop_one(filled, dropped)
+    assert drop_index(opened(), dry_run=True) == (3 if dropped == "_log" else 0)
+    assert drop_index(opened()) == (3 if dropped == "_log" else 0)
+    with pytest.raises(IndexNotFoundError):
+        drop_index(opened())
+    assert BM25Index.from_store(opened(), config=CONFIG).stats().num_chunks == 0
 
 
 @pytest.mark.parametrize(
@@ -66,10 +79,13 @@ def test_chunks_that_another_tool_deleted_are_told(filled: Store, opened: Callab
     assert BM25Index.from_store(opened()).damage == ["chunks counted: 3, chunks stored: 2"]
 
 
-def drop_log(store: Store) -> None:
+def drop_one(store: Store, attribute: str) -> None:
     """Drop one of the two collections, as any client can."""
-    if isinstance(store, MemoryStore):
+    if not isinstance(store, MemoryStore):
+        name = getattr(store, attribute)
+        store._open.write("drop_collection", name)
+        store._prepared.discard(name)
+    elif attribute == "_log":
         store.drop_log()
     else:
-        store._open.write("drop_collection", store._log)
-        store._prepared.discard(store._log)
+        store.drop_chunks()

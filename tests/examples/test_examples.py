@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,12 @@ def test_a_hybrid_search_finds_what_either_arm_misses(capsys: pytest.CaptureFixt
         assert [found[question, mode][0] for question in (lines[0], lines[5], lines[10])] == ["e4711", "power", "e4712"]
     assert "-" not in " ".join(found["E-4711", "hybrid"])
     assert lines[15] == "the statistics are exact"
+
+
+def test_an_example_names_the_package_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(SystemExit, match=r'this example needs Dask: pip install "dask\[bag\]"'):
+        main_of("bulk_dask")
 
 
 @pytest.mark.parametrize("name", ["bulk_loading", "bulk_dask"])

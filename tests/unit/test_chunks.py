@@ -152,7 +152,7 @@ def test_two_chunks_with_one_id_that_differ_in_metadata_are_refused(values: tupl
     assert message.endswith("and differ in their metadata")
 
 
-def test_the_same_chunk_twice_is_one_chunk() -> None:
+def test_the_same_chunk_may_be_there_twice() -> None:
     chunks = new_chunks(["a", "b", "a", "b"], [None, "1", None, "1"], [{"x": 1, "y": 2}, {}, {"y": 2, "x": 1}, {}])
     check_distinct(chunks)
 

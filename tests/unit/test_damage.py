@@ -87,6 +87,22 @@ def test_terms_are_not_given_ids_while_some_are_lost(filled: BM25Index, store: M
     assert_mended(filled, reopened)
 
 
+def test_repair_by_another_process_is_seen(
+    store: MemoryStore, config: IndexConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_rows, "TERMS_PER_ROW", 2)
+    server = FaultyStore(exclusive=False, collections=store.collections)
+    BM25Index.from_store(server, config=config).add(["apple pie crust"], ids=["1"])
+    delete_a_row_of_the_first_terms(store)
+    del store.collections.chunks[next(iter(store.collections.chunks))]
+    index = BM25Index.from_store(server.reopen(), config=config, refresh_interval=0)
+    assert index.damage == ["terms missing from the vocabulary: 3", "chunks counted: 1, chunks stored: 0"]
+    BM25Index.from_store(server.reopen(), config=config, repair=True)
+    assert index.verify().ok
+    assert index.damage == []
+    index.add(["mango"])
+
+
 def test_loss_that_counts_alone_do_not_show_is_found_by_the_missing_row(
     index: BM25Index, store: MemoryStore, reopened: Reopened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +243,8 @@ READS: dict[str, Callable[[BM25Index], object]] = {
     "suggest": lambda index: index.suggest("aple"),
     "explain": lambda index: index.explain("apple", "2").value,
     "encode_queries": lambda index: [vector.to_dict() for vector in index.encode_queries(["apple banana"])],
+    "get": lambda index: [(chunk.id, chunk.text) for chunk in index.get(["1", "4"])],
+    "chunks": lambda index: sorted((chunk.id, chunk.text) for chunk in index.chunks()),
     "refresh": lambda index: index.refresh(),
 }
 
@@ -267,6 +285,27 @@ def test_read_goes_on_where_the_batch_cannot_be_finished(config: IndexConfig, ca
     store.on_call = None
     assert index.search("apple banana")
     assert index.verify().ok
+
+
+def test_chunks_are_streamed_once_while_an_update_is_unfinished(store: MemoryStore, config: IndexConfig) -> None:
+    """A reader cannot finish it, and two rows of one chunk are there."""
+    failing = FaultyStore(collections=store.collections)
+    index = BM25Index.from_store(failing, config=config)
+    index.add(["apple", "banana"], ids=["1", "2"])
+    seen = set()
+    for call in range(20):
+        failing_update(failing, index, call)
+        seen.add(len(store.collections.chunks))
+        reader = BM25Index.from_store(store.reopen(), config=config, read_only=True)
+        ids = [chunk.id for chunk in reader.chunks()]
+        assert len(set(ids)) == len(ids)
+        assert dict.fromkeys(chunk.text for chunk in reader.chunks() if chunk.id == "1") in (
+            {"apple": None},
+            {"apple pie": None},
+        )
+        index.add(["apple"], ids=["1"])
+        index.delete(["4"])
+    assert 4 in seen
 
 
 def test_hook_that_reads_in_the_middle_of_a_batch_does_not_finish_it(store: MemoryStore, config: IndexConfig) -> None:

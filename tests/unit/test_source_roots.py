@@ -111,6 +111,15 @@ def test_namespaces_have_roots_of_their_own(small: Path, index: BM25Index, tmp_p
     assert [roots(index, name) for name in ("", "n")] == [{"small": str(small)}, {}]
 
 
+def test_a_folder_without_files_takes_no_name(tmp_path: Path, index: BM25Index, store: MemoryStore) -> None:
+    (tmp_path / "empty" / "docs").mkdir(parents=True)
+    store.calls.clear()
+    run(index, tmp_path / "empty" / "docs", prune=True)
+    assert "insert_log" not in store.calls
+    run(index, write(tmp_path / "docs" / "a.txt").parent)
+    assert list(texts(index)) == ["docs/a.txt#0"]
+
+
 # Folders of one name
 
 
@@ -357,10 +366,20 @@ def test_many_roots_take_few_rows(
     }
 
 
-def test_of_two_moves_of_one_root_the_first_counts(index: BM25Index) -> None:
+def test_of_two_moves_of_one_root_the_first_counts(index: BM25Index, store: MemoryStore) -> None:
     [root] = index.remember_source_roots([SourceRoot("docs", "/a")])
     assert [moved.path for moved in index.remember_source_roots([replace(root, path="/b")])] == ["/b"]
-    assert [moved.path for moved in index.remember_source_roots([replace(root, path="/c")])] == ["/b"]
+    stored = set(store.collections.log)
+    for late in (replace(root, path="/c"), SourceRoot("docs", "/d")):
+        assert [moved.path for moved in index.remember_source_roots([late])] == ["/b"]
+    assert set(store.collections.log) == stored
+
+
+def test_a_claim_that_its_writer_could_not_withdraw_does_not_count(index: BM25Index, store: MemoryStore) -> None:
+    index.remember_source_roots([SourceRoot("docs", "/a")])
+    later = index._log.new_batch()
+    store.insert_log(module._rows(later, [module._Claim("", "docs", "/b", True, later, "")]))
+    assert roots(index) == {"docs": "/a"}
 
 
 def test_reading_goes_on_while_roots_are_folded(index: BM25Index, store: MemoryStore) -> None:

@@ -181,6 +181,18 @@ def test_refresh_gives_up_where_rows_keep_vanishing(log: StatisticsLog, store: M
     assert str(caught.value) == expected
 
 
+@pytest.mark.usefixtures("small_rows")
+def test_delta_that_goes_while_it_is_read_is_none(log: StatisticsLog, store: MemoryStore) -> None:
+    write(log, counted(1, 4, a=1, b=1, c=1))
+    [batch] = {LogKey.parse(key).name for key in store.collections.log}
+    found = log.delta(batch)
+    assert found is not None
+    assert found.df.tolist() == [1, 1, 1]
+    get_log = store.get_log
+    store.get_log = lambda keys, **options: get_log(keys[1:], **options)  # type: ignore[method-assign]
+    assert log.delta(batch) is None
+
+
 # Batches
 
 
