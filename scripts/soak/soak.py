@@ -133,7 +133,7 @@ class Soak:
         cells = [[_shown(row[name]) if name in row else "-" for name in COLUMNS] for row in self.rows]
         widths = [max(map(len, column)) for column in zip(COLUMNS, *cells, strict=True)]
         lines = [COLUMNS, *cells]
-        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)  # type: ignore[arg-type]
+        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
 
 
 def _shown(number: float) -> str:

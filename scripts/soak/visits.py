@@ -267,6 +267,7 @@ class _Checks:
 
     def __post_init__(self) -> None:
         self._analyzer = CONFIG.build_analyzer()
+        self._query_analyzer = getattr(self._analyzer, "query", self._analyzer)
         self._stored = self.model.stored()
 
     def all(self, *, whole: bool) -> None:
@@ -365,7 +366,7 @@ class _Checks:
         questions: list[Question] = []
         for _ in range(20 * QUESTIONS):
             query, namespace = self.visitor.texts.piece(self.rng), namespace_of(self.rng.randrange(4))
-            tokens = self._analyzer.query(query)
+            tokens: list[str] = self._query_analyzer(query)
             terms = {token: tokens.count(token) for token in dict.fromkeys(tokens)}
             ids = np.array([exported.terms.id(term) or 0 for term in terms], np.uint32)
             if 0 < exported.counts(namespace).get(ids).max(initial=0) <= MOST_POSTINGS:
