@@ -38,13 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     workdir = given.workdir or Path(tempfile.mkdtemp(prefix="soak-"))
     workdir.mkdir(parents=True, exist_ok=True)
-    if any(workdir.iterdir()):
+    if any(workdir.iterdir()) and not given.done:
         raise SystemExit(f"{workdir} is not empty: a soak begins with a new index")
     preload()
     texts = Texts(given.corpus, given.seed)
     place = MilvusPlace(given.uri or str(workdir / "soak.db"), given.collection, os.environ.get("MILVUS_TOKEN"))
     capacity = given.chunks if given.mode == "daily" else 2 * given.chunks + 100 * ROOM
-    soak = Soak(Visitor(place, texts, workdir), capacity, given.seed, tell=_tell)
+    soak = Soak(Visitor(place, texts, workdir), capacity, given.seed, tell=_tell, done=given.done)
     began, fault = time.monotonic(), None
     try:
         if given.mode == "grow":
@@ -57,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if fault:
         command = " ".join(["python scripts/soak", *(sys.argv[1:] if arguments is None else arguments)])
         print(f"FAILED: {fault}\nThe index is kept in {workdir}; again: {command} (seed {given.seed})")
+        print(f"To go on from there: --workdir {workdir} --done {soak.visits - 1}")
     return 1 if fault else 0
 
 
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--collection", default="soak", help="name of the index (default: soak)")
     shared.add_argument("--workdir", type=Path, help="an empty folder (default: a temporary one)")
     shared.add_argument("--seed", type=int, default=1, help="decides what is written (default: 1)")
+    shared.add_argument("--done", type=int, default=0, help="go on after so many openings of a soak that was ended")
     modes = parser.add_subparsers(dest="mode", required=True)
     grow = modes.add_parser("grow", parents=[shared], help="let an index grow")
     grow.add_argument("--chunks", type=int, default=10_000, help="how many at last (default: 10000)")

@@ -50,7 +50,8 @@ class Counts:
     def differing(self, other: Counts) -> NDArray[np.uint32]:
         """Return the ids whose df is another one there."""
         every = np.union1d(self.ids, other.ids)
-        return every[self.get(every) != other.get(every)]
+        differing: NDArray[np.uint32] = every[self.get(every) != other.get(every)]
+        return differing
 
 
 NO_COUNTS = Counts.of([], [])

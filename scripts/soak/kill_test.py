@@ -82,7 +82,8 @@ def write(what: str, uri: str, seed: str, tell: int) -> None:
     load()
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        return  # the test has ended without it
     say(tell, "open")
     threading.excepthook = end_all
     attempts = 5 if what == "engine" else 1
@@ -132,7 +133,8 @@ def repair(uri: str) -> None:
 def run(work: partial[None], tell: int) -> None:
     """Do one thing; start when told to."""
     load()
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        return  # the test has ended without it
     say(tell, "open")
     work()
     say(tell, "done 0")
@@ -198,19 +200,19 @@ class KillTest:
     def run(self, rounds: int) -> Totals:
         """Kill so many times, and check after each."""
         play = self._job_round if self._job else self._repair_round if self._what == "repair" else self._writer_round
+        self._rounds = rounds
         self._prepare(0)
         for number in range(rounds):
             play(number)
             if not (number + 1) % 20:
                 print(f"{number + 1}/{rounds} rounds, {len(self.faults)} faults", file=sys.stderr, flush=True)
-        self._victim.kill()
-        self._victim.end()
         self._journal.close()
         return self.totals
 
     def _prepare(self, number: int) -> None:
         """Start the process of a round early, since loading its modules takes longer than all that it does."""
-        self._victim = Victim(self._what, self._uri, f"{self._seed}.{number}")
+        if number < self._rounds:
+            self._victim = Victim(self._what, self._uri, f"{self._seed}.{number}")
 
     def _writer_round(self, number: int) -> None:
         """Let a writer work, kill something, and check what is stored."""
@@ -274,8 +276,8 @@ class KillTest:
         self._check({})
         self._faults_of(self._job.faults_when_cut())
         self._finish()
-        self._prepare(number + 1)
         self._faults_of(self._job.faults_when_done())
+        self._prepare(number + 1)
 
     def _finish(self) -> None:
         """Run the job again, to its end."""

@@ -10,12 +10,13 @@ from soak.model import Model
 from soak.processes import ProcessFailedError, in_new_process
 from soak.recount import recount
 from soak.texts import steps_to
+from soak.visits import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from soak.model import Write
-    from soak.visits import Depth, Seen, Visitor
+    from soak.visits import Depth, Visitor
 
 ROOM = 64  # more ids than chunks, for those that everyday use adds
 SMALL_VISITS_UP_TO = 5
@@ -47,6 +48,8 @@ class Soak:
         Told of the progress.
     call : callable
         Calls a function with arguments, by default in a new process.
+    done : int
+        How many visits an earlier run of the same soak has made: they are drawn, and not made again.
 
     Attributes
     ----------
@@ -61,6 +64,7 @@ class Soak:
     seed: int
     tell: Callable[[str], None] = print
     call: Callable[..., Any] = in_new_process
+    done: int = 0
     rows: list[dict[str, float]] = field(default_factory=list)
     visits: int = 0
 
@@ -93,6 +97,8 @@ class Soak:
     def look(self) -> None:
         """Compare everything with the model, and count all rows again."""
         seen = self._visit(list, "whole")
+        if self.visits <= self.done:
+            return
         found = self._call(recount, self.visitor, self.model, seen.questions)
         self.rows.append({"visit": self.visits, **seen.figures, **found.figures})
         self.tell(", ".join(f"{name} {_shown(number)}" for name, number in self.rows[-1].items()))
@@ -104,6 +110,8 @@ class Soak:
         before = Model(0)
         before.versions, before.used = self.model.versions.copy(), self.model.used
         writes = plan()
+        if self.visits <= self.done:
+            return Seen()
         seen: Seen = self._call(self.visitor.visit, before, writes, f"{self.seed}.{self.visits}", check)
         self._require_right(seen, writes)
         return seen
@@ -125,7 +133,7 @@ class Soak:
         cells = [[_shown(row[name]) if name in row else "-" for name in COLUMNS] for row in self.rows]
         widths = [max(map(len, column)) for column in zip(COLUMNS, *cells, strict=True)]
         lines = [COLUMNS, *cells]
-        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)  # type: ignore[arg-type]
+        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
 
 
 def _shown(number: float) -> str:

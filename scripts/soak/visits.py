@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 CONFIG = IndexConfig(chunk_size=150)
 Depth = Literal["none", "quick", "whole"]
+CONNECTING = 5  # attempts
 SAMPLE = 50  # of chunks, and of texts
 QUESTIONS = 4
 HITS = 10
@@ -75,29 +76,32 @@ class MilvusPlace:
 
     def log_rows(self) -> int:
         """Count the rows of the statistics log."""
-        return self._count(f"{self.collection}_bm25")
+        with self._pymilvus(log := f"{self.collection}_bm25") as client:
+            return int(client.query(log, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield every stored chunk as pymilvus alone reads it."""
-        from pymilvus import MilvusClient
-
-        client = MilvusClient(self.uri, token=self.token or "")
-        try:
-            client.load_collection(self.collection)
-            fields = ["id", "namespace", "text", "length", "sparse"]
+        fields = ["id", "namespace", "text", "length", "sparse"]
+        with self._pymilvus(self.collection) as client:
             pages = client.query_iterator(self.collection, batch_size=1_000, filter="", output_fields=fields)
             while page := pages.next():
                 yield from page
-        finally:
-            client.close()
 
-    def _count(self, collection: str) -> int:
-        from pymilvus import MilvusClient
+    @contextmanager
+    def _pymilvus(self, collection: str) -> Iterator[Any]:
+        """Connect with nothing of the package; on a busy machine an engine may start too slowly for pymilvus."""
+        from pymilvus import MilvusClient, MilvusException
 
-        client = MilvusClient(self.uri, token=self.token or "")
+        for left in reversed(range(CONNECTING)):
+            try:
+                client = MilvusClient(self.uri, token=self.token or "")
+                break
+            except MilvusException:
+                if not left:
+                    raise
         try:
             client.load_collection(collection)
-            return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
+            yield client
         finally:
             client.close()
 
@@ -263,6 +267,7 @@ class _Checks:
 
     def __post_init__(self) -> None:
         self._analyzer = CONFIG.build_analyzer()
+        self._query_analyzer = getattr(self._analyzer, "query", self._analyzer)
         self._stored = self.model.stored()
 
     def all(self, *, whole: bool) -> None:
@@ -361,7 +366,7 @@ class _Checks:
         questions: list[Question] = []
         for _ in range(20 * QUESTIONS):
             query, namespace = self.visitor.texts.piece(self.rng), namespace_of(self.rng.randrange(4))
-            tokens = self._analyzer.query(query)
+            tokens: list[str] = self._query_analyzer(query)
             terms = {token: tokens.count(token) for token in dict.fromkeys(tokens)}
             ids = np.array([exported.terms.id(term) or 0 for term in terms], np.uint32)
             if 0 < exported.counts(namespace).get(ids).max(initial=0) <= MOST_POSTINGS:

@@ -37,3 +37,16 @@ def test_killed_engine_loses_no_acknowledged_chunk_and_no_count(tmp_path: Path) 
 @pytest.mark.usefixtures("embedded")
 def test_killed_repair_can_be_run_again(tmp_path: Path) -> None:
     assert_nothing_lost(tmp_path, "repair", 2)
+
+
+@pytest.mark.usefixtures("embedded")
+def test_killed_process_with_two_index_objects_loses_nothing(tmp_path: Path) -> None:
+    assert_nothing_lost(tmp_path, "two", 1)
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("job", ["copy", "bulk", "reindex", "import", "ingest", "drop"])
+def test_killed_job_leaves_a_sound_index_and_comes_to_its_end_when_run_again(tmp_path: Path, job: str) -> None:
+    if job == "bulk":
+        pytest.importorskip("pyarrow")
+    assert_nothing_lost(tmp_path, job, 1)

@@ -74,9 +74,9 @@ def soak(tmp_path: Path, texts: Texts, place: MemoryPlace, monkeypatch: pytest.M
 
 
 def test_index_that_is_used_day_by_day_loses_nothing(soak: Soak) -> None:
-    soak.use_daily(runs=60, chunks=120, look_every=6)
-    assert soak.rows[-1]["chunks"] > 50
-    assert all(row["terms"] > 1_000 for row in soak.rows)
+    soak.use_daily(runs=36, chunks=100, look_every=6)
+    assert soak.rows[-1]["chunks"] > 30
+    assert soak.rows[-1]["terms"] > 1_000
 
 
 def test_index_that_grows_loses_nothing(soak: Soak) -> None:
