@@ -25,7 +25,7 @@ from rag_bm25.milvus_store.expressions import Lite2Dialect
 from rag_bm25.milvus_store.schema import LOG_FIELDS, SPARSE, vector_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["Engine", "EngineDiedError", "check_file_name"]
 
@@ -273,18 +273,19 @@ def _server_class() -> Any:
             if self._owner == os.getpid():
                 if self._p is None:
                     self._lock_path = self._uds_path
-                self._stop_patiently()
+                _stop_patiently(super().stop)
                 shutil.rmtree(self._home.parent, ignore_errors=True)
 
-        def _stop_patiently(self) -> None:
-            """Stop the engine; to give gigabytes back takes it longer than the seconds that milvus-lite waits."""
-            end = time.monotonic() + STOP_TIMEOUT  # after that, whoever opens the file next waits for the engine
-            while time.monotonic() < end:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    super().stop()
-                    break
-
     return OwnedServer
+
+
+def _stop_patiently(stop: Callable[[], None]) -> None:
+    """Stop an engine; to give gigabytes back takes it longer than the seconds that milvus-lite waits."""
+    end = time.monotonic() + STOP_TIMEOUT  # after that, whoever opens the file next waits for the engine
+    while time.monotonic() < end:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            stop()
+            break
 
 
 def _printed(output: Path) -> str:
