@@ -333,7 +333,7 @@ class BM25Index:
 
     def _read_log(self) -> None:
         """Read the log, and say so where it has got damaged."""
-        with self._lock:
+        with self._log.events.held(), self._lock:
             seen = self._store.writes_of_others
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self._log.refresh()
@@ -614,7 +614,7 @@ class BM25Index:
         """
         self._require_writable()
         check_callable("progress", progress)
-        with self._lock:
+        with self._log.events.held(), self._lock:
             self._log.refresh()
         if not WEIGHTINGS[self.config.weighting].k1_per_term:
             return ReencodeReport.of(self._log.statistics.whole.num_chunks, 0, EMPTY)
@@ -642,7 +642,7 @@ class BM25Index:
             Where to; gzip of JSON lines, see :mod:`rag_bm25.portable`.
         """
         file = check_path("path", path)
-        with self._lock:
+        with self._log.events.held(), self._lock:
             self.refresh()
             write_statistics(file, self._stored_config(), self._log.statistics, self._log.vocabulary())
 
@@ -1198,10 +1198,10 @@ class BM25Index:
 
     def _tell_damage(self) -> None:
         """Log what is wrong with the statistics, once."""
-        found = self.damage
-        if found and found != self._told:
+        found, told = self.damage, self._told
+        self._told = found  # first: a hook may read meanwhile
+        if found and found != told:
             self._log.events.warn("damage", damage_message(self._store.name, found), findings=len(found))
-        self._told = found
 
     def _finish_what_failed(self) -> None:
         """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
@@ -1225,6 +1225,8 @@ class BM25Index:
 
     def _has_failed_batch(self) -> bool:
         """Tell whether there is a batch of this process that nobody works on."""
+        if self._writer.is_busy:  # a signal handler may read in the middle of a batch
+            return False
         return self._writer.has_unfinished_batch or (self._store.exclusive and self._log.has_intents)
 
     def _read_anew(self) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from random import Random
@@ -680,6 +681,7 @@ class _Scope:
     folders: list[str]  # each ends with a slash
     files: list[str]
     unreadable: list[str] = field(default_factory=list)  # files, and folders, of which nobody knows what they hold
+    is_passed_over: Callable[[str], bool] = lambda _source: False  # of a file that is there, and is not looked for
 
     @classmethod
     def of(cls, found: Found, files: Sequence[SourceFile], names: SourceNames) -> _Scope:
@@ -688,11 +690,33 @@ class _Scope:
         outer = [each for each in folders if not each.startswith(tuple(other for other in folders if other != each))]
         singles = {name for name, is_folder in given if not is_folder} | {file.source for file in files}
         unreadable = [name for path in found.unreadable for name, _ in names.below(path)]
-        return cls(outer, sorted(name for name in singles if not name.startswith(tuple(outer))), unreadable)
 
-    def is_readable(self, source: str) -> bool:
+        @lru_cache(maxsize=1_000)
+        def is_passed_over(source: str) -> bool:
+            file = names.path_of(source)
+            return file is not None and names.source_of(file) == source and _is_passed_over(file, found)
+
+        inner = sorted(name for name in singles if not name.startswith(tuple(outer)))
+        return cls(outer, inner, unreadable, is_passed_over)
+
+    def is_gone(self, source: str) -> bool:
         """Tell whether a file that was not found is not there."""
-        return source not in self.unreadable and not source.startswith(tuple(f"{name}/" for name in self.unreadable))
+        within = tuple(f"{name}/" for name in self.unreadable)
+        return not (source in self.unreadable or source.startswith(within) or self.is_passed_over(source))
+
+
+def _is_passed_over(file: Path, found: Found) -> bool:
+    """Tell whether a file is there that was not looked for: it is hidden, or only links lead there from the folders."""
+    place = Path(os.path.realpath(file.parent), file.name)
+    tops = [Path(os.path.realpath(path)) for path, is_folder in found.given.items() if is_folder]
+    return os.path.isfile(file) and not any(_is_looked_for(place, top) for top in tops)  # noqa: PTH113
+
+
+def _is_looked_for(place: Path, top: Path) -> bool:
+    """Tell whether the walk through a folder takes a file, both being where links lead to."""
+    if not place.is_relative_to(top) or not Path(os.path.realpath(place)).is_relative_to(top):
+        return False
+    return not any(part.startswith(".") for part in place.relative_to(top).parts)
 
 
 @dataclass(frozen=True)
@@ -712,7 +736,7 @@ class _Gone:
                 continue
             if source in run.read:
                 gone.removed.append(chunk.id)
-            elif scope.is_readable(source):
+            elif scope.is_gone(source):
                 gone.stale.append(chunk.id)
         return gone
 

@@ -255,12 +255,13 @@ class StatisticsLog:
             Kept up to date from then on. Not to be changed.
         """
         if self._vocabulary is None:
-            self._vocabulary = Vocabulary()
-            self._known_terms.clear()
+            self._vocabulary, known = Vocabulary(), self._known_terms
+            self._known_terms = {}
             try:
                 self.refresh()
             except BaseException:
                 self._vocabulary = None  # half of the terms would be taken for all: new ones would get their ids
+                self._known_terms = known
                 raise
             self._unnamed = num_unnamed([self.statistics.whole.contribution()], self._vocabulary)
         return self._vocabulary
@@ -270,10 +271,12 @@ class StatisticsLog:
     @property
     def damage(self) -> list[str]:
         """What is wrong with the statistics, as far as reading them shows; one clause each, empty where all is well."""
+        # Of a chunk that one writer deletes while another inserts it, the deletion may be counted first.
+        num_negative = 0 if self.has_intents else len(self.statistics.negative)
         found = {
             "terms missing from the vocabulary": self._num_lost_terms,
             "changes missing from the statistics": self._num_missing_deltas,
-            "namespaces with counts below zero": len(self.statistics.negative),
+            "namespaces with counts below zero": num_negative,
         }
         return [f"{what}: {number:,}" for what, number in found.items() if number]
 
