@@ -457,9 +457,8 @@ def _row_pieces(file: SourceFile, split: Splitter, fields: Collection[str]) -> I
 
 
 def _place(source: str, number: int, own: dict[str, Any]) -> dict[str, Any]:
-    """Say which file a chunk is from; one that names another .jsonl file must not pass for a chunk of that."""
-    is_of_another = str(own.get("source", "")).lower().endswith(".jsonl")
-    return {"source": source} if is_of_another else {"source": source, "chunk": number}
+    """Say which file a chunk is from; a row that names another file must not pass for a chunk of that."""
+    return {"source": source} if own.get("source", source) != source else {"source": source, "chunk": number}
 
 
 def _text_of(path: Path) -> str:
@@ -755,4 +754,7 @@ def _tracked(index: BM25Index, scope: _Scope, namespace: str) -> Generator[Chunk
 def _is_ours(chunk: Chunk) -> bool:
     """Tell chunks whose source is the file they came from; rows may bring a source of their own."""
     source, number = chunk.metadata["source"], chunk.metadata.get("chunk")
-    return chunk.id == f"{source}#{number}" or (source.lower().endswith(".jsonl") and isinstance(number, int))
+    if type(number) is not int:
+        return False
+    is_row = source.lower().endswith(".jsonl") and (number == 0 or chunk.id.endswith(f"#{number}"))
+    return is_row or chunk.id == f"{source}#{number}"
