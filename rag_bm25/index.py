@@ -1167,7 +1167,9 @@ class BM25Index:
         """
         check_callable("progress", progress)
         with self._store.write_lock, self._lock:
-            self.refresh()
+            self._read_log()
+            if not self._read_only and self._has_failed_batch():
+                self._writer.recover()  # else what it has done would be taken for a difference
             with self._log.events.timed("verify") as counts:
                 report = verify(self._store, self._log, progress)
                 counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
@@ -1255,8 +1257,8 @@ class BM25Index:
         Their lock comes first: a search waits for `_lock` alone, which nobody holds who waits for another index.
         """
         with self._store.write_lock, self._lock:
-            if recovering and self._store.exclusive and self._others_wrote():
-                self.refresh()
+            if recovering and self._store.exclusive and (self._others_wrote() or self._log.has_intents):
+                self._read_log()
                 self._writer.recover()  # the last batch of another index may have failed halfway
             yield
 

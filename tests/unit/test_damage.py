@@ -322,6 +322,57 @@ def test_read_by_a_signal_handler_does_not_finish_the_batch_that_it_interrupts(
     assert index.verify().ok
 
 
+@pytest.mark.parametrize("reads", [True, False])
+def test_write_finishes_what_another_index_left_also_at_the_second_attempt(reads: bool, config: IndexConfig) -> None:
+    """The first one may fail like the batch, or a search may read the log before the batch has failed."""
+    store = FaultyStore()
+    failing = BM25Index.from_store(store, config=config)
+    failing.add(["apple", "banana"], ids=["1", "2"])
+    other = FaultyStore(collections=store.collections)
+    index = BM25Index.from_store(other, config=config)
+
+    def fail(method: str) -> None:
+        if method == "delete_chunks":
+            if reads:
+                search = threading.Thread(target=index.search, args=["apple"])
+                search.start()
+                search.join()
+            msg = "no room"
+            raise StoreError(msg)
+
+    store.on_call = fail
+    with pytest.raises(StoreError, match="no room"):
+        failing.add(["apple pie"], ids=["1"])
+    store.on_call = None
+    if not reads:
+        other.on_call = fail
+        with pytest.raises(StoreError, match="no room"):
+            index.add(["fig"], ids=["3"])
+        other.on_call = None
+    index.add(["cherry"], ids=["1"])
+    assert index.verify().ok
+    assert failing.verify().ok
+    assert BM25Index.from_store(store.reopen(), config=config).verify().ok
+
+
+def test_verify_fails_where_it_cannot_finish_a_batch(config: IndexConfig) -> None:
+    """What the batch has done is no difference."""
+    store = FaultyStore()
+    index = BM25Index.from_store(store, config=config)
+    index.add(["apple", "banana"], ids=["1", "2"])
+    assert failing_update(store, index, 4)
+
+    def full(method: str) -> None:
+        if method.startswith(("insert", "delete")):
+            raise StoreError("no room")
+
+    store.on_call = full
+    with pytest.raises(StoreError, match="no room"):
+        index.verify()
+    store.on_call = None
+    assert index.verify().ok
+
+
 def test_hook_may_verify_when_it_is_told_of_damage(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
     told: list[Event] = []
 
