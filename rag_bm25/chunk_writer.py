@@ -52,6 +52,11 @@ class ChunkWriter:
         Where the statistics are.
     encoder : DocumentEncoder
         Chunk -> vector.
+
+    Attributes
+    ----------
+    is_busy : bool
+        Whether a batch is under way.
     """
 
     def __init__(self, store: Store, log: StatisticsLog, encoder: DocumentEncoder) -> None:
@@ -60,12 +65,12 @@ class ChunkWriter:
         self._encoder = encoder
         self._writer = secrets.token_hex(8)
         self._unfinished = False
-        self._busy = False
+        self.is_busy = False
 
     @property
     def has_unfinished_batch(self) -> bool:
         """Whether a batch of this writer failed or was interrupted, and nobody has finished it since."""
-        return self._unfinished and not self._busy
+        return self._unfinished and not self.is_busy
 
     def add(
         self,
@@ -184,7 +189,7 @@ class ChunkWriter:
         if self._unfinished:
             self._log.refresh()
             self.recover()
-        self._unfinished = self._busy = True
+        self._unfinished = self.is_busy = True
         try:
             if not self._store.exclusive:
                 self._log.refresh()
@@ -193,7 +198,7 @@ class ChunkWriter:
             yield
             self._unfinished = False
         finally:
-            self._busy = False
+            self.is_busy = False
 
     def _take_over(self, digests: Collection[str]) -> None:
         """Finish what other writers began with the same chunks, whether they are dead or not.

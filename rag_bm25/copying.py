@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.errors import IndexNotFoundError, StoreError
+from rag_bm25.damage import damage_message
+from rag_bm25.errors import FormatError, IndexNotFoundError, StoreError
 from rag_bm25.filling import Filling, digest_of
 from rag_bm25.source_roots import copy_roots
 from rag_bm25.statistics import NamespaceStatistics
@@ -97,6 +98,8 @@ def plan_copy(source: Store, target: Store | None) -> CopyPlan:
         There is something in the target that is not the beginning of this copy.
     ConfigMismatchError
         There is the beginning of a copy of another index.
+    FormatError
+        The source is damaged.
     StoreError
         Writes of the source are under way, or were left half done.
     """
@@ -130,7 +133,7 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[str, int, in
 
     Raises
     ------
-    IndexNotFoundError, InputError, ConfigMismatchError
+    IndexNotFoundError, InputError, ConfigMismatchError, FormatError
         As for :func:`plan_copy`; nothing was written.
     StoreError
         As for :func:`plan_copy`; or the source has changed meanwhile, or one of the stores failed: then the same call
@@ -211,6 +214,9 @@ class _Original:
             )
             raise StoreError(msg)
         log.refresh()
+        log.check_terms()
+        if log.damage:  # the copy would count what is lost as what it has
+            raise FormatError(damage_message(source.name, log.damage))
         return cls(source.name, config, log)
 
     @property
@@ -236,7 +242,14 @@ class _Original:
         """Store statistics, vocabulary and parameters; from the last call on, the copy is an index."""
         log = self.log
         totals = counted.contributions()
-        self.filling.finish_in(target, totals, log.vocabulary(), term_k1=log.term_k1, later_than=log.new_batch())
+        self.filling.finish_in(
+            target,
+            totals,
+            log.vocabulary(),
+            term_k1=log.term_k1,
+            later_than=log.new_batch(),
+            nameless=log.num_nameless,
+        )
 
 
 def _copy_rows(source: Store, target: Store, tell: Callable[[str, int], None]) -> int:

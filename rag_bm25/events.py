@@ -21,6 +21,7 @@ event          level  counts                                  when
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Events:
     def __init__(self, index: str, on_event: Callable[[Event], None] | None = None) -> None:
         self._index = index
         self._on_event = on_event
+        self._held = threading.local()  # its `events`: those that this thread tells later
 
     @contextmanager
     def timed(self, name: str) -> Iterator[dict[str, int]]:
@@ -117,9 +119,29 @@ class Events:
             LOGGER.log(level, "%s: %s in %.3f s, %s", event.name, shown, event.seconds, event.index, extra=fields)
         self._report(event)
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Call the hook only after a ``with`` statement, for what happens in it.
+
+        The hook may write, which takes the lock of all writers first: nobody may hold the lock of the statistics alone
+        while it is called.
+        """
+        if getattr(self._held, "events", None) is not None:
+            yield
+            return
+        self._held.events = []
+        try:
+            yield
+        finally:
+            events, self._held.events = self._held.events, None
+            for event in events:
+                self._report(event)
+
     def _report(self, event: Event) -> None:
-        """Call the user's hook."""
-        if self._on_event is not None:
+        """Call the user's hook, now or when it may be called."""
+        if (events := getattr(self._held, "events", None)) is not None:
+            events.append(event)
+        elif self._on_event is not None:
             try:
                 self._on_event(event)
             except Exception:

@@ -133,6 +133,7 @@ class Filling:
         *,
         term_k1: SparseVector = EMPTY,
         later_than: str = "",
+        nameless: int = 0,
     ) -> None:
         """Store statistics, vocabulary and parameters; from the last call on, it is an index.
 
@@ -148,9 +149,11 @@ class Filling:
             Term id -> k1, where there is a table of that.
         later_than : str
             A batch id than which all later ones are to be greater: the greatest one of the rows.
+        nameless : int
+            How many terms no text explains, as a repair found where it comes from.
         """
         log = StatisticsLog(target)
-        log.replace(totals, vocabulary, later_than=later_than)
+        log.replace(totals, vocabulary, later_than=later_than, nameless=nameless)
         if len(term_k1):
             log.write_term_k1(term_k1)
         log.write_config(self.config)

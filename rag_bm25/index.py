@@ -333,7 +333,7 @@ class BM25Index:
 
     def _read_log(self) -> None:
         """Read the log, and say so where it has got damaged."""
-        with self._lock:
+        with self._log.events.held(), self._lock:
             seen = self._store.writes_of_others
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self._log.refresh()
@@ -614,7 +614,7 @@ class BM25Index:
         """
         self._require_writable()
         check_callable("progress", progress)
-        with self._lock:
+        with self._log.events.held(), self._lock:
             self._log.refresh()
         if not WEIGHTINGS[self.config.weighting].k1_per_term:
             return ReencodeReport.of(self._log.statistics.whole.num_chunks, 0, EMPTY)
@@ -642,7 +642,7 @@ class BM25Index:
             Where to; gzip of JSON lines, see :mod:`rag_bm25.portable`.
         """
         file = check_path("path", path)
-        with self._lock:
+        with self._log.events.held(), self._lock:
             self.refresh()
             write_statistics(file, self._stored_config(), self._log.statistics, self._log.vocabulary())
 
@@ -727,7 +727,9 @@ class BM25Index:
             The index has no dense vectors.
         """
         self._dense_field("get_embeddings called")
-        rows = newest_rows(self._store, check_ids(ids), check_namespace(namespace), dense=True)
+        wanted, namespace = check_ids(ids), check_namespace(namespace)
+        self._finish_what_failed()
+        rows = newest_rows(self._store, wanted, namespace, dense=True)
         return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
 
     def chunks(
@@ -1167,7 +1169,9 @@ class BM25Index:
         """
         check_callable("progress", progress)
         with self._store.write_lock, self._lock:
-            self.refresh()
+            self._read_log()
+            if not self._read_only and self._has_failed_batch():
+                self._writer.recover()  # else what it has done would be taken for a difference
             with self._log.events.timed("verify") as counts:
                 report = verify(self._store, self._log, progress)
                 self._wrong_count = "" if report.ok else self._wrong_count
@@ -1199,10 +1203,10 @@ class BM25Index:
 
     def _tell_damage(self) -> None:
         """Log what is wrong with the statistics, once."""
-        found = self.damage
-        if found and found != self._told:
+        found, told = self.damage, self._told
+        self._told = found  # first: a hook may read meanwhile
+        if found and found != told:
             self._log.events.warn("damage", damage_message(self._store.name, found), findings=len(found))
-        self._told = found
 
     def _finish_what_failed(self) -> None:
         """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
@@ -1226,6 +1230,8 @@ class BM25Index:
 
     def _has_failed_batch(self) -> bool:
         """Tell whether there is a batch of this process that nobody works on."""
+        if self._writer.is_busy:  # a signal handler may read in the middle of a batch
+            return False
         return self._writer.has_unfinished_batch or (self._store.exclusive and self._log.has_intents)
 
     def _read_anew(self) -> None:
@@ -1254,8 +1260,8 @@ class BM25Index:
         Their lock comes first: a search waits for `_lock` alone, which nobody holds who waits for another index.
         """
         with self._store.write_lock, self._lock:
-            if recovering and self._store.exclusive and self._others_wrote():
-                self.refresh()
+            if recovering and self._store.exclusive and (self._others_wrote() or self._log.has_intents):
+                self._read_log()
                 self._writer.recover()  # the last batch of another index may have failed halfway
             yield
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from random import Random
@@ -456,9 +457,8 @@ def _row_pieces(file: SourceFile, split: Splitter, fields: Collection[str]) -> I
 
 
 def _place(source: str, number: int, own: dict[str, Any]) -> dict[str, Any]:
-    """Say which file a chunk is from; one that names another .jsonl file must not pass for a chunk of that."""
-    is_of_another = str(own.get("source", "")).lower().endswith(".jsonl")
-    return {"source": source} if is_of_another else {"source": source, "chunk": number}
+    """Say which file a chunk is from; a row that names another file must not pass for a chunk of that."""
+    return {"source": source} if own.get("source", source) != source else {"source": source, "chunk": number}
 
 
 def _text_of(path: Path) -> str:
@@ -680,6 +680,7 @@ class _Scope:
     folders: list[str]  # each ends with a slash
     files: list[str]
     unreadable: list[str] = field(default_factory=list)  # files, and folders, of which nobody knows what they hold
+    is_passed_over: Callable[[str], bool] = lambda _source: False  # of a file that is there, and is not looked for
 
     @classmethod
     def of(cls, found: Found, files: Sequence[SourceFile], names: SourceNames) -> _Scope:
@@ -688,11 +689,33 @@ class _Scope:
         outer = [each for each in folders if not each.startswith(tuple(other for other in folders if other != each))]
         singles = {name for name, is_folder in given if not is_folder} | {file.source for file in files}
         unreadable = [name for path in found.unreadable for name, _ in names.below(path)]
-        return cls(outer, sorted(name for name in singles if not name.startswith(tuple(outer))), unreadable)
 
-    def is_readable(self, source: str) -> bool:
+        @lru_cache(maxsize=1_000)
+        def is_passed_over(source: str) -> bool:
+            file = names.path_of(source)
+            return file is not None and names.source_of(file) == source and _is_passed_over(file, found)
+
+        inner = sorted(name for name in singles if not name.startswith(tuple(outer)))
+        return cls(outer, inner, unreadable, is_passed_over)
+
+    def is_gone(self, source: str) -> bool:
         """Tell whether a file that was not found is not there."""
-        return source not in self.unreadable and not source.startswith(tuple(f"{name}/" for name in self.unreadable))
+        within = tuple(f"{name}/" for name in self.unreadable)
+        return not (source in self.unreadable or source.startswith(within) or self.is_passed_over(source))
+
+
+def _is_passed_over(file: Path, found: Found) -> bool:
+    """Tell whether a file is there that was not looked for: it is hidden, or only links lead there from the folders."""
+    place = Path(os.path.realpath(file.parent), file.name)
+    tops = [Path(os.path.realpath(path)) for path, is_folder in found.given.items() if is_folder]
+    return os.path.isfile(file) and not any(_is_looked_for(place, top) for top in tops)  # noqa: PTH113
+
+
+def _is_looked_for(place: Path, top: Path) -> bool:
+    """Tell whether the walk through a folder takes a file, both being where links lead to."""
+    if not place.is_relative_to(top) or not Path(os.path.realpath(place)).is_relative_to(top):
+        return False
+    return not any(part.startswith(".") for part in place.relative_to(top).parts)
 
 
 @dataclass(frozen=True)
@@ -712,7 +735,7 @@ class _Gone:
                 continue
             if source in run.read:
                 gone.removed.append(chunk.id)
-            elif scope.is_readable(source):
+            elif scope.is_gone(source):
                 gone.stale.append(chunk.id)
         return gone
 
@@ -731,4 +754,7 @@ def _tracked(index: BM25Index, scope: _Scope, namespace: str) -> Generator[Chunk
 def _is_ours(chunk: Chunk) -> bool:
     """Tell chunks whose source is the file they came from; rows may bring a source of their own."""
     source, number = chunk.metadata["source"], chunk.metadata.get("chunk")
-    return chunk.id == f"{source}#{number}" or (source.lower().endswith(".jsonl") and isinstance(number, int))
+    if type(number) is not int:
+        return False
+    is_row = source.lower().endswith(".jsonl") and (number == 0 or chunk.id.endswith(f"#{number}"))
+    return is_row or chunk.id == f"{source}#{number}"

@@ -170,7 +170,8 @@ class Searcher:
         asked = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
         completing, method = any(query.has_prefix for query in asked), feedback_of(options)
         self._refresh()
-        with self._lock:  # a write in another thread must not change the statistics halfway through
+        # A write in another thread must not change the statistics halfway through.
+        with self._log.events.held(), self._lock:
             encoder, corpus = self._query_side(namespaces, options, completing=completing)
             questions = [self._question(query, encoder, corpus, namespaces, options) for query in asked]
             weighed = Asked(questions, encoder.weighting, corpus.figures)
@@ -178,7 +179,7 @@ class Searcher:
             return weighed
         relevant = self._relevant(weighed.questions, method.fb_docs, where, namespaces, options)
         irrelevant = self._marked("irrelevant", namespaces, options)
-        with self._lock:
+        with self._log.events.held(), self._lock:
             encoder, corpus = self._query_side(namespaces, options, completing=completing)
             term_of = self._log.vocabulary().term
             questions = [
@@ -279,7 +280,7 @@ class Searcher:
         options: QueryOptions = {"statistics": statistics}
         check_options(options)
         self._refresh()
-        with self._lock:
+        with self._log.events.held(), self._lock:
             encoder, corpus = self._query_side(namespaces, options)
             speller = Speller(fuzzy, self._analyzer, self._terms_of_vocabulary(), encoder.dfs_in(corpus))
             return speller.corrected(query)

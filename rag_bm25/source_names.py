@@ -208,6 +208,22 @@ class SourceNames:
         found = self._nearest(path)
         return path.name if found is None else found.source
 
+    def path_of(self, source: str) -> Path | None:
+        """Return where a source is, or was.
+
+        Parameters
+        ----------
+        source : str
+            The name of a file.
+
+        Returns
+        -------
+        Path or None
+            None where no root has the name that it begins with.
+        """
+        name = next((each for each in (source, *_above(source)) if each in self._roots), None)
+        return None if name is None else Path(self._roots[name].path, source[len(name) + 1 :])
+
     def root_of(self, path: Path) -> SourceRoot | None:
         """Return the deepest root that contains a file.
 

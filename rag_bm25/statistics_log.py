@@ -257,12 +257,13 @@ class StatisticsLog:
             Kept up to date from then on. Not to be changed.
         """
         if self._vocabulary is None:
-            self._vocabulary = Vocabulary()
-            self._known_terms.clear()
+            self._vocabulary, known = Vocabulary(), self._known_terms
+            self._known_terms = {}
             try:
                 self.refresh()
             except BaseException:
                 self._vocabulary = None  # half of the terms would be taken for all: new ones would get their ids
+                self._known_terms = known
                 raise
             self._count_unnamed()
         return self._vocabulary
@@ -272,10 +273,12 @@ class StatisticsLog:
     @property
     def damage(self) -> list[str]:
         """What is wrong with the statistics, as far as reading them shows; one clause each, empty where all is well."""
+        # Of a chunk that one writer deletes while another inserts it, the deletion may be counted first.
+        num_negative = 0 if self.has_intents else len(self.statistics.negative)
         found = {
             "terms missing from the vocabulary": self._num_lost_terms,
             "changes missing from the statistics": self._num_missing_deltas,
-            "namespaces with counts below zero": len(self.statistics.negative),
+            "namespaces with counts below zero": num_negative,
         }
         return [f"{what}: {number:,}" for what, number in found.items() if number]
 
@@ -295,6 +298,11 @@ class StatisticsLog:
         self.vocabulary()
         if self._num_lost_terms:
             raise FormatError(damage_message(self._store.name, self.damage))
+
+    @property
+    def num_nameless(self) -> int:
+        """How many terms no text explains, as the last repair found."""
+        return self._head.nameless
 
     @property
     def position(self) -> frozenset[str]:
@@ -590,7 +598,14 @@ class StatisticsLog:
                     intents.append(self._decoded(intent_of, row))
         return intents, vocabulary, len(known)
 
-    def replace(self, totals: Mapping[str, Contribution], vocabulary: Vocabulary, *, later_than: str = "") -> None:
+    def replace(
+        self,
+        totals: Mapping[str, Contribution],
+        vocabulary: Vocabulary,
+        *,
+        later_than: str = "",
+        nameless: int = 0,
+    ) -> None:
         """Put other statistics in the place of everything in the log.
 
         The config stays, and a sound table of k1, and the mark of a copy.
@@ -606,6 +621,8 @@ class StatisticsLog:
             All terms.
         later_than : str
             A batch id than which all later ones are to be greater, for rows that came from elsewhere.
+        nameless : int
+            How many terms are known to be missing from the vocabulary, because no text explains them.
         """
         kept = _KEPT | {"k1"} if self._has_sound_term_k1() else _KEPT
         old = [key for key in self._store.log_keys() if _kind(key) not in kept]
@@ -616,7 +633,7 @@ class StatisticsLog:
         batch = self.new_batch()
         terms = dict(zip(vocabulary, vocabulary.ids, strict=True))
         self._insert_in_pieces(terms_rows(batch, terms))
-        head = SnapshotHead(_NEVER_A_BASE, counted, nameless=num_unnamed(totals.values(), vocabulary))
+        head = SnapshotHead(_NEVER_A_BASE, counted, nameless=nameless)
         self._insert_in_pieces(snapshot_rows(f"{folded:012d}.{batch}", head, totals))
         self._store.delete_log(old)
 

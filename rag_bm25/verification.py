@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_bm25.chunk_writer import delete_leftovers
 from rag_bm25.chunks import pk_digest
+from rag_bm25.damage import num_unnamed
 from rag_bm25.errors import ConfigMismatchError
 from rag_bm25.statistics import Contribution, NamespaceStatistics
 from rag_bm25.terms import NO_TERMS_ID, assign_known_ids, term_name
@@ -194,8 +195,9 @@ def repair(
     found = _Recount(store)
     found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
     statistics = found.statistics
-    log.replace(statistics.contributions(), vocabulary)
     whole = statistics.whole.contribution()
+    nameless = num_unnamed([whole], vocabulary)
+    log.replace(statistics.contributions(), vocabulary, nameless=nameless)
     return RepairReport(
         num_chunks=whole.num_chunks,
         num_terms=len(whole.ids),
@@ -203,7 +205,7 @@ def repair(
         superseded=superseded,
         foreign=found.foreign,
         recovered_terms=len(vocabulary) - known,
-        nameless_terms=sum(vocabulary.term(id_) is None for id_ in whole.ids.tolist()),
+        nameless_terms=nameless,
     )
 
 

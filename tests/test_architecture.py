@@ -53,9 +53,9 @@ ALLOWED = {
     "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
     "workers": "chunks config document_encoder errors parameters",
     "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
-    "verification": "chunk_writer chunks document_encoder errors sparse statistics statistics_log store terms",
+    "verification": "chunk_writer chunks damage document_encoder errors sparse statistics statistics_log store terms",
     "filling": "config errors sparse statistics statistics_log store terms",
-    "copying": "errors filling source_roots statistics statistics_log store verification",
+    "copying": "damage errors filling source_roots statistics statistics_log store verification",
     "bulk": "analysis chunks config document_encoder embeddings errors fields filling parameters sparse statistics "
     "store terms workers",
     "milvus_store": "errors filters search_params sparse store tls",

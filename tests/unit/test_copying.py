@@ -377,3 +377,16 @@ def test_what_a_drop_left_halfway_is_not_taken_for_an_empty_place(
     drop_index(store)
     with BM25Index.from_store(store.reopen(), config=config) as index:
         assert index.stats().num_chunks == 0
+
+
+def test_damaged_index_is_not_copied(filled: BM25Index, store: MemoryStore) -> None:
+    """The terms that it has lost would be nobody's in the copy, and their ids would be given to others."""
+    store.delete_log([min(key for key in store.collections.log if key.startswith("terms"))])
+    target = MemoryStore()
+    with pytest.raises(FormatError, match=r"terms missing from the vocabulary: .*repair"):
+        plan_copy(store, None)
+    with pytest.raises(FormatError, match=r"terms missing from the vocabulary: .*repair"):
+        copy_index(store, target)
+    assert not target.exists()
+    filled.repair()
+    assert copy_index(store, target).num_chunks == 5

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from faulty_store import FaultyStore
+from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, FormatError, log_rows, statistics_log
 from rag_bm25.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from memory_store import MemoryStore
+    from pathlib import Path
 
     from rag_bm25 import IndexConfig
     from rag_bm25.events import Event
@@ -130,6 +131,18 @@ def test_terms_that_no_text_explains_are_told_until_a_repair_has_seen_them(
     assert reopened().damage == []
     delete_log(store, lambda key: key.startswith("terms"))
     assert reopened().damage == ["terms missing from the vocabulary: 7"]
+
+
+def test_imported_statistics_do_not_hide_what_was_lost(
+    filled: BM25Index, store: MemoryStore, reopened: Reopened, tmp_path: Path
+) -> None:
+    delete_a_row_of_the_first_terms(store)
+    index = reopened()
+    index.export_statistics(tmp_path / "s.gz")
+    index.import_statistics(tmp_path / "s.gz")
+    for reader in (index, reopened()):
+        assert reader.damage == ["terms missing from the vocabulary: 3"]
+    assert_mended(filled, reopened)
 
 
 def test_lost_change_is_told(filled: BM25Index, store: MemoryStore, reopened: Reopened) -> None:
@@ -318,6 +331,134 @@ def test_hook_that_reads_in_the_middle_of_a_batch_does_not_finish_it(store: Memo
     index.add(["apple pie"], ids=["1"])
     assert len(seen) >= 2
     assert index.verify().ok
+
+
+def test_read_by_a_signal_handler_does_not_finish_the_batch_that_it_interrupts(
+    store: MemoryStore, config: IndexConfig
+) -> None:
+    index = BM25Index.from_store(store, config=config)
+    index.add(["apple"], ids=["1"])
+
+    def refresh(method: str) -> None:
+        if method == "delete_chunks":
+            store.on_call = None
+            index.refresh()
+
+    store.on_call = refresh
+    index.add(["apple pie"], ids=["1"])
+    assert store.on_call is None
+    assert index.damage == []
+    assert index.verify().ok
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_write_finishes_what_another_index_left_also_at_the_second_attempt(reads: bool, config: IndexConfig) -> None:
+    """The first one may fail like the batch, or a search may read the log before the batch has failed."""
+    store = FaultyStore()
+    failing = BM25Index.from_store(store, config=config)
+    failing.add(["apple", "banana"], ids=["1", "2"])
+    other = FaultyStore(collections=store.collections)
+    index = BM25Index.from_store(other, config=config)
+
+    def fail(method: str) -> None:
+        if method == "delete_chunks":
+            if reads:
+                search = threading.Thread(target=index.search, args=["apple"])
+                search.start()
+                search.join()
+            msg = "no room"
+            raise StoreError(msg)
+
+    store.on_call = fail
+    with pytest.raises(StoreError, match="no room"):
+        failing.add(["apple pie"], ids=["1"])
+    store.on_call = None
+    if not reads:
+        other.on_call = fail
+        with pytest.raises(StoreError, match="no room"):
+            index.add(["fig"], ids=["3"])
+        other.on_call = None
+    index.add(["cherry"], ids=["1"])
+    assert index.verify().ok
+    assert failing.verify().ok
+    assert BM25Index.from_store(store.reopen(), config=config).verify().ok
+
+
+def test_verify_fails_where_it_cannot_finish_a_batch(config: IndexConfig) -> None:
+    """What the batch has done is no difference."""
+    store = FaultyStore()
+    index = BM25Index.from_store(store, config=config)
+    index.add(["apple", "banana"], ids=["1", "2"])
+    assert failing_update(store, index, 4)
+
+    def full(method: str) -> None:
+        if method.startswith(("insert", "delete")):
+            raise StoreError("no room")
+
+    store.on_call = full
+    with pytest.raises(StoreError, match="no room"):
+        index.verify()
+    store.on_call = None
+    assert index.verify().ok
+
+
+def test_hook_may_verify_when_it_is_told_of_damage(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
+    told: list[Event] = []
+
+    def verify(event: Event) -> None:
+        if event.name == "damage":
+            told.append(event)
+            assert len(told) < 3
+            index.verify()
+
+    index = BM25Index.from_store(store.reopen(), config=config, on_event=verify)
+    delete_log(store, max(key for key in store.collections.log if key.startswith("delta")).__eq__)
+    filled.add(["mango"], ids=["new"])
+    index._read_anew()
+    assert index.damage
+    assert len(told) == 1
+
+
+def test_vocabulary_that_cannot_be_read_now_is_not_lost(filled: BM25Index, store: MemoryStore) -> None:
+    failing = FaultyStore(collections=store.collections)
+    index = BM25Index.from_store(failing, config=filled.config)
+    failing.fail_at(0)
+    with pytest.raises(StoreError):
+        index.add(["mango"], ids=["new"])
+    assert index.damage == []
+    assert index.add(["mango"], ids=["new"]) == ["new"]
+    assert index.verify().ok
+
+
+def test_deletion_that_is_counted_before_the_insertion_is_no_damage(config: IndexConfig) -> None:
+    """A chunk can be deleted as soon as its row is there, which is before its batch has ended."""
+    store = MemoryStore(exclusive=False)
+    adding = BM25Index.from_store(store, config=config)
+    other = store.reopen()
+    deleting = BM25Index.from_store(other, config=config)
+    is_inserted, is_deleted, calls = threading.Event(), threading.Event(), list[str]()
+
+    def wait_before_the_delta(method: str) -> None:
+        calls.append(method)
+        if method == "insert_log" and "insert_chunks" in calls:
+            is_inserted.set()
+            is_deleted.wait(20)
+
+    def insert_now(method: str) -> None:
+        if method == "get_chunks" and not thread.ident:
+            thread.start()
+            is_inserted.wait(20)
+
+    thread = threading.Thread(target=adding.add, args=(["apple fig"],), kwargs={"ids": ["1"]}, daemon=True)
+    store.on_call, other.on_call = wait_before_the_delta, insert_now
+    assert deleting.delete(["1"]) == 1
+    reader = BM25Index.from_store(store.reopen(), config=config, read_only=True)
+    assert reader.damage == []
+    is_deleted.set()
+    thread.join(20)
+    reader.refresh()
+    assert reader.damage == []
+    assert reader.verify().ok
 
 
 @pytest.fixture(autouse=True)

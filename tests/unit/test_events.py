@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from faulty_store import FaultyStore
+from memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, Event, IndexConfig, StoreError
 from rag_bm25.milvus_store import server
@@ -17,8 +19,7 @@ from rag_bm25.statistics_log import StatisticsLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from memory_store import MemoryStore
+    from pathlib import Path
 
 SECRETS = ("apple", "fig", "kim", "tenant-7", "page", "sesame")
 
@@ -153,3 +154,35 @@ print(logger.handlers, logger.level, logging.getLogger().handlers)
 """
     run = subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": ":".join(sys.path)}, capture_output=True)
     assert (run.stdout, run.stderr) == (b"[] 0 []\n", b"")
+
+
+@pytest.mark.parametrize("read", ["search", "refresh", "stats", "export"])
+def test_hook_may_write_while_another_thread_does(read: str, config: IndexConfig, tmp_path: Path) -> None:
+    """It is called when the lock of the statistics is free: a writer takes that second."""
+    store = MemoryStore(exclusive=False)
+    reading, hooked = threading.Event(), threading.Event()
+
+    def write_too(_: Event) -> None:
+        if threading.current_thread() is reader and not hooked.is_set():
+            hooked.set()
+            writer.start()
+            reading.wait(0.2)  # the writer has its first lock by now, and waits for the second, or has written
+            index.add(["fig"], ids=["hook"])
+
+    index = BM25Index.from_store(store, config=config, on_event=write_too, refresh_interval=0)
+    index.add(["apple"])
+    reads: dict[str, Callable[[], object]] = {
+        "search": lambda: index.search("apple"),
+        "refresh": index.refresh,
+        "stats": index.stats,
+        "export": lambda: index.export_statistics(tmp_path / "statistics"),
+    }
+    reader = threading.Thread(target=reads[read], daemon=True)
+    writer = threading.Thread(target=lambda: index.add(["fig"], ids=["thread"]), daemon=True)
+    reader.start()
+    reader.join(20)
+    assert hooked.is_set()
+    assert not reader.is_alive()
+    writer.join(20)
+    assert {chunk.id for chunk in index.get(["hook", "thread"])} == {"hook", "thread"}
+    assert index.verify().ok

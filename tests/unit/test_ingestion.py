@@ -518,6 +518,19 @@ def test_a_row_that_names_another_file_of_rows_is_no_part_of_that(docs: Path, in
     assert index.get(["r3"])[0].metadata == {"source": "docs/rows.jsonl"}
 
 
+def test_a_row_that_names_another_text_is_no_part_of_that(docs: Path, index: BM25Index) -> None:
+    """Also where it is long, so that its chunks have ids like those of a text."""
+    rows = {"id": "docs/guide.md", "text": "a text " * 30, "source": "docs/guide.md"}
+    run(
+        index,
+        write_rows(docs.parent / "all.jsonl", rows, {"id": "r3", "text": "z", "source": "docs/rows.jsonl", "chunk": 3}),
+    )
+    before = ids(index)
+    assert {"docs/guide.md#1", "r3"} <= set(before)
+    run(index, docs, prune=True)
+    assert set(before) - set(ids(index)) == {*STALE, *REMOVED}
+
+
 @pytest.mark.parametrize(
     ("id_", "metadata"),
     [

@@ -199,6 +199,29 @@ def test_prune_reaches_roots_within_the_folder(small: Path, index: BM25Index) ->
     assert list(texts(index)) == ["small/a.txt#0"]
 
 
+@pytest.mark.parametrize("is_named_by_the_folder", [False, True])
+@pytest.mark.parametrize("place", ["link", ".hidden", "link.txt", ".hidden.txt"])
+def test_prune_leaves_files_that_are_there_and_not_looked_for(
+    place: str, is_named_by_the_folder: bool, small: Path, tmp_path: Path, index: BM25Index
+) -> None:
+    """Links and hidden files are taken only where they are given by themselves."""
+    file = write(tmp_path / "elsewhere" / "x.txt")
+    given = small / place
+    if place.startswith("link"):
+        given.symlink_to(file if given.suffix else file.parent)
+    else:
+        file = write(given if given.suffix else given / "x.txt")
+    if is_named_by_the_folder:
+        run(index, small)
+    run(index, given)
+    (before,) = (chunk.metadata["source"] for chunk in index.chunks() if place in chunk.id)
+    report = run(index, small, prune=True)
+    assert (report.stale, report.deleted) == (0, 0)
+    assert f"{before}#0" in texts(index)
+    file.unlink()
+    assert run(index, small, prune=True).deleted == 1
+
+
 # Folders that have moved
 
 
