@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import Analyzer, query_tokens
@@ -38,8 +38,12 @@ def _of_index(index: BM25Index, namespace: str) -> str:
         return "the index has no chunks"
     if index.stats(namespace=namespace).num_chunks:
         return ""
-    others = _listed(map(repr, stats.namespaces))
-    return f"the namespace {namespace!r} has no chunks; there are some in {others} (--namespace)"
+    others = _listed(map(_shown, stats.namespaces))
+    return f"{_shown(namespace)} has no chunks; there are some in {others}"
+
+
+def _shown(namespace: str) -> str:
+    return f"the namespace {namespace!r}" if namespace else "the default namespace"
 
 
 def _of_query(index: BM25Index, query: str) -> str:
@@ -70,8 +74,7 @@ def _of_words(index: BM25Index, query: str, conditions: _Filter, namespace: str,
 
 
 def _fits_any(index: BM25Index, conditions: _Filter, namespace: str) -> bool:
-    with closing(index.chunks(filter=conditions, namespace=namespace)) as chunks:  # type: ignore[type-var]
-        return next(chunks, None) is not None
+    return next(index.chunks(filter=conditions, namespace=namespace), None) is not None
 
 
 def _did_you_mean(index: BM25Index, query: str, namespace: str) -> str | None:
