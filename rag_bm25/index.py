@@ -1198,7 +1198,7 @@ class BM25Index:
                 return
             self._log.refresh()
             if self._log.position == position:  # nothing was written in between
-                self._wrong_count = f"chunks counted: {counted:,}, chunks stored: {stored:,}"
+                self._wrong_count = f"the statistics count {counted:,} chunks, but {stored:,} are stored"
                 return
 
     def _tell_damage(self) -> None:
@@ -1447,7 +1447,10 @@ def _open_config(
         return _open_config(store, log, config, read_only=read_only, repair=repair)
     if is_lost and (config is None or read_only or not repair):
         lost = "its config is lost" if exists else "its statistics are lost, with its config"
-        msg = f"{store.name} is damaged: {lost}; open it with repair=True and the config that it had"
+        msg = (
+            f"{store.name} is damaged: {lost}; open it with repair=True and the config that it had, or run "
+            "`rag-bm25 repair`, with --set for what was not the default"
+        )
         raise FormatError(msg)
     if config is None or read_only:
         raise _not_found(f"in {store.name}")

@@ -131,7 +131,8 @@ def row_parts(line: JsonLine) -> tuple[str, str]:
     """
     text, title = line.row.get("text"), line.row.get("title", "")
     if not isinstance(text, str):
-        msg = f'{line.where}: a row needs a "text", got {type(text).__name__}'
+        wrong = "" if text is None else f", got {type(text).__name__}"
+        msg = f'{line.where}: a row needs a "text"{wrong}'
         raise InputError(msg)
     if not isinstance(title, str):
         msg = f'{line.where}: "title" must be text, got {type(title).__name__}'

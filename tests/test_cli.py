@@ -413,6 +413,14 @@ def test_skipped_files_are_named(docs: Path) -> None:
     assert result.stderr == f"skipped 1 file of other kinds: {docs / 'paper.pdf'}\n"
 
 
+def test_a_broken_link_and_one_out_of_the_folder_are_not_called_files_of_other_kinds(docs: Path) -> None:
+    (docs / "broken.md").symlink_to("nowhere.md")
+    (docs.parent / "outside.md").write_text("outside")
+    (docs / "out.md").symlink_to("../outside.md")
+    names = f"{docs / 'broken.md'}, {docs / 'out.md'}"
+    assert run("ingest", docs).stderr == f"skipped, since they lead to no regular file within the folder: {names}\n"
+
+
 def test_an_empty_folder_makes_no_index(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     result = run("ingest", tmp_path / "empty")
@@ -557,7 +565,11 @@ def test_irrelevant_chunks_for_a_method_that_has_no_use_for_them_fail(docs: Path
         ("？？？ !", (), "the query has no words, only punctuation"),
         ("the", (), "the query has stop words only, which the index leaves out: the"),
         ("unheard quagmire", (), "no chunk has any of the words unheard, quagmir"),
-        ("sparse", ("--namespace", "team"), "the namespace 'team' has no chunks; there are some in '' (--namespace)"),
+        (
+            "sparse",
+            ("--namespace", "team"),
+            "the namespace 'team' has no chunks; there are some in the default namespace",
+        ),
         ("sparse", ("--filter", '{"year": 3}'), "no chunk fits the filter"),
         ("sparse", ("--filter", '{"source": "docs/law.txt"}'), "no chunk that fits the filter has a word of the query"),
         (

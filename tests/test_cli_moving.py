@@ -83,6 +83,16 @@ def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
     assert_fails(run("copy", *options), "manuals is there already; drop it first, or use another name")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("copy", "--to-uri", "rag.db"), ("copy", "--to-uri", "./rag.db"), ("reindex", "--to-collection", "docs")],
+)
+def test_no_index_is_written_onto_itself(command: tuple[str, ...]) -> None:
+    result = run(*command)
+    assert result.exit_code == 2
+    assert "Invalid value for --to-collection: this is the index itself" in result.stderr
+
+
 def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
     result = run("copy", "--to-uri", SERVER, "--token", "mine", "--json")
     report = json.loads(result.stdout)

@@ -3,6 +3,7 @@
 # Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from rag_bm25.index import BM25Index
 from rag_bm25.workers import MAX_WORKERS
 
 DEFAULT_CHUNK_SIZE = 500
+MAX_SHOWN = 5
 
 
 def ingest(
@@ -206,10 +208,10 @@ def _require_same(stored: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _note_skipped(found: ingestion.Found) -> None:
-    if found.skipped:
-        names = ", ".join(str(path) for path in found.skipped[:5])
-        more = ", ..." if len(found.skipped) > 5 else ""
-        print_note(f"skipped {counted(len(found.skipped), 'file')} of other kinds: {names}{more}")
+    of_other_kinds = [path for path in found.skipped if path.suffix.lower() not in ingestion.SUFFIXES]
+    irregular = [path for path in found.skipped if path.suffix.lower() in ingestion.SUFFIXES]
+    _note_paths(of_other_kinds, f"skipped {counted(len(of_other_kinds), 'file')} of other kinds")
+    _note_paths(irregular, "skipped, since they lead to no regular file within the folder")
     if found.files:
         return
     if found.unreadable:
@@ -217,6 +219,12 @@ def _note_skipped(found: ingestion.Found) -> None:
             print_error(reason)
         raise typer.Exit(1)
     print_note("there is no .txt, .md or .jsonl file to ingest")
+
+
+def _note_paths(paths: Sequence[Path], what: str) -> None:
+    if paths:
+        names = ", ".join(map(str, paths[:MAX_SHOWN]))
+        print_note(f"{what}: {names}{', ...' if len(paths) > MAX_SHOWN else ''}")
 
 
 def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool, *, pruned: bool) -> None:

@@ -5,6 +5,7 @@
 import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
@@ -54,6 +55,7 @@ def copy(
     from rag_bm25.milvus_store import MilvusStore, is_missing_file
 
     name, start = to_collection or collection, time.perf_counter()
+    _require_another(to_uri, name, uri, collection)
     with ExitStack() as stores:
         source = MilvusStore(uri, collection, token=token, tls=opt.tls_for(uri), read_only=True)
         stores.enter_context(closing(source))
@@ -107,6 +109,7 @@ def reindex_(
     """
     settings = settings_of(",".join(setting or ()), "--set")
     place = to_uri or uri
+    _require_another(place, to_collection, uri, collection)
     with opt.open_index(uri, collection, token, read_only=True) as source:
         config = with_settings(source.config, settings)
         to_token = token if place == uri else to_token
@@ -147,6 +150,13 @@ def drop(
         show(f"dropped {name}: {counted(chunks, 'chunk')}")
     else:
         show(f"{name} has {counted(chunks, 'chunk')}; nothing was deleted: --yes drops it")
+
+
+def _require_another(to_uri: str, to_collection: str, uri: str, collection: str) -> None:
+    """Refuse the index itself, of which one would be told to drop it first."""
+    if to_collection == collection and (to_uri == uri or Path(to_uri).resolve() == Path(uri).resolve()):
+        msg = "this is the index itself: give another name, or another place (--to-uri)"
+        raise typer.BadParameter(msg, param_hint="--to-collection")
 
 
 def _show_plan(plan: CopyPlan, target: str, as_json: bool) -> None:

@@ -38,8 +38,12 @@ def _of_index(index: BM25Index, namespace: str) -> str:
         return "the index has no chunks"
     if index.stats(namespace=namespace).num_chunks:
         return ""
-    others = _listed(map(repr, stats.namespaces))
-    return f"the namespace {namespace!r} has no chunks; there are some in {others} (--namespace)"
+    others = _listed(map(_shown, stats.namespaces))
+    return f"{_shown(namespace)} has no chunks; there are some in {others}"
+
+
+def _shown(namespace: str) -> str:
+    return f"the namespace {namespace!r}" if namespace else "the default namespace"
 
 
 def _of_query(index: BM25Index, query: str) -> str:

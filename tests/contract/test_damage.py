@@ -60,7 +60,7 @@ def test_a_drop_that_was_cut_short_is_finished_by_the_next(
     ("kind", "damage"),
     [
         ("terms", ["terms missing from the vocabulary: 3"]),
-        ("delta", ["chunks counted: 0, chunks stored: 3"]),
+        ("delta", ["the statistics count 0 chunks, but 3 are stored"]),
     ],
 )
 def test_rows_of_the_log_that_are_gone_are_told(
@@ -76,7 +76,7 @@ def test_rows_of_the_log_that_are_gone_are_told(
 
 def test_chunks_that_another_tool_deleted_are_told(filled: Store, opened: Callable[..., Store]) -> None:
     filled.delete_chunks([row.pk for rows in filled.scan_chunks() for row in rows if row.id == "2"])
-    assert BM25Index.from_store(opened()).damage == ["chunks counted: 3, chunks stored: 2"]
+    assert BM25Index.from_store(opened()).damage == ["the statistics count 3 chunks, but 2 are stored"]
 
 
 def drop_one(store: Store, attribute: str) -> None:

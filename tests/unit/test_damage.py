@@ -188,7 +188,7 @@ def test_number_of_chunks_that_is_not_that_of_the_rows_is_told(
     pk = next(pk for pk, row in store.collections.chunks.items() if row.id == "2")
     del store.collections.chunks[pk]
     index = reopened()
-    assert index.damage == ["chunks counted: 3, chunks stored: 2"]
+    assert index.damage == ["the statistics count 3 chunks, but 2 are stored"]
     index.repair()
     assert index.damage == []
     assert reopened().verify().ok

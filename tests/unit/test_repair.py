@@ -191,7 +191,8 @@ def test_lost_collection_of_statistics_is_told_and_made_anew(
         BM25Index.from_store(store.reopen(), config=config if given else None, repair=not given)
     assert str(caught.value) == (
         "memory is damaged: its statistics are lost, with its config; "
-        "open it with repair=True and the config that it had"
+        "open it with repair=True and the config that it had, or run `rag-bm25 repair`, with --set for what was not "
+        "the default"
     )
     assert not store.exists()
     mended(store, config, filled)
