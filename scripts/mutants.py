@@ -217,7 +217,7 @@ MUTANTS = [
     Mutant("index", "if self._log.position == position:", "if True:"),
     Mutant("index", "self._log.check_terms()\n", "pass\n"),
     Mutant("index", "        if not lock.acquire(blocking=False):", "        if not lock.acquire():"),
-    Mutant("chunk_writer", "self._unfinished and not self._busy", "self._unfinished"),
+    Mutant("chunk_writer", "self._unfinished and not self.is_busy", "self._unfinished"),
     Mutant("chunk_writer", "self._log.require_terms()", "pass"),
     Mutant("verification", "if differing > len(rows) / 2:", "if False:"),
     # The write protocol
@@ -256,7 +256,11 @@ MUTANTS = [
     Mutant("index", "            self._writer.recover()\n        self.refresh()", "        self.refresh()"),
     Mutant("index", "self._writer.recover()  # the last", "pass  # the last"),
     Mutant("index", "                self._writer.recover()\n        except", "                pass\n        except"),
-    Mutant("index", "if recovering and self._store.exclusive and self._others_wrote():", "if False:"),
+    Mutant("index", "(self._others_wrote() or self._log.has_intents)", "self._log.has_intents"),
+    Mutant("index", "(self._others_wrote() or self._log.has_intents)", "self._others_wrote()"),
+    Mutant(
+        "index", "with self._log.events.held(), self._lock:\n            seen", "with self._lock:\n            seen"
+    ),
     Mutant(
         "index",
         "with self._store.write_lock, self._lock:\n            if recovering",
@@ -313,7 +317,7 @@ MUTANTS = [
     Mutant("source_roots", "        if _have_rivals(claims, known, stored):", "        if False:"),
     Mutant("source_names", "if found is not None and found.steps == 0 and name in", "if found is not None and name in"),
     Mutant("source_names", "(name, *_above(name))", "(name,)"),
-    Mutant("ingestion", "return source not in self.unreadable and", "return"),
+    Mutant("ingestion", "source in self.unreadable or source.startswith(within)", "source.startswith(within)"),
     Mutant("reindexing", "return target.delete(strays, namespace=namespace) if strays else 0", "return 0"),
     Mutant("reindexing", "if source.config.dense_field() != target.config.dense_field():", "if False:"),
     Mutant("reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),
