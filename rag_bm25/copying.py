@@ -205,6 +205,8 @@ class _Original:
         """Read parameters and statistics, which must be settled."""
         log = StatisticsLog(source)
         config = log.read_config() if source.exists() else None
+        if config is None and source.has_chunks():
+            raise FormatError(damage_message(source.name, ["its statistics are lost"]))
         if config is None:
             raise _not_found(source)
         if intents := log.intents():

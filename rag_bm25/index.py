@@ -1241,6 +1241,10 @@ class BM25Index:
         self._searcher = self._new_searcher()
         self._wrong_count = ""
         self.refresh()
+        self._log.check_terms()
+        self._check_count()
+        if self._told is not None:
+            self._tell_damage()
 
     def _new_searcher(self) -> Searcher:
         return Searcher(self._store, self._log, self.config, self._analyzer, self._lock, self._refresh_if_due)

@@ -765,6 +765,14 @@ def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Datab
     assert run_json("stats")["num_chunks"] == 3
 
 
+def test_nothing_found_by_damaged_statistics_is_said_to_be_so(docs: Path, databases: Databases) -> None:
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if key.startswith("delta")]:
+        del log[key]
+    result = run("search", "sparse")
+    assert result.stderr.endswith("nothing found: the statistics of the index are damaged; run `rag-bm25 repair`\n")
+
+
 def test_repair_of_lost_statistics_needs_the_parameters_of_the_index(docs: Path, databases: Databases) -> None:
     run("ingest", docs, "--collection", "own", "--chunk-size", "40", "--no-stem")
     expected = run_json("stats", "--collection", "own")

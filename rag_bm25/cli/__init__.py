@@ -7,6 +7,7 @@ import sys
 __all__ = ["main"]
 
 NEEDED = ("typer", "rich")
+INTERRUPTED = 130  # as shells have it
 
 
 def main() -> None:
@@ -17,6 +18,8 @@ def main() -> None:
         if error.name not in NEEDED:
             raise
         sys.exit(f'error: the command line needs {error.name}: pip install "rag-bm25[cli]"')
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app(prog_name="rag-bm25")

@@ -33,6 +33,8 @@ def why_nothing(index: BM25Index, query: str, conditions: _Filter, namespace: st
 
 def _of_index(index: BM25Index, namespace: str) -> str:
     """Say that there is nothing to search."""
+    if index.damage:
+        return "the statistics of the index are damaged; run `rag-bm25 repair`"
     stats = index.stats()
     if not stats.num_chunks:
         return "the index has no chunks"

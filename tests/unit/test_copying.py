@@ -367,6 +367,12 @@ def test_drop_deletes_an_index_and_a_begun_copy(filled: BM25Index, store: Memory
     assert store.calls.count("drop") == 1
 
 
+def test_index_without_statistics_is_not_copied(filled: BM25Index, store: MemoryStore) -> None:
+    store.drop_log()
+    with pytest.raises(FormatError, match="memory is damaged: its statistics are lost"):
+        plan_copy(store, None)
+
+
 def test_what_a_drop_left_halfway_is_not_taken_for_an_empty_place(
     filled: BM25Index, store: MemoryStore, config: IndexConfig
 ) -> None:

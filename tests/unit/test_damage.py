@@ -97,7 +97,7 @@ def test_repair_by_another_process_is_seen(
     delete_a_row_of_the_first_terms(store)
     del store.collections.chunks[next(iter(store.collections.chunks))]
     index = BM25Index.from_store(server.reopen(), config=config, refresh_interval=0)
-    assert index.damage == ["terms missing from the vocabulary: 3", "chunks counted: 1, chunks stored: 0"]
+    assert index.damage == ["terms missing from the vocabulary: 3", "the statistics count 1 chunks, but 0 are stored"]
     BM25Index.from_store(server.reopen(), config=config, repair=True)
     assert index.verify().ok
     assert index.damage == []
@@ -143,6 +143,15 @@ def test_imported_statistics_do_not_hide_what_was_lost(
     for reader in (index, reopened()):
         assert reader.damage == ["terms missing from the vocabulary: 3"]
     assert_mended(filled, reopened)
+
+
+def test_import_of_older_statistics_is_told(filled: BM25Index, tmp_path: Path) -> None:
+    filled.export_statistics(tmp_path / "s.gz")
+    filled.add(["mango"])
+    filled.import_statistics(tmp_path / "s.gz")
+    assert filled.damage == ["the statistics count 3 chunks, but 4 are stored"]
+    filled.repair()
+    assert filled.damage == []
 
 
 def test_lost_change_is_told(filled: BM25Index, store: MemoryStore, reopened: Reopened) -> None:
