@@ -1186,6 +1186,10 @@ class BM25Index:
             self._log.refresh()
             self._writer.recover()
         self.refresh()
+        self._look_for_damage()
+
+    def _look_for_damage(self) -> None:
+        """See whether the statistics can be right, and say so where they cannot."""
         self._log.check_terms()
         self._check_count()
         self._tell_damage()
@@ -1241,10 +1245,8 @@ class BM25Index:
         self._searcher = self._new_searcher()
         self._wrong_count = ""
         self.refresh()
-        self._log.check_terms()
-        self._check_count()
         if self._told is not None:
-            self._tell_damage()
+            self._look_for_damage()
 
     def _new_searcher(self) -> Searcher:
         return Searcher(self._store, self._log, self.config, self._analyzer, self._lock, self._refresh_if_due)
