@@ -129,6 +129,7 @@ class Engine:
 
     def log_writes(self, log: str) -> int:
         """Return how many writes to a log all stores of this process have made."""
+        self._check_process()  # before a search waits for a lock that a thread of the parent holds for ever
         return self._log_writes[log]
 
     def close(self) -> None:

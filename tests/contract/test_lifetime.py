@@ -179,6 +179,14 @@ from test_lifetime import opened
 index = opened(path)
 index.add(["t1"], ids=["a"])
 index._store._open.write_lock.acquire()  # by a thread that the child does not have, for all it knows
+import threading
+held, enough = threading.Event(), threading.Event()
+def hold():
+    with index._lock:
+        held.set()
+        enough.wait()
+threading.Thread(target=hold).start()
+held.wait()
 child = os.fork()
 if child == 0:
     for call in (lambda: index.search("t1"), lambda: index.add(["t2"]), lambda: index.get(["a"])):
@@ -195,6 +203,7 @@ if child == 0:
     sys.stdout.flush()
     os._exit(0)
 print(os.waitpid(child, 0)[1])
+enough.set()
 index._store._open.write_lock.release()
 index.add(["t3"], ids=["b"])
 print([hit.id for hit in index.search("t3")])
