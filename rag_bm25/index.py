@@ -1198,7 +1198,7 @@ class BM25Index:
         """Compare N with the number of stored rows, which are equal whenever no write is under way."""
         for _ in range(COUNT_ATTEMPTS):
             position, counted = self._log.position, self._log.statistics.whole.num_chunks
-            if self._log.has_intents or counted == (stored := self._store.count_chunks()):
+            if self._log.has_intents or counted == (stored := self._store.count_unloaded()):
                 return
             self._log.refresh()
             if self._log.position == position:  # nothing was written in between

@@ -361,3 +361,7 @@ class Store(LogStore, Protocol):
     def count_chunks(self) -> int:
         """Return the number of stored rows."""
         ...
+
+    def count_unloaded(self) -> int:
+        """Return the same, without loading the rows where the engine can tell it so: opening an index asks for it."""
+        ...

@@ -190,6 +190,9 @@ class MemoryStore:
         self._called("count_chunks")
         return len(self.collections.chunks)
 
+    def count_unloaded(self) -> int:
+        return self.count_chunks()
+
     def insert_log(self, rows: Sequence[LogRow]) -> None:
         self._called("insert_log")
         self._note_log_write()

@@ -113,6 +113,10 @@ class Engine:
     def check_collection(self, collection: str) -> None:
         """Refuse a new collection whose name this engine would mix up with another."""
 
+    def num_rows(self, collection: str) -> int | None:  # noqa: ARG002
+        """Return how many rows a collection has, where that can be told without loading them; else None."""
+        return None
+
     def prepare(self, collection: str) -> None:
         """Make a collection ready for reading, once after opening it."""
 

@@ -71,10 +71,14 @@ class Engine(EmbeddedEngine):
                 )
                 raise ParameterError(msg)
 
+    def num_rows(self, collection: str) -> int:
+        """Return how many rows the file has: loading a million of them takes minutes."""
+        return int(self.read("get_collection_stats", collection, timeout=STATS_TIMEOUT)["row_count"])
+
     def prepare(self, collection: str) -> None:
         """Refuse to work on a collection some of whose rows cannot be seen."""
         seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
-        stored = self.read("get_collection_stats", collection, timeout=STATS_TIMEOUT)["row_count"]
+        stored = self.num_rows(collection)
         if seen < stored:
             msg = (
                 f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}: either the clock of this "

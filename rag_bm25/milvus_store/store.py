@@ -188,7 +188,7 @@ class MilvusStore:
         FormatError
             If the collection has other fields.
         """
-        return self._is_complete(self._chunks, chunk_fields(self.dense_dim())) and self.count_chunks() > 0
+        return self._is_complete(self._chunks, chunk_fields(self.dense_dim())) and self.count_unloaded() > 0
 
     def create(self, dense: DenseField | None = None) -> None:
         """Create what is missing of the two collections.
@@ -417,6 +417,17 @@ class MilvusStore:
             Rows of all namespaces.
         """
         return self._count("")
+
+    def count_unloaded(self) -> int:
+        """Return the number of stored rows without loading them, where the engine can tell it so.
+
+        Returns
+        -------
+        int
+            Rows of all namespaces, also those that cannot be seen.
+        """
+        stored = self._open.num_rows(self._chunks)
+        return self.count_chunks() if stored is None else stored
 
     def count_batch(self, batch: str) -> int:
         """Return how many rows a batch has put there.
