@@ -12,7 +12,8 @@ import hashlib
 import os
 import socket
 import tempfile
-from contextlib import ExitStack, contextmanager
+import time
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,18 @@ def docker_uri(version: str) -> str:
     server = container(version)
     closing.callback(server.close)
     return server.uri
+
+
+def raw_client(uri: str) -> Any:
+    """Connect with pymilvus alone, which gives up where the embedded engine takes more than a moment to start."""
+    from pymilvus import MilvusClient
+    from pymilvus.exceptions import MilvusException
+
+    for _ in range(20):
+        with suppress(MilvusException):
+            return MilvusClient(uri)
+        time.sleep(0.5)
+    return MilvusClient(uri)
 
 
 @contextmanager

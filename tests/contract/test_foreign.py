@@ -97,9 +97,7 @@ class Others:
 
     @contextmanager
     def client(self) -> Iterator[Any]:
-        from pymilvus import MilvusClient
-
-        client = MilvusClient(self.uri)
+        client = engines.raw_client(self.uri)
         try:
             yield client
         finally:
@@ -458,13 +456,16 @@ class TestEnginesOfOthers:
         others = Others(str(tmp_path / "test.db"), "theirs")
         others.fill(sentences(5))
         code = (
-            "import sys, warnings; warnings.simplefilter('ignore'); from pymilvus import MilvusClient\n"
-            "client = MilvusClient(sys.argv[1]); print('open', flush=True); sys.stdin.readline()\n"
+            "import sys, warnings; warnings.simplefilter('ignore'); sys.path.insert(0, sys.argv[2]); import engines\n"
+            "client = engines.raw_client(sys.argv[1]); print('open', flush=True); sys.stdin.readline()\n"
             "client.load_collection('theirs')\n"
             "print(len(client.query('theirs', filter='key >= 0', output_fields=['key'])), client.list_collections())\n"
         )
         holder = subprocess.Popen(
-            [sys.executable, "-c", code, others.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, others.uri, str(Path(engines.__file__).parent)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
