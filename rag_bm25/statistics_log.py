@@ -104,12 +104,15 @@ class StatisticsLog:
         Terms whose id is not their hash.
     term_k1 : SparseVector
         Term id -> k1, where a pass over all chunks has worked that out; else empty.
+    has_intents : bool
+        Whether writes were under way as of the last :meth:`refresh`.
     """
 
     def __init__(self, store: LogStore, events: Events | None = None) -> None:
         self._store = store
         self.events = events or Events(store.name)
         self._keys: set[str] = set()  # as listed last
+        self.has_intents = False
         self._base = ""  # the newest snapshot that is in the statistics
         self._in_base: set[str] = set()  # deltas that it names as covered
         self._counted: set[str] = set()  # deltas in the statistics whose rows or intents may still be there
@@ -236,6 +239,7 @@ class StatisticsLog:
         """List the rows, and read those that are new."""
         for _ in range(READ_ATTEMPTS):
             self._keys = set(self._store.log_keys())
+            self.has_intents = any(_kind(key) == "intent" for key in self._keys)  # once: every search asks for it
             try:
                 self._read_snapshot()
                 self._read_deltas()
@@ -308,11 +312,6 @@ class StatisticsLog:
     def position(self) -> frozenset[str]:
         """Keys of the rows that the sums depend on: equal positions mean that nothing was written in between."""
         return frozenset(key for key in self._keys if _kind(key) in {"delta", "intent", "snapshot"})
-
-    @property
-    def has_intents(self) -> bool:
-        """Whether writes were under way as of the last :meth:`refresh`."""
-        return any(_kind(key) == "intent" for key in self._keys)
 
     @property
     def _num_lost_terms(self) -> int:
