@@ -5,11 +5,11 @@ BIN := .venv/bin
 LITE3 := .venv-lite3/bin
 
 # As in scripts/check.
-IN_PARALLEL := --numprocesses 2 --dist loadfile
+IN_PARALLEL := --numprocesses 3 --dist worksteal
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo bench test test-lite3 test-milvus test-langchain test-adapters test-lowest docs release-check audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-milvus test-langchain test-adapters test-lowest docs release-check mutants audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
 	@echo "make docs            the site, from docs/ and the docstrings, in site/"
 	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
+	@echo "make mutants         broken on purpose, by mutmut and by hand: do the tests notice? An hour or more"
 	@echo "make audit           known vulnerabilities of the dependencies"
 	@echo "make milvus-up       a Milvus server on this machine, by Docker; milvus-down stops it, milvus-drop forgets its data"
 	@echo "make clean           remove the environments and caches"
@@ -59,6 +60,12 @@ docs: .venv-docs/docs.stamp
 PYTHONS ?= $(PYTHON)
 release-check: .venv-release/release.stamp
 	.venv-release/bin/python scripts/release_check.py $(PYTHONS)
+
+# What mutmut leaves alive is listed, and judged by a reader: many of them mean the same as the original.
+mutants: .venv-mutants/dev.stamp
+	.venv-mutants/bin/mutmut run
+	.venv-mutants/bin/mutmut results
+	.venv-mutants/bin/python scripts/mutants.py
 
 # The tool stands in an environment of its own; what is asked about is a fresh one with the newest versions.
 audit: .venv-audit/dev.stamp
@@ -121,6 +128,11 @@ audit: .venv-audit/dev.stamp
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint scripts/lowest.txt --editable '.[all,test]'
 	touch $@
 
+.venv-mutants/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-mutants
+	.venv-mutants/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test]' 'mutmut>=3.8,<4'
+	touch $@
+
 .venv-docs/docs.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
@@ -141,5 +153,5 @@ milvus-drop:
 	$(COMPOSE) down --volumes
 
 clean:
-	rm -rf .venv .venv-* site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-* mutants site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

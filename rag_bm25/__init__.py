@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rag_bm25._version import __version__
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
-from rag_bm25.chunks import AddReport, Chunk, Hit, HybridHit
-from rag_bm25.config import IndexConfig
+from rag_bm25.documents.chunks import AddReport, Chunk, Hit, HybridHit
 from rag_bm25.errors import (
     ChunkNotFoundError,
     ConfigMismatchError,
@@ -21,20 +20,21 @@ from rag_bm25.errors import (
     StoreLockedError,
     WorkerError,
 )
-from rag_bm25.events import Event
-from rag_bm25.expansion import Prefix, QueryExpansion
-from rag_bm25.explanation import Explanation
-from rag_bm25.feedback import BIM, RM3, Rocchio
-from rag_bm25.fields import FieldWeight
-from rag_bm25.fusion import RRF, Weighted
-from rag_bm25.index import BM25Index
-from rag_bm25.index_stats import IndexStats
-from rag_bm25.query import Query, QueryPart
-from rag_bm25.reencoding import ReencodeReport
-from rag_bm25.spelling import Fuzzy
-from rag_bm25.synonyms import Synonyms
-from rag_bm25.tls import TLS
-from rag_bm25.verification import Difference, RepairReport, VerifyReport
+from rag_bm25.events import Event, Progress
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.reencoding import ReencodeReport
+from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
+from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.stats import IndexStats
+from rag_bm25.query.expansion import Prefix, QueryExpansion
+from rag_bm25.query.explanation import Explanation
+from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.query import Query, QueryPart
+from rag_bm25.query.spelling import Fuzzy
+from rag_bm25.query.synonyms import Synonyms
+from rag_bm25.store.tls import TLS
+from rag_bm25.weighting.fields import FieldWeight
 
 __all__ = [
     "BIM",
@@ -64,6 +64,7 @@ __all__ = [
     "MissingExtraError",
     "ParameterError",
     "Prefix",
+    "Progress",
     "Query",
     "QueryExpansion",
     "QueryPart",

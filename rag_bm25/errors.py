@@ -1,27 +1,27 @@
-"""Every exception that the package raises on purpose, and how their messages show a value.
+"""The exceptions of the package, and the representation of values in their messages.
 
 ::
 
     RagBM25Error
     ├── InputError(ValueError)            data that breaks a rule: a text, id, metadata, query, vector or namespace
-    │   └── FilterError                   a filter that cannot be read, or that the engine refuses
+    │   └── FilterError                   an invalid filter, or one that the engine cannot evaluate
     ├── ParameterError(ValueError)        a parameter that breaks a rule: ``k``, ``idf``, ``workers``, a config's ``k1``
     ├── ConfigMismatchError(ValueError)   the index was made with other parameters or another analyzer
-    ├── IndexNotFoundError(KeyError)      no index of that name
-    ├── ChunkNotFoundError(KeyError)      no chunk with that id
-    ├── FormatError(ValueError)           stored data of a newer format, or damaged
+    ├── IndexNotFoundError(KeyError)      index not found
+    ├── ChunkNotFoundError(KeyError)      chunk not found
+    ├── FormatError(ValueError)           stored data is damaged, or has a newer format
     ├── ReadOnlyError(PermissionError)    a write through an index opened with ``read_only=True``
-    ├── MissingExtraError(ImportError)    an optional package is needed; the message names the extra
+    ├── MissingExtraError(ImportError)    an optional package is not installed; the message names the extra
     ├── WorkerError(RuntimeError)         a process that analyses chunks died
-    └── StoreError(ConnectionError)       Milvus not reachable, refused, timed out or failed
+    └── StoreError(ConnectionError)       Milvus is not reachable, refused, timed out or failed
         └── StoreLockedError              another process has the database file open
 
-**InputError or ParameterError?** What an index stores or looks for is *input*: texts, ids, metadata, queries with their
-boosts, filters, vectors, namespaces, files of them. It comes from users and documents at run time, and is refused as an
-:class:`InputError`. What says how to do it is a *parameter*: it has a name of its own, in a signature or an
-:class:`~rag_bm25.IndexConfig`, and is written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``,
-``feedback``, ``mode``. It is refused as a :class:`ParameterError`. Both are a ``ValueError``. A keyword that there is
-not is a ``TypeError``, as for every function of Python.
+**InputError or ParameterError?** *Input* is the data that an index stores or searches for: texts, ids, metadata,
+queries with their boosts, filters, vectors, namespaces, and files of them. It comes from users and documents at run
+time; invalid input is an :class:`InputError`. A *parameter* controls how this is done. It has a name in a signature or
+an :class:`~rag_bm25.IndexConfig`, and is written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``,
+``feedback``, ``mode``. An invalid parameter is a :class:`ParameterError`. Both are a ``ValueError``. An unknown keyword
+is a ``TypeError``, as for every Python function.
 """
 
 from __future__ import annotations
@@ -40,55 +40,55 @@ __all__ = [
     "StoreError",
     "StoreLockedError",
     "WorkerError",
-    "shown",
+    "short_repr",
 ]
 
 MAX_SHOWN = 200
 
 
-def shown(value: object) -> str:
-    """Return a value as a message shows it, however large it is.
+def short_repr(value: object) -> str:
+    """Represent a value of any size in an error message.
 
     Parameters
     ----------
     value : object
-        What somebody has given.
+        Any object.
 
     Returns
     -------
     str
-        Its ``repr``, cut to 200 characters; its type where that fails, as for integers of 5,000 digits.
+        Its ``repr``, cut to 200 characters; its type if ``repr`` fails, as it does for integers of 5,000 digits.
 
     Examples
     --------
-    >>> shown("a"), shown(10**5000)
+    >>> short_repr("a"), short_repr(10**5000)
     ("'a'", '<int that cannot be shown>')
     """
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001  # a class of somebody else may raise anything
+    except Exception:  # noqa: BLE001  # the repr of a foreign class may raise anything
         return f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 class RagBM25Error(Exception):
-    """Base of every error that the package raises on purpose."""
+    """Base class of the package's errors."""
 
     def __str__(self) -> str:
-        """Return the message; ``KeyError`` alone would show its repr."""
+        """Return the message itself; ``KeyError`` would return its repr."""
         return str(self.args[0]) if self.args else ""
 
 
 class InputError(RagBM25Error, ValueError):
-    """Data break a rule: texts, ids, metadata, queries, vectors or namespaces; of the batch nothing was written."""
+    """A text, id, metadata, query, vector or namespace is invalid; nothing of its batch was written."""
 
 
 class FilterError(InputError):
-    """A filter cannot be read, or the engine refuses it."""
+    """A filter is invalid, or the engine cannot evaluate it."""
 
 
 class ParameterError(RagBM25Error, ValueError):
-    """A parameter, which has a name of its own, breaks its rule: the message has name, rule and value."""
+    """A parameter is invalid; the message has its name, its rule and the given value."""
 
 
 class ConfigMismatchError(RagBM25Error, ValueError):
@@ -96,19 +96,19 @@ class ConfigMismatchError(RagBM25Error, ValueError):
 
 
 class IndexNotFoundError(RagBM25Error, KeyError):
-    """There is no index of that name at that URI."""
+    """No index of that name was found at that URI."""
 
 
 class ChunkNotFoundError(RagBM25Error, KeyError):
-    """There is no chunk with that id in that namespace."""
+    """No chunk with that id was found in that namespace."""
 
 
 class FormatError(RagBM25Error, ValueError):
-    """Stored data has a newer format than this version reads, or is damaged."""
+    """Stored data is damaged, or has a newer format than this version reads."""
 
 
 class ReadOnlyError(RagBM25Error, PermissionError):
-    """A write was asked of an index that was opened read-only."""
+    """An index that was opened read-only cannot be written to."""
 
 
 class MissingExtraError(RagBM25Error, ImportError):
@@ -116,7 +116,7 @@ class MissingExtraError(RagBM25Error, ImportError):
 
 
 class StoreError(RagBM25Error, ConnectionError):
-    """Milvus could not be reached, refused the token, timed out or failed."""
+    """Milvus is not reachable, refused the token, timed out or failed."""
 
 
 class StoreLockedError(StoreError):

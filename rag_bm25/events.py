@@ -1,20 +1,20 @@
-"""What an index tells about its work: one logger, and a hook for counters and timings.
+"""Events of an index: log records, and a callback for counters and timings.
 
-Everything goes to the logger ``rag_bm25``, at INFO or DEBUG; no handler is installed, so nothing is printed unless the
-program asks for it. Each record has the fields of its event as attributes, for structured logs: ``event``, ``index``,
-``seconds`` and the counts. No text, id, metadata, namespace or query of anybody is in them, and no secret.
+All records go to the logger ``rag_bm25``. The package installs no handler, so nothing is printed unless the program
+configures logging. Each record has the fields of its event as attributes, for structured logs: ``event``, ``index``,
+``seconds`` and the counts. They never contain a text, id, metadata, namespace, query or secret.
 
 =============  =====  ======================================  ===================================================
 event          level  counts                                  when
 =============  =====  ======================================  ===================================================
-``batch``      INFO   ``inserted``, ``deleted``, ``terms``    rows of a batch were written; new terms
-``recovery``   INFO   ``chunks``                              a batch that another writer left was finished
-``compaction`` INFO   ``deltas``                              so many changes of the log were summed up
+``batch``      INFO   ``inserted``, ``deleted``, ``terms``    a batch was written: rows, and new terms
+``recovery``   INFO   ``chunks``                              an unfinished batch of another writer was finished
+``compaction`` INFO   ``deltas``                              deltas of the log were merged into a snapshot
 ``repair``     INFO   those of ``RepairReport``               the statistics were replaced by a recount
 ``verify``     INFO   ``chunks``, ``terms``, ``differences``  the statistics were compared with a recount
-``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read; its rows, and changes not summed up
+``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read: rows, and deltas not merged yet
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
-``damage``     WARN   ``findings``                            the statistics have lost something: run repair
+``damage``     WARN   ``findings``                            the statistics are damaged: run repair
 =============  =====  ======================================  ===================================================
 """
 
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Event", "Events"]
+__all__ = ["Event", "Events", "Progress", "report_progress"]
 
 LOGGER = logging.getLogger("rag_bm25")
 DEBUG_EVENTS = frozenset({"refresh", "search"})
@@ -38,18 +38,18 @@ DEBUG_EVENTS = frozenset({"refresh", "search"})
 
 @dataclass(frozen=True)
 class Event:
-    """Something that an index has done.
+    """An operation of an index.
 
     Parameters
     ----------
     name : str
-        One of those in the table above.
+        Name of the operation, from the table above.
     index : str
         Engine, URI without secrets, and collection.
     seconds : float
-        How long it took.
+        Duration.
     counts : mapping of str to int
-        How much it was.
+        Counts by name.
     """
 
     name: str
@@ -58,88 +58,127 @@ class Event:
     counts: Mapping[str, int]
 
 
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a long call: the argument of every `progress` callback.
+
+    Parameters
+    ----------
+    what : str
+        Unit of the count, such as ``"rows counted"`` or ``"chunks"``. A call may count several units.
+    done : int
+        Number of units done.
+    total : int or None
+        Number of all units; None if it is not known.
+
+    Examples
+    --------
+    >>> def show(progress):
+    ...     print(f"{progress.done} of {progress.total} {progress.what}")
+    >>> show(Progress("rows counted", 1_000, 5_000))
+    1000 of 5000 rows counted
+    """
+
+    what: str
+    done: int
+    total: int | None
+
+
+def report_progress(
+    progress: Callable[[Progress], None] | None, what: str, done: int, total: int | None = None
+) -> None:
+    """Call a progress callback, if there is one.
+
+    Parameters
+    ----------
+    progress : callable of Progress to None, or None
+        The callback.
+    what, done, total
+        As for :class:`Progress`. A total that was estimated too low is raised to `done`.
+    """
+    if progress is not None:
+        progress(Progress(what, done, None if total is None else max(total, done)))
+
+
 class Events:
-    """Where the parts of one index tell what they have done.
+    """Log the events of one index, and pass them to a callback.
 
     Parameters
     ----------
     index : str
         Name of its store.
     on_event : callable of Event to None, optional
-        Told of every event, in the thread that it happened in. What it raises is logged, and does not disturb the
-        index.
+        Called with each event, in the thread of the operation. Its exceptions are logged and do not disturb the index.
     """
 
     def __init__(self, index: str, on_event: Callable[[Event], None] | None = None) -> None:
         self._index = index
         self._on_event = on_event
-        self._held = threading.local()  # its `events`: those that this thread tells later
+        self._deferred = threading.local()  # its `events`: those that this thread reports later
 
     @contextmanager
-    def timed(self, name: str) -> Iterator[dict[str, int]]:
-        """Tell of what happens in a ``with`` statement, if it ends well and has counted something.
+    def measure(self, name: str) -> Iterator[dict[str, int]]:
+        """Report the body of a ``with`` statement as an event, if it succeeds and counts something.
 
         Parameters
         ----------
         name : str
-            Of the event.
+            Name of the event.
 
         Yields
         ------
         dict of str to int
-            For the counts.
+            The counts, to be filled by the body.
         """
         counts: dict[str, int] = {}
         start = time.perf_counter()
         yield counts
         if counts:
-            self._tell(Event(name, self._index, time.perf_counter() - start, counts))
+            self._log(Event(name, self._index, time.perf_counter() - start, counts))
 
     def warn(self, name: str, message: str, **counts: int) -> None:
-        """Log a warning, and tell of it as an event.
+        """Log a warning, and report it as an event.
 
         Parameters
         ----------
         name : str
-            Of the event.
+            Name of the event.
         message : str
-            What is wrong and what to do, without anybody's text or secret.
+            The problem and its remedy, without texts or secrets.
         **counts : int
-            How much it is.
+            Counts by name.
         """
         fields = {"event": name, "index": self._index, "seconds": 0.0, **counts}
         LOGGER.warning("%s", message, extra=fields)
         self._report(Event(name, self._index, 0.0, counts))
 
-    def _tell(self, event: Event) -> None:
+    def _log(self, event: Event) -> None:
         level = logging.DEBUG if event.name in DEBUG_EVENTS else logging.INFO
         if LOGGER.isEnabledFor(level):
-            shown = ", ".join(f"{name} {count:,}" for name, count in event.counts.items())
+            counts = ", ".join(f"{name} {count:,}" for name, count in event.counts.items())
             fields = {"event": event.name, "index": event.index, "seconds": event.seconds, **event.counts}
-            LOGGER.log(level, "%s: %s in %.3f s, %s", event.name, shown, event.seconds, event.index, extra=fields)
+            LOGGER.log(level, "%s: %s in %.3f s, %s", event.name, counts, event.seconds, event.index, extra=fields)
         self._report(event)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Call the hook only after a ``with`` statement, for what happens in it.
-
-        The hook may write, which takes the lock of all writers first: nobody may hold the lock of the statistics alone
-        while it is called.
-        """
-        if getattr(self._held, "events", None) is not None:
+    def defer(self) -> Iterator[None]:
+        """Call the callback only at the end of a ``with`` statement."""
+        # The callback may write, which takes the lock of all writers before that of the statistics. A thread that
+        # holds the latter alone must not call it, lest the two deadlock.
+        if getattr(self._deferred, "events", None) is not None:
             yield
             return
-        self._held.events = []
+        self._deferred.events = []
         try:
             yield
         finally:
-            events, self._held.events = self._held.events, None
+            events, self._deferred.events = self._deferred.events, None
             for event in events:
                 self._report(event)
 
     def _report(self, event: Event) -> None:
-        """Call the user's hook, now or when it may be called."""
-        if (events := getattr(self._held, "events", None)) is not None:
+        """Call the user's callback, or defer it."""
+        if (events := getattr(self._deferred, "events", None)) is not None:
             events.append(event)
         elif self._on_event is not None:
             try:

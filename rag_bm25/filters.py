@@ -1,32 +1,32 @@
-"""Filters over chunk metadata, as a small tree that every store can translate.
+"""Filters on chunk metadata: a small tree that every store translates.
 
-A user writes a mapping or a Milvus expression; :func:`parse_filter` turns either into a :data:`Filter`.
+Users write a mapping or a Milvus expression; :func:`parse_filter` parses both into a :data:`Filter`.
 
 =============================================  =====================================================
 ``{"source": "law.txt"}``                      equal; the same as ``{"source": {"$eq": "law.txt"}}``
 ``{"page": {"$gte": 3, "$lt": 9}}``            ``$gt``, ``$gte``, ``$lt``, ``$lte``; all must hold
-``{"lang": {"$in": ["zh", "en"]}}``            one of; ``$nin`` none of; ``$ne`` another than
+``{"lang": {"$in": ["zh", "en"]}}``            one of; ``$nin``: none of; ``$ne``: not equal
 ``{"author.name": "Li"}``                      a dot steps into a nested object
-``{("a.b",): 1}``                              a tuple is a path as it stands, for keys with a dot
-``{"note": {"$exists": True}}``                there, and not ``null`` (not on milvus-lite 2.5)
-``{"file": {"$like": "law-%"}}``               ``%`` stands for any characters, none included
-``{"tags": {"$contains": "draft"}}``           an array with that element
+``{("a.b",): 1}``                              a tuple is a literal path, for keys with a dot
+``{"note": {"$exists": True}}``                present and not ``null`` (not on milvus-lite 2.5)
+``{"file": {"$like": "law-%"}}``               ``%`` matches any number of characters, also none
+``{"tags": {"$contains": "draft"}}``           an array that contains the element
 ``{"a": 1, "b": 2}``                           both; also ``{"$and": [...]}``, ``{"$or": [...]}``
-``{"$not": {"lang": "zh"}}``                   every other chunk
-``'metadata["page"] > 3'``                     a Milvus expression, passed on as it is
+``{"$not": {"lang": "zh"}}``                   all other chunks
+``'metadata["page"] > 3'``                     a Milvus expression, passed on unchanged
 =============================================  =====================================================
 
-What holds on every engine:
+On every engine:
 
-- A comparison with a missing or ``null`` value is false; ``$ne`` and ``$nin`` are true wherever ``$eq`` and
-  ``$in`` are false, a missing value included, and ``$not`` is true wherever its argument is false.
-- Values of different types never compare: ``{"page": 3}`` does not find ``"3"`` or ``True``. Integers and
-  floats are one type.
-- Strings are ordered by code point and matched with their case.
+- A comparison with a missing or ``null`` value is false. ``$ne`` and ``$nin`` are true wherever ``$eq`` and ``$in`` are
+  false, also for a missing value; ``$not`` is true wherever its argument is false.
+- Values of different types are never equal: ``{"page": 3}`` does not match ``"3"`` or ``True``. Integers and floats are
+  one type.
+- Strings are ordered by code point. Matching is case-sensitive.
 
-What an engine cannot evaluate exactly is a :class:`~rag_bm25.errors.FilterError` that names it: milvus-lite 2.5
-negates nothing but ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of order.
-milvus-lite 3 alone takes ``True`` for 1 and ``False`` for 0.
+A condition that an engine cannot evaluate exactly is a :class:`~rag_bm25.errors.FilterError` that names it: milvus-lite
+2.5 negates only ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of order. milvus-lite
+3 alone treats ``True`` as 1 and ``False`` as 0.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rag_bm25.errors import FilterError, shown
-from rag_bm25.parameters import as_str
+from rag_bm25.checks import as_str, find_bad_character
+from rag_bm25.errors import FilterError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["And", "Comparison", "Expression", "Filter", "Not", "Or", "Scalar", "both", "parse_filter"]
+__all__ = ["And", "Comparison", "Expression", "Filter", "Not", "Or", "Scalar", "conjoin", "parse_filter"]
 
 Scalar: TypeAlias = "str | int | float | bool"
-"""A value that metadata is compared with."""
+"""An operand of a comparison."""
 Operator: TypeAlias = Literal["==", "!=", ">", ">=", "<", "<=", "in", "not in", "exists", "like", "contains"]
 
 OPERATORS: dict[str, Operator] = {
@@ -62,7 +62,7 @@ OPERATORS: dict[str, Operator] = {
     "$contains": "contains",
 }
 MAX_EXPRESSION = 1_000_000  # characters
-MAX_DEPTH = 32  # engines parse recursively, and one of them dies of it
+MAX_DEPTH = 32  # engines parse recursively; one of them crashes on deep nesting
 _TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
 
 
@@ -73,12 +73,12 @@ class Comparison:
     Parameters
     ----------
     path : tuple of str
-        Keys from the top of the metadata down to the value.
+        Keys from the root of the metadata to the value.
     op : str
         ``==``, ``!=``, ``>``, ``>=``, ``<``, ``<=``, ``in``, ``not in``, ``exists``, ``like`` or
         ``contains``.
     value : str, int, float, bool or tuple of these
-        What to compare with; a tuple for ``in`` and ``not in``; True for ``exists``.
+        Operand; a tuple for ``in`` and ``not in``, True for ``exists``.
     """
 
     path: tuple[str, ...]
@@ -88,7 +88,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class And:
-    """Every part holds.
+    """Conjunction: all parts are true.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class And:
 
 @dataclass(frozen=True)
 class Or:
-    """At least one part holds.
+    """Disjunction: at least one part is true.
 
     Parameters
     ----------
@@ -114,12 +114,12 @@ class Or:
 
 @dataclass(frozen=True)
 class Not:
-    """The part does not hold.
+    """Negation: the part is false.
 
     Parameters
     ----------
     part : Filter
-        What must be false.
+        The negated filter.
     """
 
     part: Filter
@@ -127,7 +127,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Expression:
-    """A Milvus expression, passed on as it is.
+    """A Milvus expression, passed on unchanged.
 
     Parameters
     ----------
@@ -139,26 +139,26 @@ class Expression:
 
 
 Filter: TypeAlias = "Comparison | And | Or | Not | Expression"
-"""A filter that has been read."""
+"""A parsed filter."""
 
 
 def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | None:
-    """Read a filter as users write it; see :mod:`rag_bm25.filters` for the forms and what they mean.
+    """Parse a filter; see :mod:`rag_bm25.filters` for the syntax.
 
     Parameters
     ----------
     filter : mapping, str, Filter or None
-        Conditions on metadata, a Milvus expression, or None or ``{}`` for no filter; also what this function returns.
+        Conditions on metadata, a Milvus expression, or a tree; None or ``{}`` for no filter.
 
     Returns
     -------
     Filter or None
-        The tree, or None where every chunk passes.
+        The tree; None if every chunk passes.
 
     Raises
     ------
     FilterError
-        If an operator is unknown or a value does not suit its operator.
+        An operator is unknown, or an operand is not valid for its operator.
 
     Examples
     --------
@@ -174,17 +174,17 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     if filter is None:
         return None
     if isinstance(filter, Comparison | And | Or | Not | Expression):
-        return _tree(filter, 2 * MAX_DEPTH)  # two of them may have been joined
+        return _check_tree(filter, 2 * MAX_DEPTH)  # `conjoin` may have joined two of them
     if isinstance(filter, str):
-        return _expression(filter)
+        return _check_expression(filter)
     if not isinstance(filter, Mapping):
         msg = f"a filter must be a mapping, a Milvus expression or None, got {type(filter).__name__}"
         raise FilterError(msg)
-    return _mapping(filter, MAX_DEPTH) if filter else None
+    return _read_mapping(filter, MAX_DEPTH) if filter else None
 
 
-def both(first: Filter | None, second: Filter | None) -> Filter | None:
-    """Join two filters.
+def conjoin(first: Filter | None, second: Filter | None) -> Filter | None:
+    """Join two filters into their conjunction.
 
     Parameters
     ----------
@@ -194,221 +194,217 @@ def both(first: Filter | None, second: Filter | None) -> Filter | None:
     Returns
     -------
     Filter or None
-        One that passes what both of them pass.
+        Passes a chunk if both filters do; None if both are None.
 
     Examples
     --------
-    >>> both(None, parse_filter({"page": 3}))
+    >>> conjoin(None, parse_filter({"page": 3}))
     Comparison(path=('page',), op='==', value=3)
     """
     return And((first, second)) if first is not None and second is not None else first or second
 
 
-def _tree(filter: object, depth: int) -> Filter:
-    """Check a tree, which may have been made by hand."""
+def _check_tree(filter: object, depth: int) -> Filter:
+    """Check a tree that a user may have constructed."""
     if depth == 0:
         raise FilterError(_TOO_DEEP)
     if isinstance(filter, Comparison):
-        path = _path(filter.path)
-        op = _operator(path, filter.op)
-        return _compared(path, op, filter.value, f"{op} at {_dotted(path)}")
+        path = _read_path(filter.path)
+        op = _check_operator(path, filter.op)
+        return _make_comparison(path, op, filter.value, f"{op} at {_join_path(path)}")
     if isinstance(filter, Expression):
-        return _expression(filter.text)
+        return _check_expression(filter.text)
     if isinstance(filter, Not):
-        return Not(_tree(filter.part, depth - 1))
+        return Not(_check_tree(filter.part, depth - 1))
     if isinstance(filter, And | Or) and isinstance(filter.parts, tuple) and filter.parts:
-        return type(filter)(tuple(_tree(part, depth - 1) for part in filter.parts))
-    msg = f"a part of a filter must be a Comparison, And, Or, Not or Expression with its parts, got {shown(filter)}"
+        return type(filter)(tuple(_check_tree(part, depth - 1) for part in filter.parts))
+    msg = (
+        f"a part of a filter must be a Comparison, And, Or, Not or Expression with its parts, got {short_repr(filter)}"
+    )
     raise FilterError(msg)
 
 
-def _operator(path: tuple[str, ...], op: object) -> Operator:
-    """Check the operator of a comparison that may have been made by hand."""
+def _check_operator(path: tuple[str, ...], op: object) -> Operator:
+    """Check the operator of a comparison that a user may have constructed."""
     for known in OPERATORS.values():
         if isinstance(op, str) and op == known:
             return known
-    msg = f"the operator at {_dotted(path)} must be one of {', '.join(OPERATORS.values())}, got {shown(op)}"
+    msg = f"the operator at {_join_path(path)} must be one of {', '.join(OPERATORS.values())}, got {short_repr(op)}"
     raise FilterError(msg)
 
 
-def _expression(text: object) -> Expression:
-    """Check what can be checked without an engine."""
+def _check_expression(text: object) -> Expression:
+    """Check an expression as far as that is possible without an engine."""
     if not isinstance(text, str) or not text.strip():
         msg = "a filter expression must not be blank; for no filter pass None"
         raise FilterError(msg)
     if len(text) > MAX_EXPRESSION:
         msg = f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}"
         raise FilterError(msg)
-    _check_encodable(text, "the filter expression")
+    _check_characters(text, "the filter expression")
     return Expression(as_str(text))
 
 
-def _mapping(filter: object, depth: int) -> Filter:
-    """Read one mapping; all its entries must hold."""
+def _read_mapping(filter: object, depth: int) -> Filter:
+    """Read a mapping; it is the conjunction of its entries."""
     if not isinstance(filter, Mapping) or not filter:
-        msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {shown(filter)}"
+        msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {short_repr(filter)}"
         raise FilterError(msg)
     if depth == 0:
         raise FilterError(_TOO_DEEP)
-    return _all([_entry(key, value, depth - 1) for key, value in filter.items()])
+    return _join([_read_entry(key, value, depth - 1) for key, value in filter.items()])
 
 
-def _all(parts: list[Filter]) -> Filter:
-    """Join parts that must all hold, without an And around a single one."""
+def _join(parts: list[Filter]) -> Filter:
+    """Join parts into a conjunction; a single part needs none."""
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _entry(key: object, value: object, depth: int) -> Filter:
+def _read_entry(key: object, value: object, depth: int) -> Filter:
     """Read one entry of a mapping: a logical operator or a metadata key."""
     if key == "$not":
-        return Not(_mapping(value, depth))
+        return Not(_read_mapping(value, depth))
     if key in ("$and", "$or"):
-        parts = tuple(_mapping(part, depth) for part in _list(value, str(key)))
+        parts = tuple(_read_mapping(part, depth) for part in _check_members(value, str(key)))
         return And(parts) if key == "$and" else Or(parts)
-    return _conditions(_path(key), value)
+    return _read_conditions(_read_path(key), value)
 
 
-def _list(value: object, name: str) -> list[Any]:
-    """Return the members of a logical operator, at least one."""
+def _check_members(value: object, name: str) -> list[Any]:
+    """Check the operands of a logical operator."""
     if not isinstance(value, (list, tuple)) or not value:
-        msg = f"{name} needs a non-empty list of filters, got {shown(value)}"
+        msg = f"{name} needs a non-empty list of filters, got {short_repr(value)}"
         raise FilterError(msg)
     return list(value)
 
 
-def _path(key: object) -> tuple[str, ...]:
-    """Split a dotted key; a tuple is a path already."""
+def _read_path(key: object) -> tuple[str, ...]:
+    """Split a dotted key into a path; a tuple is a path already."""
     steps = tuple(key.split(".")) if isinstance(key, str) else key
     if not isinstance(steps, tuple) or not steps or not all(isinstance(step, str) and step for step in steps):
-        msg = f"a filter key must be a string, dotted for nested values, or a tuple of strings, got {shown(key)}"
+        msg = f"a filter key must be a string, dotted for nested values, or a tuple of strings, got {short_repr(key)}"
         raise FilterError(msg)
     path = tuple(map(as_str, steps))
     if path[0].startswith("$") and isinstance(key, str):
-        msg = f"unknown operator {shown(key)}, known here are $and, $or, $not"
+        msg = f"unknown operator {short_repr(key)}, known here are $and, $or, $not"
         raise FilterError(msg)
     for step in path:
-        _check_encodable(step, f"the filter key {shown(key)}")
+        _check_characters(step, f"the filter key {short_repr(key)}")
     return path
 
 
-def _conditions(path: tuple[str, ...], value: object) -> Filter:
+def _read_conditions(path: tuple[str, ...], value: object) -> Filter:
     """Read the value of a key: a plain value, or operators with their values."""
     if not isinstance(value, Mapping):
-        return _comparison(path, "$eq", value)
+        return _read_comparison(path, "$eq", value)
     if not value:
-        msg = f"the filter at {_dotted(path)} must name an operator or a value, got {{}}"
+        msg = f"the filter at {_join_path(path)} must name an operator or a value, got {{}}"
         raise FilterError(msg)
-    return _all([_comparison(path, operator, operand) for operator, operand in value.items()])
+    return _join([_read_comparison(path, operator, operand) for operator, operand in value.items()])
 
 
-def _comparison(path: tuple[str, ...], operator: object, value: object) -> Filter:
+def _read_comparison(path: tuple[str, ...], operator: object, value: object) -> Filter:
     """Read one operator and its value."""
     name = as_str(operator) if isinstance(operator, str) else ""
     op = OPERATORS.get(name)
     if op is None:
-        raise FilterError(_unknown(path, operator))
-    return _compared(path, op, value, f"{name} at {_dotted(path)}")
+        raise FilterError(_unknown_operator(path, operator))
+    return _make_comparison(path, op, value, f"{name} at {_join_path(path)}")
 
 
-def _compared(path: tuple[str, ...], op: Operator, value: object, where: str) -> Filter:
-    """Check the value of a comparison."""
-    checked = READERS.get(op, _scalar)(value, where)
+def _make_comparison(path: tuple[str, ...], op: Operator, value: object, where: str) -> Filter:
+    """Check the operand, and make the comparison."""
+    operand = OPERAND_CHECKS.get(op, _check_scalar)(value, where)
     if op == "exists":
-        there = Comparison(path, op="exists", value=True)
-        return there if checked else Not(there)
-    return Comparison(path, op, checked)
+        exists = Comparison(path, op="exists", value=True)
+        return exists if operand else Not(exists)
+    return Comparison(path, op, operand)
 
 
-def _unknown(path: tuple[str, ...], operator: object) -> str:
-    """Say which operators there are, or how to reach a nested value."""
+def _unknown_operator(path: tuple[str, ...], operator: object) -> str:
+    """Describe an unknown operator, which may be meant as the key of a nested value."""
     if isinstance(operator, str) and not operator.startswith("$"):
-        return f"a nested value is reached by a dotted key: write {shown('.'.join((*path, operator)))}"
-    return f"unknown operator {shown(operator)} at {_dotted(path)}, known are {', '.join(OPERATORS)}"
+        return f"a nested value is reached by a dotted key: write {short_repr('.'.join((*path, operator)))}"
+    return f"unknown operator {short_repr(operator)} at {_join_path(path)}, known are {', '.join(OPERATORS)}"
 
 
-def _scalar(value: object, where: str) -> Scalar:
-    """Check a value that engines can compare exactly."""
+def _check_scalar(value: object, where: str) -> Scalar:
+    """Check an operand that engines can compare exactly."""
     if isinstance(value, str):
-        _check_encodable(value, where)
+        _check_characters(value, where)
         return as_str(value)
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return _integer(value, where)
+        return _check_integer(value, where)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     hint = "; for a missing value use $exists" if value is None else ""
     hint = "; for one of several values use $in" if isinstance(value, list | tuple | set | frozenset) else hint
     hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else hint
-    msg = f"{where} needs a string, a finite number or a bool, got {shown(value)}{hint}"
+    msg = f"{where} needs a string, a finite number or a bool, got {short_repr(value)}{hint}"
     raise FilterError(msg)
 
 
-def _integer(value: int, where: str) -> int:
-    """Check that an integer fits what engines store."""
+def _check_integer(value: int, where: str) -> int:
+    """Check that an integer has 64 bits."""
     if abs(value) >= 2**63:
-        msg = f"{where} needs an integer between -2**63 and 2**63, got {shown(value)}"
+        msg = f"{where} needs an integer between -2**63 and 2**63, got {short_repr(value)}"
         raise FilterError(msg)
     return int(value)
 
 
-def _ordered(value: object, where: str) -> Scalar:
-    """Check a value that has an order."""
+def _check_ordered(value: object, where: str) -> Scalar:
+    """Check an operand that has an order."""
     if isinstance(value, bool):
-        msg = f"{where} needs a string or a finite number, got {shown(value)}"
+        msg = f"{where} needs a string or a finite number, got {short_repr(value)}"
         raise FilterError(msg)
-    return _scalar(value, where)
+    return _check_scalar(value, where)
 
 
-def _scalars(value: object, where: str) -> tuple[Scalar, ...]:
-    """Check a list of values."""
+def _check_scalars(value: object, where: str) -> tuple[Scalar, ...]:
+    """Check a list of operands."""
     if not isinstance(value, (list, tuple, set, frozenset)):
-        msg = f"{where} needs a list of values, got {shown(value)}"
+        msg = f"{where} needs a list of values, got {short_repr(value)}"
         raise FilterError(msg)
-    return tuple(_scalar(member, where) for member in value)
+    return tuple(_check_scalar(member, where) for member in value)
 
 
-def _bool(value: object, where: str) -> bool:
-    """Check a yes or no."""
+def _check_bool(value: object, where: str) -> bool:
+    """Check a bool."""
     if not isinstance(value, bool):
-        msg = f"{where} needs True or False, got {shown(value)}"
+        msg = f"{where} needs True or False, got {short_repr(value)}"
         raise FilterError(msg)
     return value
 
 
-def _pattern(value: object, where: str) -> str:
-    """Check a pattern; engines agree on ``%`` alone."""
+def _check_pattern(value: object, where: str) -> str:
+    """Check a pattern; ``%`` is the only wildcard that all engines have."""
     if not isinstance(value, str) or "_" in value or "\\" in value:
-        msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {shown(value)}"
+        msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {short_repr(value)}"
         raise FilterError(msg)
-    _check_encodable(value, where)
+    _check_characters(value, where)
     return as_str(value)
 
 
-READERS: dict[Operator, Callable[[object, str], Scalar | tuple[Scalar, ...]]] = {
-    ">": _ordered,
-    ">=": _ordered,
-    "<": _ordered,
-    "<=": _ordered,
-    "in": _scalars,
-    "not in": _scalars,
-    "exists": _bool,
-    "like": _pattern,
+OPERAND_CHECKS: dict[Operator, Callable[[object, str], Scalar | tuple[Scalar, ...]]] = {
+    ">": _check_ordered,
+    ">=": _check_ordered,
+    "<": _check_ordered,
+    "<=": _check_ordered,
+    "in": _check_scalars,
+    "not in": _check_scalars,
+    "exists": _check_bool,
+    "like": _check_pattern,
 }
 
 
-def _check_encodable(text: str, where: str) -> None:
-    """Refuse what cannot travel as UTF-8, and NUL, which ends strings in engines."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        msg = f"{where} has a lone surrogate at position {error.start}"
-        raise FilterError(msg) from None
-    if "\0" in text:
-        msg = f"{where} has a NUL character at position {text.index(chr(0))}"
+def _check_characters(text: str, where: str) -> None:
+    if fault := find_bad_character(text):
+        msg = f"{where} has {fault}"
         raise FilterError(msg)
 
 
-def _dotted(path: tuple[str, ...]) -> str:
-    """Show a path the way users write it."""
-    return shown(".".join(path))
+def _join_path(path: tuple[str, ...]) -> str:
+    """Represent a path as a dotted key."""
+    return short_repr(".".join(path))

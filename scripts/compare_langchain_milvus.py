@@ -38,7 +38,7 @@ Ranking = list[tuple[str, float]]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare langchain-milvus with the adapter to BM25Index.")
-    parser.add_argument("dataset", type=Path, help="a folder in BEIR form")
+    parser.add_argument("dataset", type=Path, help="a folder in BEIR format")
     parser.add_argument("--queries", type=int, default=200)
     given = parser.parse_args()
     dataset = load_beir(given.dataset)
@@ -79,7 +79,7 @@ def langchain_milvus_rankings(path: Path, corpus: Mapping[str, str], queries: Ma
 
 
 def is_same(one: Ranking, other: Ranking) -> bool:
-    """Compare two rankings; hits with the same score may come in any order, and fill the last places differently."""
+    """Compare two rankings; hits of equal score may differ in order, and in the last places in identity."""
     if [score for _, score in one] != [score for _, score in other]:
         return False
     last = one[-1][1] if len(one) == K else None

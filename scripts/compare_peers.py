@@ -38,7 +38,7 @@ from rank_bm25 import BM25Okapi
 
 from rag_bm25 import IndexConfig
 from rag_bm25.evaluation import BeirDataset, CountsCache, load_beir, measure_queries, paired_test, with_settings
-from rag_bm25.similarity import IDF_NAMES
+from rag_bm25.weighting.idf import IDF_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.evaluation import Run
-    from rag_bm25.evaluation.settings import Value
+    from rag_bm25.index.settings import Value
 
 Tokens: TypeAlias = list[list[str]]
 Tokenizer: TypeAlias = Callable[[list[str]], Tokens]
@@ -65,7 +65,7 @@ METHODS = ("lucene", "bm25l", "bm25+")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare our configurations with bm25s and rank_bm25.")
-    parser.add_argument("datasets", type=Path, nargs="+", help="folders in BEIR form")
+    parser.add_argument("datasets", type=Path, nargs="+", help="folders in BEIR format")
     parser.add_argument(
         "--rank-bm25-queries", type=int, metavar="N", help="how many queries rank_bm25 gets; default all"
     )
@@ -84,7 +84,7 @@ def main() -> None:
 def compared(
     name: str, dataset: BeirDataset, kept: dict[str, list[float]], rank_bm25_queries: int | None
 ) -> dict[str, Values]:
-    """Return nDCG@10 of each query for each system, and keep those of the peers."""
+    """Return nDCG@10 of each query by system; values of peers are cached in `kept`."""
     column: dict[str, Values] = {}
     for row, values in our_values(dataset):
         column[row] = values
@@ -114,7 +114,7 @@ def our_values(dataset: BeirDataset) -> Iterator[tuple[str, Values]]:
 
 
 def peers(dataset: BeirDataset, rank_bm25_queries: int | None) -> dict[str, Callable[[], Values]]:
-    """Return for each peer what measures it."""
+    """Return a function for each peer that measures it."""
     measured: dict[str, Callable[[], Values]] = {}
     for kind, tokenize in {"own tokenizer": bm25s_tokens, "jieba": jieba_tokens}.items():
         for method in METHODS:

@@ -26,7 +26,7 @@ IDEOGRAPHS = (range(0x3400, 0xA000), range(0x20000, 0x33480))
 
 
 def simplified_characters() -> dict[str, str]:
-    """Return every single character that OpenCC changes to one of U+4E00..9FFF."""
+    """Return the single characters that OpenCC changes to one of U+4E00..9FFF."""
     convert = opencc.OpenCC("t2s").convert
     pairs = ((char, convert(char)) for block in IDEOGRAPHS for char in map(chr, block))
     table = {old: new for old, new in pairs if new != old and "\u4e00" <= new <= "\u9fff"}
@@ -41,7 +41,7 @@ def follow_chains(table: dict[str, str]) -> dict[str, str]:
 
 
 def rendered() -> str:
-    """Return the file: the characters in order of code points, and below them what they become."""
+    """Return the text of the file: a line of characters by code point, and a line of their replacements."""
     table = follow_chains(simplified_characters())
     return "".join(table) + "\n" + "".join(table.values()) + "\n"
 

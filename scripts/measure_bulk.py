@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from soak.same_bits import CONFIG, SIZE, added, generated_rows
 
 from rag_bm25.bulk import encode_part, load, merge
-from rag_bm25.milvus_store import MilvusStore
+from rag_bm25.store.milvus import MilvusStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def load_files(folder: Path, uri: Path) -> None:
 
 
 def measured(rows: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Do everything once; return wall and CPU seconds of each step."""
+    """Run all steps once; return the wall and CPU seconds of each."""
     taken: dict[str, tuple[float, float]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Measure whether lexical and dense search together find more than either, and with which fusion.
+"""Measure hybrid search against its lexical and its dense arm, for all fusions.
 
 ::
 
@@ -24,11 +24,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import ir_measures
 import numpy as np
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, Weighted
-from rag_bm25.evaluation import load_beir, mean_length
+from rag_bm25.evaluation import load_beir, mean_length, measure_queries, paired_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,30 +35,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.evaluation import BeirDataset
-    from rag_bm25.fusion import Fusion
+    from rag_bm25.index.searching.fusion import Fusion
 
 DEPTH = 1_000
 SHOWN = 100
-NDCG, RECALL = ir_measures.nDCG @ 10, ir_measures.R @ 100
 CANDIDATES = (20, 50, 100, 200, 500, 1_000)
 RRF_K = (1, 5, 10, 20, 40, 60, 100, 200)
 WEIGHTS = tuple(weight / 10 for weight in range(1, 10))
-FLIPS = 20_000
 
 Arms = dict[str, dict[str, float]]
-Rankings = dict[str, list[str]]
+Measures = dict[str, "NDArray[np.float64]"]  # a value for each query
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured: a fusion of the first `candidates` of each arm, or one arm."""
+    """A fusion of the first `candidates` of each arm, or a single arm."""
 
     fusion: Fusion | str
     candidates: int = 100
 
     @property
     def name(self) -> str:
-        """How it is shown."""
         fusion = self.fusion
         if isinstance(fusion, str):
             return fusion
@@ -71,31 +67,23 @@ class Setting:
         return f"{shown}, n={self.candidates}"
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Figures of each query, in the order of the queries."""
-
-    ndcg: NDArray[np.float64]
-    recall: NDArray[np.float64]
-
-
 class Experiment:
-    """Arms once searched, fused at will."""
+    """Search results of both arms, and the fusions of them."""
 
     def __init__(self, dataset: BeirDataset, sparse: Arms, dense: Arms, bounds: Mapping[str, float]) -> None:
         self.dataset, self.sparse, self.dense, self.bounds = dataset, sparse, dense, bounds
-        self._measured: dict[Setting, Scores] = {}
+        self._measured: dict[Setting, Measures] = {}
 
-    def measure(self, setting: Setting) -> Scores:
-        """Fuse, and measure every query."""
+    def measure(self, setting: Setting) -> Measures:
+        """Measure a fusion for each query; results are cached."""
         if setting not in self._measured:
             run = {query: self._ranking(setting, query) for query in self.dataset.queries}
-            self._measured[setting] = scores_of(self.dataset, run)
+            self._measured[setting] = measure_queries(self.dataset.qrels, run).values
         return self._measured[setting]
 
     def best(self, settings: Iterable[Setting], half: NDArray[np.bool_]) -> Setting:
-        """Return the setting with the greatest nDCG@10 on some of the queries."""
-        return max(settings, key=lambda setting: self.measure(setting).ndcg[half].mean())
+        """Return the setting with the highest nDCG@10 on some of the queries."""
+        return max(settings, key=lambda setting: self.measure(setting)["ndcg@10"][half].mean())
 
     def _ranking(self, setting: Setting, query: str) -> list[str]:
         if setting.fusion == "sparse":
@@ -109,7 +97,7 @@ class Experiment:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure hybrid search on a judged set.")
-    parser.add_argument("dataset", type=Path, help="a folder in BEIR form")
+    parser.add_argument("dataset", type=Path, help="a folder in BEIR format")
     parser.add_argument("--vectors", type=Path, help="an .npz file to keep the embeddings in")
     parser.add_argument("--idf", default="epsilon")
     given = parser.parse_args()
@@ -126,7 +114,7 @@ def main() -> int:
 
 
 def embeddings_of(dataset: BeirDataset, kept: Path | None) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Embed corpus and queries, unless that was done before."""
+    """Embed corpus and queries, or read the kept vectors."""
     if kept is not None and kept.exists():
         with np.load(kept) as arrays:
             return arrays["corpus"], arrays["queries"]
@@ -142,7 +130,7 @@ def embeddings_of(dataset: BeirDataset, kept: Path | None) -> tuple[NDArray[np.f
 
 
 def searched(index: BM25Index, dataset: BeirDataset, embeddings: NDArray[np.float32]) -> Experiment:
-    """Ask both arms for each query."""
+    """Search both arms for each query."""
     sparse, dense, bounds = {}, {}, {}
     for (query, text), embedding in zip(dataset.queries.items(), embeddings, strict=True):
         sparse[query] = {hit.id: hit.score for hit in index.search(text, DEPTH)}
@@ -174,28 +162,28 @@ def report(experiment: Experiment) -> list[Setting]:
 
 
 def print_table(title: str, experiment: Experiment, where: NDArray[np.bool_], settings: Sequence[Setting]) -> None:
-    """Print means over some queries, and how sure the difference to each arm is."""
-    arms = [experiment.measure(Setting(name)).ndcg[where] for name in ("sparse", "dense")]
+    """Print means over some queries and p-values against each arm."""
+    arms = [experiment.measure(Setting(name))["ndcg@10"][where] for name in ("sparse", "dense")]
     columns = ("nDCG@10", "R@100", "p vs sparse", "p vs dense")
     print(f"\n{f'{title} ({where.sum()})':45}", *(f"{column:>12}" for column in columns))
     for setting in settings:
-        scores = experiment.measure(setting)
-        ps = [randomization_test(scores.ndcg[where] - arm) for arm in arms]
-        means = scores.ndcg[where].mean(), scores.recall[where].mean()
+        ndcg, recall = (experiment.measure(setting)[name][where] for name in ("ndcg@10", "recall@100"))
+        ps = [paired_test(arm, ndcg).p_value for arm in arms]
+        means = ndcg.mean(), recall.mean()
         print(f"{setting.name:45}", *(f"{value:12.4f}" for value in (*means, *ps)))
 
 
 def print_sweep(title: str, experiment: Experiment, settings: Sequence[Setting]) -> None:
-    measured = [experiment.measure(setting) for setting in settings]
     print(f"\n{title}")
-    for setting, scores in zip(settings, measured, strict=True):
-        print(f"  {setting.name:28} nDCG@10 {scores.ndcg.mean():.4f}  R@100 {scores.recall.mean():.4f}")
+    for setting in settings:
+        means = {name: values.mean() for name, values in experiment.measure(setting).items()}
+        print(f"  {setting.name:28} nDCG@10 {means['ndcg@10']:.4f}  R@100 {means['recall@100']:.4f}")
 
 
 def compare(
     experiment: Experiment, settings: Sequence[Setting], index: BM25Index, embeddings: NDArray[np.float32]
 ) -> int:
-    """Ask `search_hybrid` for what was measured; 1 where the figures differ by more than ties explain."""
+    """Measure `search_hybrid` itself; return 1 if the figures differ by more than ties explain."""
     apart = 0.0
     for setting in settings:
         limits: dict[str, Any] = {"sparse_k": setting.candidates, "dense_k": setting.candidates}
@@ -203,27 +191,13 @@ def compare(
             query: [hit.id for hit in index.search_hybrid(text, vector, SHOWN, fusion=setting.fusion, **limits)]
             for (query, text), vector in zip(experiment.dataset.queries.items(), embeddings.tolist(), strict=True)
         }
-        theirs, ours = scores_of(experiment.dataset, run), experiment.measure(setting)
-        apart = max(apart, abs(float(theirs.ndcg.mean() - ours.ndcg.mean())))
+        theirs, ours = (
+            values["ndcg@10"].mean()
+            for values in (measure_queries(experiment.dataset.qrels, run).values, experiment.measure(setting))
+        )
+        apart = max(apart, abs(float(theirs - ours)))
     print(f"\nsearch_hybrid gives the same nDCG@10 within {apart:.1e}, for {len(settings)} fusions")
     return 0 if apart < 1e-3 else 1
-
-
-def scores_of(dataset: BeirDataset, run: Rankings) -> Scores:
-    """Measure rankings, query by query; the place goes for the score, so that equal ones keep their order."""
-    scored = {query: {document: float(-place) for place, document in enumerate(run[query][:SHOWN])} for query in run}
-    found: dict[Any, dict[str, float]] = {NDCG: {}, RECALL: {}}
-    for metric in ir_measures.iter_calc([NDCG, RECALL], dataset.qrels, scored):
-        found[metric.measure][metric.query_id] = metric.value
-    values = (np.array([found[one].get(query, 0.0) for query in dataset.queries]) for one in (NDCG, RECALL))
-    return Scores(*values)
-
-
-def randomization_test(differences: NDArray[np.float64]) -> float:
-    """How often a mean as far from 0 comes about where the sign of each difference is tossed."""
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (FLIPS, len(differences)))
-    tossed = np.abs(signs @ differences) >= abs(differences.sum()) - 1e-12
-    return float((tossed.sum() + 1) / (FLIPS + 1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Build the release from a clean clone, look into it, and test it as users get it: installed, on each Python given.
+"""Build the release from a clean clone, check its files, and test it installed on each given Python.
 
     python scripts/release_check.py                                  this Python
     python scripts/release_check.py python3.10 python3.13 --keep dist
@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    """Run a command that has to succeed, and return what it printed."""
+    """Run a command that must succeed, and return its output."""
     done = subprocess.run(command, cwd=cwd, env=ENVIRONMENT, check=False, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"$ {shlex.join(map(str, command))}\n{done.stdout}{done.stderr}")
@@ -65,37 +65,27 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """Build wheel and sdist of the last commit, and check what is in them."""
+    """Build wheel and sdist of the last commit, and check that they hold all of its files and no others."""
     clone, dist = folder / "clone", folder / "dist"
     run("git", "clone", "--quiet", ROOT, clone)
     run(sys.executable, "-m", "build", "--quiet", "--outdir", dist, clone)
     (wheel,), (sdist,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
     run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist)
-    run(sys.executable, "-m", "check_wheel_contents", wheel)
-    tracked = set(run("git", "ls-files", "-z", cwd=clone).split("\0")) - {""}
-    require("wheel", names_of_wheel(wheel), {name for name in tracked if name.startswith("rag_bm25/")})
-    require("sdist", names_of_sdist(sdist), tracked | {"PKG-INFO"})
+    run(sys.executable, "-m", "check_wheel_contents", "--package", clone / "rag_bm25", wheel)
+    require(
+        "licences",
+        {name for name in zipfile.ZipFile(wheel).namelist() if "/licenses/" in name},
+        {f"{'-'.join(wheel.name.split('-')[:2])}.dist-info/licenses/LICENSE"},
+    )
+    with tarfile.open(sdist) as archive:
+        packed = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    require("sdist", packed, {*run("git", "ls-files", cwd=clone).splitlines(), "PKG-INFO"})
     print(f"built {wheel.name} ({wheel.stat().st_size:,} bytes) and {sdist.name} ({sdist.stat().st_size:,} bytes)")
     return wheel, sdist
 
 
-def names_of_wheel(wheel: Path) -> set[str]:
-    """Name the files of a wheel, without its metadata, which must hold the licence."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
-    metadata = {name for name in names if PurePosixPath(name).parts[0].endswith(".dist-info")}
-    require("licences", {name.split("/licenses/")[1] for name in metadata if "/licenses/" in name}, {"LICENSE"})
-    return set(names) - metadata
-
-
-def names_of_sdist(sdist: Path) -> set[str]:
-    """Name the files of an sdist below its one folder."""
-    with tarfile.open(sdist) as archive:
-        return {str(PurePosixPath(*PurePosixPath(member.name).parts[1:])) for member in archive if member.isfile()}
-
-
 def require(what: str, found: set[str], wanted: set[str]) -> None:
-    """End with what is missing, and what should not be there."""
+    """Exit with the differences if two sets differ."""
     if found != wanted:
         sys.exit(f"{what}: missing {sorted(wanted - found)}, not wanted {sorted(found - wanted)}")
 

@@ -5,27 +5,40 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from memory_store import MemoryStore
-from reference import split
+from support import engines
+from support.memory_store import MemoryStore
+from support.reference import split
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from rag_bm25 import BM25Index, IndexConfig
 
+SLOW = bool(os.environ.get("RAG_BM25_SLOW"))  # longer repetitions of what is tested anyway
+
 # No test depends on how fast the machine is.
-settings.register_profile("dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "dev", deadline=None, max_examples=200 if SLOW else 30, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
-settings.register_profile(  # to see that a test fails; nobody reads the example
-    "mutants", settings.get_profile("ci"), print_blob=False, phases=[Phase.explicit, Phase.generate]
+settings.register_profile(  # to see that a test fails; mutmut runs the tests several times in one process
+    "mutants",
+    settings.get_profile("ci"),
+    print_blob=False,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
+LONG = ("tests/integration/", "tests/properties/", "tests/contract/", "tests/examples/", "tests/test_bench.py")
+REPETITIONS = (
+    *("tests/properties/", "tests/integration/", "tests/golden/", "tests/test_bench.py", "tests/test_fuzz.py"),
+    *("tests/contract/test_filters.py", "tests/contract/test_dense.py"),
+)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # So it is in a background job of a shell, and programs that the tests start and interrupt would inherit it.
@@ -38,11 +51,34 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that all processes end at once."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+def measuring() -> Any:
+    """Return what measures the coverage of this process, None where nothing does."""
+    coverage = getattr(sys.modules.get("coverage"), "Coverage", None)
+    return coverage and coverage.current()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure no coverage of tests that repeat what others cover: it would double their time."""
+    current = measuring() if item.nodeid.startswith(REPETITIONS) else None
+    if current is not None:
+        current.stop()
+    try:
+        return (yield)
+    finally:
+        if current is not None:
+            current.start()
+
+
 def pytest_sessionfinish() -> None:
     """End the engines, and save what was measured: xdist kills a process that takes longer than 10 s to exit."""
     engines.closing.close()
-    coverage = getattr(sys.modules.get("coverage"), "Coverage", None)
-    if os.environ.get("PYTEST_XDIST_WORKER") and coverage is not None and (current := coverage.current()) is not None:
+    if os.environ.get("PYTEST_XDIST_WORKER") and (current := measuring()) is not None:
         current.stop()
         current.save()
 
@@ -80,5 +116,5 @@ def reopened(store: MemoryStore, config: IndexConfig) -> Callable[..., BM25Index
 @pytest.fixture
 def tiny_id_space(monkeypatch: pytest.MonkeyPatch) -> int:
     """Leave 12 ids for all terms, so that most of them collide."""
-    monkeypatch.setattr("rag_bm25.terms.ID_SPACE", 13)
+    monkeypatch.setattr("rag_bm25.vectors.terms.ID_SPACE", 13)
     return 13

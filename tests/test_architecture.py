@@ -1,4 +1,4 @@
-"""Who may import whom: the table of the design, read from the syntax trees, so that lazy imports count as well."""
+"""Imports between rooms: the table of the design, read from the syntax trees, so that lazy imports count as well."""
 
 from __future__ import annotations
 
@@ -14,70 +14,33 @@ import rag_bm25
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# `document_encoder` without `statistics`: that ban is the idea of the package.
-ALLOWED = {
-    **dict.fromkeys(("errors", "events", "_version"), ""),
-    **dict.fromkeys(("sparse", "terms", "parameters", "jsonl"), "errors"),
-    **dict.fromkeys(("filters", "search_params", "query", "min_should_match"), "errors parameters"),
-    **dict.fromkeys(("fields", "weightings"), "errors parameters"),
-    "analysis": "errors parameters terms",
-    "tls": "errors",
-    "term_k1": "sparse weightings",
-    "similarity": "errors fields parameters weightings",
-    "token_numbers": "errors sparse",
-    "document_encoder": "analysis fields similarity sparse terms token_numbers weightings",
-    "statistics": "similarity sparse terms",
-    "synonyms": "analysis errors parameters terms",
-    "lookup": "errors terms",
-    "spelling": "analysis lookup parameters terms",
-    "expansion": "analysis errors lookup parameters query spelling synonyms terms",
-    "query_encoder": "analysis expansion query similarity sparse statistics terms",
-    "explanation": "document_encoder fields min_should_match query_encoder similarity sparse terms weightings",
-    "feedback": "parameters query query_encoder similarity sparse statistics terms",
-    "query_memo": "",
-    "query_options": "chunks errors expansion feedback min_should_match parameters search_params similarity",
-    "calibration": "errors similarity",
-    "config": "analysis document_encoder errors fields parameters similarity store weightings",
-    "store": "filters parameters search_params sparse",
-    "chunks": "errors parameters store",
-    "embeddings": "errors store",
-    "fusion": "errors parameters",
-    "ranking": "store",
-    "hybrid": "chunks filters fusion ranking search_params sparse store",
-    "portable": "errors statistics terms",
-    "log_rows": "errors sparse statistics store terms",
-    "damage": "statistics terms",
-    "statistics_log": "damage errors events log_rows sparse statistics store terms",
-    "source_roots": "errors log_rows store",
-    "source_names": "errors source_roots",
-    "chunk_writer": "chunks document_encoder errors log_rows statistics statistics_log store",
-    "workers": "chunks config document_encoder errors parameters",
-    "reencoding": "chunks document_encoder sparse statistics_log store term_k1 terms",
-    "verification": "chunk_writer chunks damage document_encoder errors sparse statistics statistics_log store terms",
-    "filling": "config errors sparse statistics statistics_log store terms",
-    "copying": "damage errors filling source_roots statistics statistics_log store verification",
-    "bulk": "analysis chunks config document_encoder embeddings errors fields filling parameters sparse statistics "
-    "store terms workers",
-    "milvus_store": "errors filters search_params sparse store tls",
-    "index_stats": "config similarity statistics",
-    "searcher": "analysis chunks config errors expansion feedback filters lookup min_should_match query query_encoder "
-    "query_memo query_options ranking similarity sparse spelling statistics statistics_log store synonyms terms",
-    "index": "analysis chunk_writer chunks config damage document_encoder embeddings errors events explanation fields "
-    "filters fusion hybrid index_stats milvus_store parameters portable query query_options ranking reencoding "
-    "search_params searcher source_roots sparse spelling statistics_log store terms tls verification weightings "
-    "workers",
-    "reindexing": "chunks errors index",
-    "": "_version analysis chunks config errors events expansion explanation feedback fields fusion index index_stats "
-    "query reencoding spelling synonyms tls verification",
+# One row a folder: a room may import the rooms that it names, and those stand above it.
+# `documents` without `statistics`: that ban is the idea of the package.
+GROUND = "errors events checks filters"
+ROOMS = {
+    "vectors": "",
+    "analysis": "vectors",
+    "weighting": "",
+    "store": "vectors",
+    "documents": "vectors analysis weighting store",
+    "statistics": "vectors weighting store",
+    "query": "vectors analysis weighting store documents statistics",
+    "index": "vectors analysis weighting store documents statistics query",
+    "ingestion": "vectors weighting documents statistics index",
+    "bulk": "vectors analysis weighting store documents statistics index",
+    "adapters": "vectors analysis weighting store documents statistics query index",
+    "langchain": "vectors weighting documents query index",
+    "evaluation": "vectors analysis weighting documents statistics query index ingestion",
+    "cli": "_version vectors analysis weighting store documents query index ingestion bulk adapters evaluation",
 }
-CORE = set(ALLOWED)
-EDGES = dict.fromkeys(("adapters", "langchain", "ingestion", "evaluation"), "")
-EDGES |= {"cli": "adapters evaluation ingestion", "__main__": "cli"}
+ALLOWED = {room: f"{above} {GROUND}" for room, above in ROOMS.items()}
+ALLOWED |= {"errors": "", "_version": "", "events": "errors", "checks": "errors", "filters": "errors checks"}
+ALLOWED |= {"__main__": "cli", "": " ".join([*ROOMS, GROUND, "_version"])}
 HOMES = {
-    "milvus_store": "pymilvus milvus_lite grpc filelock tenacity",
+    "store": "pymilvus milvus_lite grpc filelock tenacity",
     "analysis": "jieba rjieba Stemmer",
     "bulk": "pyarrow",
-    "lookup": "rapidfuzz",
+    "query": "rapidfuzz",
     "cli": "typer rich",
     "evaluation": "ir_measures matplotlib",
     "ingestion": "langchain_text_splitters",
@@ -89,29 +52,50 @@ PACKAGE = Path(rag_bm25.__file__).parent  # not the folder beside: the tests run
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def part_of(name: str) -> str:
-    return [*name.split("."), ""][1]
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {module_of(path) for path in MODULES}
+
+
+def room_of(module: str) -> str:
+    return [*module.split("."), ""][1]
 
 
 def imports(path: Path) -> set[str]:
+    """Name the modules that a file imports anywhere, for its types or when it runs."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return plain | {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            modules = {f"{node.module}.{alias.name}" for alias in node.names} & NAMES
+            found |= modules or {str(node.module)}
+    return found
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE.parent)))
 def test_module_imports_only_what_the_design_allows(path: Path) -> None:
-    module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
-    part = part_of(module)
-    assert part in CORE | EDGES.keys(), f"{module} is not in the table"
-    ours = {part_of(name) for name in imports(path) if name.split(".")[0] == "rag_bm25"} - {part}
-    assert ours <= (set(ALLOWED[part].split()) if part in CORE else CORE | set(EDGES[part].split()))
-    others = (
-        {name.split(".")[0] for name in imports(path)}
-        - {"rag_bm25", "numpy", "typing_extensions"}
-        - sys.stdlib_module_names
-    )
-    assert others <= set(HOMES.get(part, "").split())
+    room = room_of(module_of(path))
+    assert room in ALLOWED, f"{room} is not in the table"
+    ours = {room_of(name) for name in imports(path) if name.split(".")[0] == "rag_bm25"} - {room}
+    assert ours <= set(ALLOWED[room].split())
+    others = {name.split(".")[0] for name in imports(path)} - EVERYWHERE
+    assert others <= set(HOMES.get(room, "").split())
+
+
+def test_rooms_stand_in_the_order_of_their_imports() -> None:
+    order = [*GROUND.split(), "_version", *ROOMS]
+    for place, room in enumerate(order[5:], start=5):
+        assert set(ALLOWED[room].split()) <= set(order[:place])
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    paths = {module_of(path): path for path in MODULES}
+    open_imports = {name: {other for other in imports(path) if other in paths} for name, path in paths.items()}
+    while free := {name for name, needed in open_imports.items() if not needed}:
+        open_imports = {name: needed - free for name, needed in open_imports.items() if name not in free}
+    assert open_imports == {}
 
 
 def test_importing_the_package_loads_no_engine_no_dictionary_and_no_framework() -> None:

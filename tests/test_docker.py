@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import engines
 import pytest
 import yaml
+from support import engines
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCKER = ROOT / "docker"

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
 from mutants import MUTANTS
+from numpydoc.validate import validate
+from support import engines
 
 import rag_bm25
 from rag_bm25 import events
-from rag_bm25.similarity import IDF_NAMES
-from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
+from rag_bm25.weighting.idf import IDF_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
@@ -165,28 +170,97 @@ def test_the_nav_of_the_site_names_every_page() -> None:
 
 
 def test_every_public_name_is_on_a_page_of_the_api() -> None:
-    pages = [page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md")]
-    shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
-    described = {id(member) for name in shown for member in members(name)}
-    packages = ["", ".adapters", ".analysis", ".evaluation", ".langchain", ".milvus_store"]
+    described = {id(member) for member in api().values()}
+    packages = ["", ".adapters", ".analysis", ".evaluation", ".ingestion", ".langchain", ".store", ".store.milvus"]
     for package in (importlib.import_module(f"rag_bm25{name}") for name in packages):
         public = {name: getattr(package, name) for name in package.__all__ if name != "__version__"}
         assert [name for name, member in public.items() if id(member) not in described] == [], package.__name__
 
 
-def members(name: str) -> list[Any]:
-    """What ``::: name`` shows: a class, or all that a module exports."""
+def api() -> dict[str, Any]:
+    """Return what the pages of the API show, by its full name."""
+    pages = [page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
+    return {full: member for name in shown for full, member in members(name).items()}
+
+
+def members(name: str) -> dict[str, Any]:
+    """Return what ``::: name`` shows: a class, or all that a module exports."""
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError:
         parent, _, member = name.rpartition(".")
-        return [getattr(importlib.import_module(parent), member)]
-    return [getattr(module, exported) for exported in module.__all__]
+        return {name: getattr(importlib.import_module(parent), member)}
+    return {f"{name}.{exported}": getattr(module, exported) for exported in module.__all__}
 
 
-def test_every_module_is_in_a_layer_of_the_architecture() -> None:
-    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n| layer |")[1].split("\n\n")[0]
-    named = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[2])]
+# numpydoc's checks that are not made: an extended summary (ES01), examples and see-also everywhere (EX01, SA01), a
+# description of results beside the summary (RT02), summaries on the second line and of one line (GL01, GL02, GL03,
+# SS06), directives (YD01), a type where parameters are "as for" another function (PR04), capitals where a description
+# is a fragment (PR08, RT04).
+UNCHECKED = {"ES01", "EX01", "GL01", "GL02", "GL03", "PR04", "PR08", "RT02", "RT04", "SA01", "SS06", "YD01"}
+
+# LangChain describes the parameters that its own classes bring.
+WITH_INHERITED_PARAMETERS = {
+    f"rag_bm25.langchain.{name}" for name in ("MilvusBM25DocumentIndex", "MilvusBM25Retriever", "MilvusHybridRetriever")
+}
+
+
+def is_protocol(member: Any) -> bool:
+    return getattr(member, "_is_protocol", False)
+
+
+def documented_names() -> Iterator[tuple[str, set[str]]]:
+    """Yield each public function, class, method and property, with the checks that its docstring is spared."""
+    public = api()
+    protocols = [member for member in public.values() if is_protocol(member)]
+    for name, member in public.items():
+        if inspect.isfunction(member) or inspect.isclass(member):
+            spared = {"PR01"} if is_protocol(member) or name in WITH_INHERITED_PARAMETERS else set()
+            yield name, spared
+            for method in methods(member, protocols):
+                yield f"{name}.{method}", {"PR01"} if is_protocol(member) else set()
+
+
+def methods(member: Any, protocols: list[type]) -> Iterator[str]:
+    """Yield the public methods and properties that a class defines; its bases and protocols describe theirs."""
+    bases = [*(protocol for protocol in protocols if implements(member, protocol)), *getattr(member, "__mro__", ())[1:]]
+    described = {name for base in bases for name, value in vars(base).items() if value.__doc__}
+    for name, value in vars(member).items() if inspect.isclass(member) else ():
+        function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+        ours = inspect.isfunction(function) and function.__module__.startswith("rag_bm25")
+        if ours and not name.startswith("_") and (function.__doc__ or name not in described):
+            yield name
+
+
+def implements(member: Any, protocol: type) -> bool:
+    names = [name for name in vars(protocol) if not name.startswith("_")]
+    return not is_protocol(member) and all(hasattr(member, name) for name in names)
+
+
+def docstring_faults() -> list[str]:
+    return [
+        f"{name}: {code} {text}"
+        for name, spared in documented_names()
+        for code, text in validate(name)["errors"]
+        if code not in UNCHECKED | spared
+    ]
+
+
+def test_the_docstrings_of_public_names_are_valid() -> None:
+    assert docstring_faults() == []
+
+
+def test_a_public_name_without_a_docstring_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"rag_bm25.{name}" for name in ("RRF", "BM25Index.search", "bulk.encode_parts", "store.WriteLock.acquire")]
+    for name in names:
+        monkeypatch.setattr(f"{name}.__doc__", None)
+    assert sorted(docstring_faults()) == sorted(f"{name}: GL08 The object does not have a docstring" for name in names)
+
+
+def test_every_room_is_in_the_table_of_the_architecture() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("\n| room |")[1].split("\n\n")[0]
+    named = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     modules = {info.name for info in pkgutil.iter_modules(rag_bm25.__path__) if not info.name.startswith("_")}
     assert sorted(named) == sorted(modules)
 
@@ -199,9 +273,9 @@ def test_every_mutant_is_of_code_that_is_there() -> None:
 
 def test_every_event_is_in_the_table_with_its_level() -> None:
     pattern = r"^``(\w+)`` +(INFO|DEBUG) "
-    told = dict(re.findall(pattern, events.__doc__ or "", re.MULTILINE))
+    documented = dict(re.findall(pattern, events.__doc__ or "", re.MULTILINE))
     page = (DOCS / "operating.md").read_text(encoding="utf-8")
-    assert dict(re.findall(r"^\| `(\w+)` \| (INFO|DEBUG) ", page, re.MULTILINE)) == told
-    assert {name for name, level in told.items() if level == "DEBUG"} == events.DEBUG_EVENTS
-    source = "".join(path.read_text(encoding="utf-8") for path in Path(events.__file__).parent.glob("*.py"))
-    assert set(re.findall(r'events\.timed\("(\w+)"\)', source)) == set(told)
+    assert dict(re.findall(r"^\| `(\w+)` \| (INFO|DEBUG) ", page, re.MULTILINE)) == documented
+    assert {name for name, level in documented.items() if level == "DEBUG"} == events.DEBUG_EVENTS
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(events.__file__).parent.rglob("*.py"))
+    assert set(re.findall(r'events\.measure\("(\w+)"\)', source)) == set(documented)

@@ -10,61 +10,56 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import engines
 import pytest
-from fuzz.drawing import Draw
+from fuzz.__main__ import TARGETS
+from support import engines
 
 from rag_bm25.analysis import bigrams
-from rag_bm25.milvus_store.expressions import Dialect
+from rag_bm25.store.milvus.expressions import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).parents[1]
-INPUTS = 36
 
 without_rjieba = pytest.mark.skipif(find_spec("rjieba") is None, reason="rjieba is not installed, to compare with")
 without_engine = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 without_rapidfuzz = pytest.mark.skipif(find_spec("rapidfuzz") is None, reason="rapidfuzz is not installed")
-TARGETS = [
-    pytest.param("analyzer", marks=without_rjieba),
-    pytest.param("engine", marks=without_engine),
-    pytest.param("queries", marks=without_rapidfuzz),
-    *("files", "filters", "log_rows", "vectors"),
-]
+NEEDS = {"analyzer": without_rjieba, "engine": without_engine, "queries": without_rapidfuzz}
 
 
-def check(target: str, inputs: int = INPUTS) -> None:
-    """Check an empty input, and random ones that are the same each time."""
-    checks: Callable[[Draw], None] = importlib.import_module(f"fuzz.{target}").check
+def check(target: str) -> Callable[[], None]:
+    return importlib.import_module(f"fuzz.{target}").check
+
+
+def try_random_inputs(target: str, inputs: int = 200) -> None:
     source = random.Random(target)
-    checks(Draw(b""))
     for _ in range(inputs):
-        checks(Draw(source.randbytes(source.randrange(400))))
+        check(target).hypothesis.fuzz_one_input(source.randbytes(source.randrange(400)))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [pytest.param(name, marks=NEEDS.get(name, ())) for name in TARGETS])
 def test_no_input_breaks_a_rule(target: str) -> None:
-    check(target)
+    check(target)()
 
 
 @without_rjieba
 def test_the_analyzer_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bigrams, "find_ideographs", lambda text: [])
     with pytest.raises(AssertionError):
-        check("analyzer")
+        try_random_inputs("analyzer")
 
 
 def test_injection_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dialect, "quote", lambda self, text: f'"{text}"')
     with pytest.raises((AssertionError, KeyError)):
-        check("filters", 2_000)
+        try_random_inputs("filters", 2_000)
 
 
 def test_a_wrong_order_of_ids_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_bm25.milvus_store.client.np.frombuffer", lambda data, kind: bytes_reversed(data, kind))
+    monkeypatch.setattr("rag_bm25.store.milvus.client.np.frombuffer", lambda data, kind: bytes_reversed(data, kind))
     with pytest.raises(AssertionError):
-        check("vectors")
+        try_random_inputs("vectors")
 
 
 def bytes_reversed(data: bytes, kind: object) -> object:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 OPTIONAL = ("rag_bm25.cli", "rag_bm25.langchain", "rag_bm25.__main__")
 NAMES = ["rag_bm25", *(info.name for info in pkgutil.walk_packages(rag_bm25.__path__, "rag_bm25."))]
 MODULES = [name for name in NAMES if not name.startswith(OPTIONAL) and "._" not in name]
+FOLDERS = ["adapters", "analysis", "bulk", "evaluation", "index", "ingestion", "store"]
+FACES = ["rag_bm25", *(f"rag_bm25.{name}" for name in FOLDERS)]
+PUBLIC = [*FACES, "rag_bm25.errors", "rag_bm25.events", "rag_bm25.filters", "rag_bm25.store.milvus"]
 
 
 def order(name: str) -> tuple[int, str]:
@@ -34,7 +37,7 @@ def defined_in(module: ModuleType) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if hasattr(importlib.import_module(name), "__all__")])
 def test_exports_are_sorted_there_and_complete(name: str) -> None:
     module = importlib.import_module(name)
     exported = module.__all__
@@ -54,7 +57,7 @@ def test_every_error_is_exported() -> None:
     assert errors <= set(rag_bm25.__all__)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_everything_exported_is_documented(name: str) -> None:
     module = importlib.import_module(name)
     members = [getattr(module, exported) for exported in module.__all__]

@@ -1,9 +1,9 @@
-"""For those who store vectors by other means: the encoder alone, in the forms that other libraries ask for.
+"""Encoders for vector stores of other libraries.
 
 :class:`BM25Encoder` makes the vectors and keeps the statistics in memory and in a file. :func:`adopt` counts the texts
 of a collection that others fill, and keeps the statistics beside it. The modules of this package wrap either, or a
-:class:`~rag_bm25.BM25Index`, for langchain-milvus, llama-index and users of milvus-model; none of those packages is
-imported before it is asked for.
+:class:`~rag_bm25.BM25Index`, for langchain-milvus, llama-index and users of milvus-model. They import the packages that
+they need when they are called; a ``MissingExtraError`` names one that is not installed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Statistics for a collection that others fill.
-
-Other software stores the texts, with vectors from ``encode_documents``. :func:`adopt` reads the texts, counts them, and
-stores the counts beside the collection; :class:`AdoptedEncoder` weighs queries by them, in this process or another.
-"""
+"""Statistics for a collection that other software fills with texts, and with vectors from ``encode_documents``."""
 
 from __future__ import annotations
 
@@ -13,28 +9,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.config import config_from_dict, config_to_dict
-from rag_bm25.document_encoder import DocumentEncoder
 from rag_bm25.errors import ConfigMismatchError, FilterError, FormatError, IndexNotFoundError
-from rag_bm25.index_stats import IndexStats
-from rag_bm25.portable import write_statistics
-from rag_bm25.query_encoder import QueryEncoder
-from rag_bm25.statistics import Contribution, NamespaceStatistics
-from rag_bm25.statistics_log import StatisticsLog
-from rag_bm25.terms import TermIds, Vocabulary, term_id
+from rag_bm25.events import report_progress
+from rag_bm25.index.stats import IndexStats, compute_stats
+from rag_bm25.index.stored_config import config_from_dict, config_to_dict
+from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.repair import overwrite
+from rag_bm25.statistics.log.settings import read_config, write_config
+from rag_bm25.statistics.portable import write_statistics
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.foreign import ExternalCollection
+from rag_bm25.store.milvus.log_store import MilvusLogStore
+from rag_bm25.vectors.terms import TermIds, Vocabulary, term_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from rag_bm25.config import IndexConfig
-    from rag_bm25.milvus_store import BesideStore, ForeignCollection
-    from rag_bm25.sparse import SparseVector
-    from rag_bm25.tls import TLS
+    from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.store.tls import TLS
+    from rag_bm25.vectors.sparse import SparseVector
 
-__all__ = ["AdoptedEncoder", "adopt"]
-
-TEXT_FIELD = "text"
 BATCH = 1_000
 SAMPLE = 100
 WEIGHT_ERROR = 1e-5  # relative; float32 keeps seven digits
@@ -52,46 +50,43 @@ def adopt(
     token: str | None = None,
     tls: TLS | None = None,
     timeout: float | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> AdoptedEncoder:
     """Count the texts of a collection that others fill, and store the counts beside it.
 
-    The collection ``X`` is only read. The counts are in a collection ``X_bm25`` of its own, which readers may use
-    while it is replaced. Call it again when texts have been added, changed or deleted, with `uri` and `collection`
-    alone: all texts are read and analysed again, in pages of about 4 MiB, so that the counts are right whatever others
-    did; where nothing changed nothing is written. Texts that come or go during the call are counted or not.
+    The collection ``X`` is only read; the counts are stored in the collection ``X_bm25``. When texts have been added,
+    changed or deleted, call it again with `uri` and `collection` alone. It then reads and analyses all texts again, in
+    pages of about 4 MiB, so that the counts are right whatever others did, and writes nothing if they are the same.
+    Readers keep the old counts until the new ones are stored. Texts that are added or deleted during the call may or
+    may not be counted.
 
-    Terms have the ids that every writer gives them, their hashes: two terms of one hash count as one, as they do in
-    vectors that were made by encoders of several processes.
+    The id of a term is its hash. Two terms with one hash count as one, as they do in vectors that encoders in several
+    processes made.
 
     Parameters
     ----------
     uri : str or Path
-        A file ending in ``.db``, which nobody else may have open meanwhile, or the URI of a Milvus server.
+        A file ending in ``.db``, which no other process may have open, or the URI of a Milvus server.
     collection : str
         Name of the collection; on a server it must be loaded.
     config : IndexConfig, optional
-        The parameters that its vectors are made with; needed the first time. Later, its fixed side must equal the
-        stored one; by default that is used.
+        The parameters that its vectors are made with. Needed the first time; later it may be left out, and must
+        otherwise fit the stored one.
     text_field : str, optional
-        The VARCHAR field with the texts, the first time ``"text"`` by default. A row whose text is null counts as one
+        The VARCHAR field with the texts; ``"text"`` by default, the first time. A row whose text is null counts as one
         without terms.
     filter : str, optional
-        A Milvus expression over the collection's own fields: only rows that fit are counted.
+        A Milvus expression over the collection's own fields: only rows that match are counted.
     vector_field : str, optional
-        A SPARSE_FLOAT_VECTOR field: that its first 100 vectors were made with `config` is checked before anything is
-        counted.
+        A SPARSE_FLOAT_VECTOR field. Before anything is counted, its first 100 vectors are compared with those that
+        `config` gives.
     store : bool
-        Whether to store the counts in Milvus. Otherwise they are in the result alone, to be saved in a file, and may
-        be of other parameters, another field or another filter than the stored ones.
-    token : str, optional
-        ``user:password`` or API key of the server.
-    tls : TLS, optional
-        Certificates, for ``https://`` addresses.
-    timeout : float, optional
-        Seconds that one call to the server may take.
-    progress : callable of (int, int) to None, optional
-        Told from time to time how many rows were counted, and how many there are.
+        Whether to store the counts in Milvus. If not, they are in the result alone, which can be saved to a file, and
+        `config`, `text_field` and `filter` need not be the stored ones.
+    token, tls, timeout
+        As for :meth:`rag_bm25.BM25Index.open`.
+    progress : callable of Progress to None, optional
+        Called periodically with ``"texts counted"``.
 
     Returns
     -------
@@ -101,17 +96,17 @@ def adopt(
     Raises
     ------
     IndexNotFoundError
-        There is no such collection; or it is adopted for the first time, and no config is given.
+        The collection does not exist; or it is adopted for the first time, and no config is given.
     ParameterError
         The collection is an index, which counts its own chunks, or has no such field.
     ConfigMismatchError
-        It was adopted with other parameters, or its vectors were made with others.
+        It was adopted with other parameters, or its vectors were made with other ones.
     FilterError
-        The filter cannot be read, or Milvus refuses it.
+        The filter cannot be parsed, or Milvus refuses it.
     FormatError
         ``X_bm25`` is something else, damaged, or of a newer version.
     StoreError
-        Milvus failed, the collection is not loaded, or another program has the file open.
+        Milvus failed, the collection is not loaded, or another process has the file open.
 
     Examples
     --------
@@ -120,48 +115,50 @@ def adopt(
         encoder = adopt("http://localhost:19530", "LangChainCollection", config=IndexConfig(chunk_size=500))
         vectorstore = Milvus(sparse_embedding(encoder), collection_name="LangChainCollection", ...)
     """
-    place = _Place(uri, collection, token, tls, timeout)
-    with place.source() as source:
-        settings = _settled(place, place.stored(), config, text_field, filter, same=store)
+    address = _Address(Connection(uri, token, tls, timeout), collection)
+    with ExternalCollection(address.connection, collection) as source:
+        with closing(address.open_log()) as log:
+            stored = _read_settings(log)
+        settings = _combine_settings(address, stored, config, text_field, filter, same=store)
         source.check_field("text_field", settings.text_field, "VARCHAR")
         if vector_field is not None:
             source.check_field("vector_field", vector_field, "SPARSE_FLOAT_VECTOR")
             _check_vectors(settings, vector_field, source.sample(settings.text_field, vector_field, SAMPLE))
-        counts = _counted(source, settings, progress)
+        counts = _count(source, settings, progress)
         if store:
-            counts = _stored(place, settings, counts)
-    return AdoptedEncoder(place, settings, counts)
+            counts = _store(address, settings, counts)
+    return AdoptedEncoder(address, settings, counts)
 
 
 class AdoptedEncoder:
-    """Both sides of BM25 for a collection that others fill, with the counts of its last adoption.
+    """Encode chunks and queries for a collection that others fill, with the counts of its last adoption.
 
-    Made by :func:`adopt` and :meth:`open`. It satisfies :class:`~rag_bm25.adapters.TextEncoder`, for the adapters of
-    this package; it holds no connection, and may be used by several threads.
+    Made by :func:`adopt` and :meth:`open`. It is a :class:`~rag_bm25.adapters.TextEncoder` for the adapters of this
+    package, holds no connection, and is thread-safe.
 
     Parameters
     ----------
-    place, settings, counts
-        Where the collection is, what is counted how, and what that gave.
+    address, settings, counts
+        The collection, how its texts are counted, and the result.
 
     Attributes
     ----------
     config : IndexConfig
         The parameters.
     text_field : str
-        The field that is counted.
+        The field with the texts.
     filter : str
-        Which rows are counted, "" for all.
+        Expression of the rows that are counted, "" for all.
     """
 
-    def __init__(self, place: _Place, settings: _Settings, counts: _Counts) -> None:
+    def __init__(self, address: _Address, settings: _Settings, counts: _Counts) -> None:
         self.config = settings.config
         self.text_field = settings.text_field
         self.filter = settings.filter
-        self._place = place
+        self._address = address
         self._settings = settings
         self._counts = counts
-        self._documents = settings.document_encoder()
+        self._documents = self.config.document_encoder()
 
     @classmethod
     def open(
@@ -181,7 +178,7 @@ class AdoptedEncoder:
         uri, collection
             As for :func:`adopt`.
         config : IndexConfig, optional
-            Needed where the analyzer is a callable of one's own; must fit the stored one.
+            Needed if the analyzer is a callable of your own; must fit the stored one.
         token, tls, timeout
             As for :func:`adopt`.
 
@@ -195,14 +192,10 @@ class AdoptedEncoder:
         IndexNotFoundError
             The collection was never adopted.
         ConfigMismatchError
-            `config` is not what it was adopted with.
+            It was adopted with another `config`.
         """
-        place = _Place(uri, collection, token, tls, timeout)
-        stored = place.stored()
-        if stored is None:
-            raise _never_adopted(place, "adopt counts it")
-        settings = _settled(place, stored, config, None, None)
-        return cls(place, settings, _read(place, settings))
+        address = _Address(Connection(uri, token, tls, timeout), collection)
+        return cls(address, *_read(address, config))
 
     @property
     def num_chunks(self) -> int:
@@ -210,39 +203,15 @@ class AdoptedEncoder:
         return self._counts.statistics.whole.num_chunks
 
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
-        """Encode chunks; nothing is counted.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            The chunks.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights in (0, 1]; a chunk without terms is ``{0: 1.0}``, since Milvus refuses empty vectors.
-        """
         return list(self._documents.encode(texts).vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
-        """Encode queries, weighed by what was counted.
-
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights > 0; empty where no term is known.
-        """
         encoder = QueryEncoder(self._documents.analyzer, self.config.query_weighting(), TermIds())
         whole = self._counts.statistics.whole
         return [encoder.encode(query, whole) for query in queries]
 
     def refresh(self) -> None:
-        """Read the counts of the last adoption, by whichever process.
+        """Read the counts of the last adoption, by this or another process.
 
         Raises
         ------
@@ -251,10 +220,10 @@ class AdoptedEncoder:
         ConfigMismatchError
             They were made with other parameters.
         """
-        self._counts = _read(self._place, self._settings)
+        _, self._counts = _read(self._address, self.config, self.text_field, self.filter)
 
     def stats(self) -> IndexStats:
-        """Return the figures of what was counted, with what the chunk_size amounts to.
+        """Return statistics of the counted chunks, and the effective BM25 parameters.
 
         Returns
         -------
@@ -262,7 +231,7 @@ class AdoptedEncoder:
             As of the last adoption that was read.
         """
         statistics = self._counts.statistics
-        return IndexStats.of(self._place.collection, self.config, statistics.whole, statistics.namespaces)
+        return compute_stats(self._address.collection, self.config, statistics.whole, statistics.namespaces)
 
     def save(self, path: str | Path) -> None:
         """Write parameters, counts and terms to a file, for :meth:`rag_bm25.adapters.BM25Encoder.load`.
@@ -270,90 +239,65 @@ class AdoptedEncoder:
         Parameters
         ----------
         path : str or Path
-            Where to; the format is that of :meth:`rag_bm25.BM25Index.export_statistics`.
+            The file; its format is that of :meth:`rag_bm25.BM25Index.export_statistics`.
         """
         if self._counts.vocabulary is None:
-            self._counts = _read(self._place, self._settings, vocabulary=True)
+            _, self._counts = _read(self._address, self.config, self.text_field, self.filter, vocabulary=True)
         counts = self._counts
         write_statistics(path, self._settings.to_dict(), counts.statistics, counts.vocabulary or Vocabulary())
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """What is counted, and how."""
+    """The texts that are counted, and the parameters."""
 
     config: IndexConfig
     text_field: str
     filter: str
 
-    def document_encoder(self) -> DocumentEncoder:
-        """Return what makes the vectors of the collection."""
-        config = self.config
-        return DocumentEncoder(config.build_analyzer(), config.document_weighting(), config.length_unit)
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form in which they are stored."""
         config = config_to_dict(self.config, contract_of(self.config.build_analyzer()))
         return {**config, "adopted": {"text_field": self.text_field, "filter": self.filter}}
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """What counting gave; the terms only where they are needed."""
-
     statistics: NamespaceStatistics
-    vocabulary: Vocabulary | None
+    vocabulary: Vocabulary | None  # None until it is needed
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a collection is, and how to get there."""
+class _Address:
+    """A collection, and how to connect to it."""
 
-    uri: str | Path
+    connection: Connection
     collection: str
-    token: str | None
-    tls: TLS | None
-    timeout: float | None
 
-    def source(self) -> ForeignCollection:
-        """Open the collection, for reading."""
-        from rag_bm25.milvus_store import ForeignCollection
+    def open_log(self, *, read_only: bool = True) -> MilvusLogStore:
+        return MilvusLogStore(self.connection, self.collection, read_only=read_only)
 
-        return ForeignCollection(self.uri, self.collection, token=self.token, tls=self.tls, timeout=self.timeout)
-
-    def beside(self, *, read_only: bool) -> BesideStore:
-        """Open what is stored beside it."""
-        from rag_bm25.milvus_store import BesideStore
-
-        return BesideStore(
-            self.uri, self.collection, token=self.token, tls=self.tls, timeout=self.timeout, read_only=read_only
-        )
-
-    def stored(self) -> dict[str, Any] | None:
-        """Read the parameters of the last adoption, None where there was none."""
-        with closing(self.beside(read_only=True)) as store:
-            return _config_of(store, StatisticsLog(store))
+    def never_adopted(self, remedy: str) -> IndexNotFoundError:
+        return IndexNotFoundError(f"there are no statistics beside the collection {self.collection!r}; {remedy}")
 
 
-def _config_of(store: BesideStore, log: StatisticsLog) -> dict[str, Any] | None:
-    stored = log.read_config() if store.exists() else None
-    if stored is not None and "adopted" not in stored:
-        msg = f"{store.name} has the statistics of an index beside it, which are not to be replaced"
+def _read_settings(store: MilvusLogStore) -> dict[str, Any] | None:
+    """Read the settings of the last adoption, None if there was none."""
+    stored = read_config(store) if store.exists() else None
+    if stored is None:
+        return None
+    if "adopted" not in stored:
+        msg = f"{store.name} has the statistics of an index beside it, which adopt does not replace"
         raise FormatError(msg)
-    if stored is not None and not _is_adopted(stored["adopted"]):
-        msg = f"{store.name} is damaged: it does not say which texts were counted; drop it, and adopt again"
+    adopted = stored["adopted"]
+    sound = isinstance(adopted, dict) and adopted.keys() == {"text_field", "filter"}
+    if not (sound and all(isinstance(value, str) for value in adopted.values())):
+        msg = f"{store.name} is damaged: it does not say which texts were counted. Drop it, and adopt again"
         raise FormatError(msg)
     return stored
 
 
-def _is_adopted(adopted: object) -> bool:
-    """Tell whether this is what :meth:`_Settings.to_dict` has stored."""
-    names = {"text_field", "filter"}
-    return isinstance(adopted, dict) and adopted.keys() == names and all(isinstance(adopted[n], str) for n in names)
-
-
-def _settled(
-    place: _Place,
+def _combine_settings(
+    address: _Address,
     stored: dict[str, Any] | None,
     config: IndexConfig | None,
     text_field: str | None,
@@ -361,99 +305,87 @@ def _settled(
     *,
     same: bool = True,
 ) -> _Settings:
-    """Return the given settings, and for what is not given the stored ones, which given ones must equal if `same`."""
+    """Complete the given settings by the stored ones, from which they may differ only if not `same`."""
     if filter is not None and not isinstance(filter, str):
-        msg = f"filter must be a Milvus expression over the fields of {place.collection!r}, got {filter!r}"
+        msg = f"filter must be a Milvus expression over the fields of {address.collection!r}, got {filter!r}"
         raise FilterError(msg)
     given = {name: value for name, value in (("text_field", text_field), ("filter", filter)) if value is not None}
     if stored is None:
         if config is None:
-            raise _never_adopted(place, "to adopt it, pass config=IndexConfig(chunk_size=...)")
-        return _Settings(config, **{"text_field": TEXT_FIELD, "filter": "", **given})
-    adopted = stored["adopted"]
-    if same:
-        _require_same(place, adopted, given)
-    return _Settings(config_from_dict(stored, config) if same or config is None else config, **{**adopted, **given})
-
-
-def _require_same(place: _Place, adopted: dict[str, str], given: dict[str, str]) -> None:
-    """Refuse to count other texts than those that were counted before."""
+            raise address.never_adopted("to adopt it, pass config=IndexConfig(chunk_size=...)")
+        return _Settings(config, **{"text_field": "text", "filter": "", **given})
+    adopted: dict[str, str] = stored["adopted"]
     differing = [
         f"{name}: stored {adopted[name]!r}, given {value!r}" for name, value in given.items() if value != adopted[name]
     ]
-    if differing:
+    if same and differing:
         msg = (
-            f"collection {place.collection!r} was adopted with other settings: {'; '.join(differing)}; to begin anew, "
-            f"drop the collection '{place.collection}_bm25'"
+            f"collection {address.collection!r} was adopted with other settings: {'; '.join(differing)}. To start "
+            f"over, drop the collection '{address.collection}_bm25'"
         )
         raise ConfigMismatchError(msg)
-
-
-def _never_adopted(place: _Place, remedy: str) -> IndexNotFoundError:
-    return IndexNotFoundError(f"there are no statistics beside the collection {place.collection!r}; {remedy}")
+    return _Settings(config_from_dict(stored, config) if same or config is None else config, **{**adopted, **given})
 
 
 def _check_vectors(settings: _Settings, vector_field: str, rows: Sequence[tuple[str | int, str, SparseVector]]) -> None:
     """Refuse parameters that the stored vectors were not made with."""
-    vectors = settings.document_encoder().encode([text for _, text, _ in rows]).vectors
+    vectors = settings.config.document_encoder().encode([text for _, text, _ in rows]).vectors
     for (key, _, stored), vector in zip(rows, vectors, strict=True):
         if not np.array_equal(stored.ids, vector.ids):
-            cause = "its terms are others, so the analyzer was another"
+            cause = "its terms differ, so the analyzer was another one"
         elif not np.allclose(stored.values, vector.values, rtol=WEIGHT_ERROR, atol=0):
-            cause = "its weights are others, so chunk_size, length_unit, k1 or b was another"
+            cause = "its weights differ, so chunk_size, length_unit, k1 or b had another value"
         else:
             continue
         msg = f"the vector in field {vector_field!r} of row {key!r} was not made with the given parameters: {cause}"
         raise ConfigMismatchError(msg)
 
 
-def _counted(source: ForeignCollection, settings: _Settings, progress: Callable[[int, int], None] | None) -> _Counts:
-    """Count all texts; of them, only the sums and the terms are kept."""
-    encoder = settings.document_encoder()
+def _count(source: ExternalCollection, settings: _Settings, progress: Callable[[Progress], None] | None) -> _Counts:
+    """Count all texts, of which only the sums and the terms are kept."""
+    encoder = settings.config.document_encoder()
     statistics, vocabulary = NamespaceStatistics(), Vocabulary()
     total = source.count(settings.filter)
-    for texts in _batches(source.texts(settings.text_field, settings.filter)):
+    pages = source.texts(settings.text_field, settings.filter)
+    for texts in (page[start : start + BATCH] for page in pages for start in range(0, len(page), BATCH)):
         ids = TermIds()
         encoded = encoder.encode(texts, ids)
-        lengths: Iterable[int] = encoded.lengths.tolist()
-        statistics.add("", Contribution.of(encoded.vectors, lengths))
+        statistics.add("", Contribution.of(encoded.vectors, encoded.lengths.tolist()))
         vocabulary.add(ids)
-        if progress is not None:
-            done = statistics.whole.num_chunks
-            progress(done, max(total, done))
+        report_progress(progress, "texts counted", statistics.whole.num_chunks, total)
     return _Counts(statistics, vocabulary)
 
 
-def _batches(pages: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """Cut pages into what is analysed at once."""
-    return (page[start : start + BATCH] for page in pages for start in range(0, len(page), BATCH))
-
-
-def _stored(place: _Place, settings: _Settings, counts: _Counts) -> _Counts:
-    """Put the counts in the place of the stored ones, where they differ; terms that were known stay known."""
-    with closing(place.beside(read_only=False)) as store:
+def _store(address: _Address, settings: _Settings, counts: _Counts) -> _Counts:
+    """Overwrite the stored counts if they differ; terms that were known stay known."""
+    with closing(address.open_log(read_only=False)) as store:
         store.create()
         log = StatisticsLog(store)
-        if log.read_config() is None:
-            log.write_config(settings.to_dict())
+        if read_config(store) is None:
+            write_config(store, settings.to_dict())
         vocabulary = Vocabulary()
-        for known in (log.vocabulary(), counts.vocabulary or ()):
-            vocabulary.add({term: term_id(term) for term in known})
+        vocabulary.add({term: term_id(term) for known in (log.vocabulary(), counts.vocabulary or ()) for term in known})
         counted = counts.statistics.whole.contribution()
         change = counted - log.statistics.whole.contribution()
         if change.num_chunks or change.total_length or len(change.ids):
-            log.replace({"": counted}, vocabulary)
+            overwrite(store, {"": counted}, vocabulary)
     return _Counts(counts.statistics, vocabulary)
 
 
-def _read(place: _Place, settings: _Settings, *, vocabulary: bool = False) -> _Counts:
-    """Read the stored counts, which must be of the same settings."""
-    with closing(place.beside(read_only=True)) as store:
+def _read(
+    address: _Address,
+    config: IndexConfig | None,
+    text_field: str | None = None,
+    filter: str | None = None,
+    *,
+    vocabulary: bool = False,
+) -> tuple[_Settings, _Counts]:
+    """Read the stored settings, from which given ones must not differ, and the stored counts."""
+    with closing(address.open_log()) as store:
         log = StatisticsLog(store)
-        stored = _config_of(store, log)
+        stored = _read_settings(store)
         if stored is None:
-            raise _never_adopted(place, "adopt counts it")
-        _settled(place, stored, settings.config, settings.text_field, settings.filter)
+            raise address.never_adopted("call adopt to count it")
+        settings = _combine_settings(address, stored, config, text_field, filter)
         log.refresh()
-        terms = log.vocabulary() if vocabulary else None
-        return _Counts(log.statistics, terms)
+        return settings, _Counts(log.statistics, log.vocabulary() if vocabulary else None)

@@ -1,4 +1,4 @@
-"""Both sides of BM25 without a store: texts to vectors, with statistics that are told what to count."""
+"""Both sides of BM25 without a store: texts to vectors, with counts of the texts that were learned."""
 
 from __future__ import annotations
 
@@ -8,43 +8,62 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.chunks import check_sequence, check_texts
-from rag_bm25.config import IndexConfig, config_from_dict, config_to_dict
-from rag_bm25.document_encoder import DocumentEncoder
+from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import InputError, ParameterError
-from rag_bm25.fields import check_field_values
-from rag_bm25.portable import read_statistics, write_statistics
-from rag_bm25.query_encoder import QueryEncoder
-from rag_bm25.statistics import Contribution, NamespaceStatistics
-from rag_bm25.terms import TermIds, Vocabulary
+from rag_bm25.index.stored_config import config_from_dict, config_to_dict
+from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.portable import read_statistics, write_statistics
+from rag_bm25.vectors.terms import TermIds, Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from rag_bm25.document_encoder import EncodedChunks
-    from rag_bm25.sparse import SparseVector
-
-__all__ = ["BM25Encoder", "TextEncoder", "document_encoding"]
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.vectors.sparse import SparseVector
 
 
 class TextEncoder(Protocol):
-    """What the adapters need: a :class:`BM25Encoder`, an adopted one, or a :class:`rag_bm25.BM25Index`."""
+    """Protocol of encoders: `BM25Encoder`, `AdoptedEncoder`, `BM25Index`."""
 
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
-        """Return the vector of each chunk."""
+        """Encode chunks; nothing is counted.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The chunks.
+
+        Returns
+        -------
+        list of SparseVector
+            Weights > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
+            refuses empty vectors.
+        """
         ...
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
-        """Return the vector of each query."""
+        """Encode queries, weighed by the counts.
+
+        Parameters
+        ----------
+        queries : sequence of str
+            The queries.
+
+        Returns
+        -------
+        list of SparseVector
+            Weights > 0; empty where no term is known.
+        """
         ...
 
 
 class BM25Encoder:
-    """Encode chunks and queries for a vector store that others fill.
+    """Encode chunks and queries for a vector store that other software fills.
 
-    A chunk's vector depends on the chunk alone, so that encoding counts nothing. What is stored must be told to
-    :meth:`learn`, once, and what is deleted to :meth:`forget`: queries are weighed by these counts.
+    A chunk's vector depends on the chunk alone, so encoding counts nothing. Queries are weighed by counts: pass every
+    chunk that is stored to :meth:`learn`, once, and every chunk that is deleted to :meth:`forget`.
 
     Parameters
     ----------
@@ -53,6 +72,7 @@ class BM25Encoder:
 
     Examples
     --------
+    >>> from rag_bm25 import IndexConfig
     >>> encoder = BM25Encoder(IndexConfig(chunk_size=20))
     >>> chunks = ["Milvus stores vectors.", "jieba cuts words."]
     >>> encoder.learn(chunks)
@@ -63,8 +83,8 @@ class BM25Encoder:
 
     def __init__(self, config: IndexConfig) -> None:
         self.config = config
-        self._analyzer = config.build_analyzer()
-        self._documents = DocumentEncoder(self._analyzer, config.document_weighting(), config.length_unit)
+        self._documents = config.document_encoder()
+        self._analyzer = self._documents.analyzer
         self._statistics = NamespaceStatistics()
         self._vocabulary = Vocabulary()
         self._lock = threading.Lock()
@@ -79,17 +99,15 @@ class BM25Encoder:
 
         Parameters
         ----------
-        texts : sequence of str
-            All chunks that are stored.
-        metadatas : sequence of mappings, optional
-            One for each text, where the config has fields.
+        texts, metadatas
+            All chunks that are stored, as for :meth:`learn`.
 
         Returns
         -------
         BM25Encoder
             The encoder itself.
         """
-        self._checked(texts, metadatas)
+        check_texts(texts, metadatas, self.config.fields)
         with self._lock:
             self._statistics, self._vocabulary = NamespaceStatistics(), Vocabulary()
         self.learn(texts, metadatas)
@@ -101,9 +119,9 @@ class BM25Encoder:
         Parameters
         ----------
         texts : sequence of str
-            Chunks that were stored.
+            The chunks.
         metadatas : sequence of mappings, optional
-            One for each text, where the config has fields.
+            One for each text, if the config has fields.
         """
         self.learn_and_encode(texts, metadatas)
 
@@ -114,21 +132,19 @@ class BM25Encoder:
 
         Parameters
         ----------
-        texts : sequence of str
-            Chunks that are about to be stored.
-        metadatas : sequence of mappings, optional
-            One for each text, where the config has fields.
+        texts, metadatas
+            As for :meth:`learn`.
 
         Returns
         -------
         list of SparseVector
-            As of :meth:`encode_documents`.
+            As :meth:`encode_documents` returns them.
         """
-        texts, metadatas = self._checked(texts, metadatas)
+        texts, metadatas = check_texts(texts, metadatas, self.config.fields)
         with self._lock:
             ids = self._vocabulary.stage()
             encoded = self._documents.encode(texts, ids, metadatas)
-            self._statistics.add("", _contribution(encoded))
+            self._statistics.add("", Contribution.of(encoded.vectors, encoded.lengths.tolist()))
             self._vocabulary.add(ids.new)
             return list(encoded.vectors)
 
@@ -137,71 +153,47 @@ class BM25Encoder:
 
         Parameters
         ----------
-        texts : sequence of str
-            Chunks that were learned, and are not stored any more.
-        metadatas : sequence of mappings, optional
-            One for each text, where the config has fields.
+        texts, metadatas
+            Chunks that were learned, as for :meth:`learn`.
 
         Raises
         ------
         InputError
-            A term would come to be in fewer than no chunks; nothing was changed.
+            A count would fall below zero; nothing was changed.
         """
-        texts, metadatas = self._checked(texts, metadatas)
+        texts, metadatas = check_texts(texts, metadatas, self.config.fields)
         with self._lock:
-            gone = _contribution(self._documents.encode(texts, self._vocabulary.stage(), metadatas))
+            encoded = self._documents.encode(texts, self._vocabulary.stage(), metadatas)
+            gone = Contribution.of(encoded.vectors, encoded.lengths.tolist())
             known = self._statistics.whole
             if gone.num_chunks > known.num_chunks or (known.df(gone.ids) < gone.df).any():
-                msg = "forget got texts that were never learned"
+                msg = "forget() was given texts that were not learned"
                 raise InputError(msg)
             self._statistics.add("", -gone)
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
     ) -> list[SparseVector]:
-        """Encode chunks.
+        """Encode chunks; nothing is counted.
 
         Parameters
         ----------
-        texts : sequence of str
-            The chunks.
-        metadatas : sequence of mappings, optional
-            One for each text, where the config has fields.
+        texts, metadatas
+            As for :meth:`learn`.
 
         Returns
         -------
         list of SparseVector
-            Weights > 0, at most 1 with the weighting ``bm25``; a chunk without terms is ``{0: 1.0}``, since Milvus
-            refuses empty vectors.
+            As for :meth:`TextEncoder.encode_documents`.
         """
-        texts, metadatas = self._checked(texts, metadatas)
+        texts, metadatas = check_texts(texts, metadatas, self.config.fields)
         return list(self._documents.encode(texts, TermIds(self._vocabulary.displaced), metadatas).vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
-        """Encode queries, weighed by what was learned.
-
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-
-        Returns
-        -------
-        list of SparseVector
-            Weights > 0; empty where no term is known.
-        """
         check_sequence("queries", queries, "str")
         with self._lock:
             encoder = QueryEncoder(self._analyzer, self.config.query_weighting(), TermIds(self._vocabulary.displaced))
             return [encoder.encode(query, self._statistics.whole) for query in queries]
-
-    def _checked(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None
-    ) -> tuple[Sequence[str], Sequence[Mapping[str, Any]] | None]:
-        """Check texts and metadata as an index does, before anything is counted."""
-        plain, checked = check_texts(texts, metadatas)
-        check_field_values(checked or [], self.config.fields)
-        return plain, checked
 
     def save(self, path: str | Path) -> None:
         """Write parameters, counts and terms to a file.
@@ -209,7 +201,7 @@ class BM25Encoder:
         Parameters
         ----------
         path : str or Path
-            Where to; the format is that of :meth:`rag_bm25.BM25Index.export_statistics`.
+            The file; its format is that of :meth:`rag_bm25.BM25Index.export_statistics`.
         """
         with self._lock:
             config = config_to_dict(self.config, contract_of(self._analyzer))
@@ -224,7 +216,7 @@ class BM25Encoder:
         path : str or Path
             The file; its namespaces are added up.
         config : IndexConfig, optional
-            Needed where the analyzer is a callable of one's own; must fit the stored one.
+            Needed if the analyzer is a callable of your own; must fit the stored one.
 
         Returns
         -------
@@ -234,7 +226,7 @@ class BM25Encoder:
         Raises
         ------
         ConfigMismatchError
-            `config` is not what the file was made with.
+            The file was made with another `config`.
         FormatError
             The file is something else, damaged, or of a newer version.
         """
@@ -249,7 +241,7 @@ class BM25Encoder:
     def from_counts(
         cls, config: IndexConfig, num_chunks: int, df: Mapping[str, int], *, total_length: int = 0
     ) -> BM25Encoder:
-        """Return an encoder with counts that were made elsewhere.
+        """Return an encoder with given counts.
 
         Parameters
         ----------
@@ -258,7 +250,7 @@ class BM25Encoder:
         num_chunks : int
             N.
         df : mapping of str to int
-            Term -> number of chunks with it, in [1, N].
+            Term -> number of chunks that contain it, in [1, N].
         total_length : int
             Sum of the chunk lengths, in the unit of `config`.
 
@@ -273,39 +265,15 @@ class BM25Encoder:
         counts = np.fromiter(df.values(), np.int64, len(df))
         order = np.argsort(ids)
         encoder._vocabulary.add(staged.new)
-        counted = Contribution(num_chunks, total_length, ids[order], counts[order])
-        encoder._statistics.add("", counted)
+        encoder._statistics.add("", Contribution(num_chunks, total_length, ids[order], counts[order]))
         return encoder
 
 
 def document_encoding(encoder: TextEncoder, *, learn: bool) -> Callable[[Sequence[str]], list[SparseVector]]:
-    """Return what encodes documents, and counts them where it is to learn.
-
-    Parameters
-    ----------
-    encoder : TextEncoder
-        What encodes.
-    learn : bool
-        Whether every text that is encoded is learned.
-
-    Returns
-    -------
-    callable of sequence of str to list of SparseVector
-        Texts -> vectors.
-
-    Raises
-    ------
-    ParameterError
-        `encoder` cannot learn.
-    """
+    """Return the method that encodes documents, and also counts them if `learn`."""
     if not learn:
         return encoder.encode_documents
     if not isinstance(encoder, BM25Encoder):
-        msg = f"learn needs a BM25Encoder, got {type(encoder).__name__}, which counts what Milvus holds"
+        msg = f"learn=True needs a BM25Encoder, got {type(encoder).__name__}, which counts the chunks in Milvus"
         raise ParameterError(msg)
     return encoder.learn_and_encode
-
-
-def _contribution(encoded: EncodedChunks) -> Contribution:
-    lengths: Iterable[int] = encoded.lengths.tolist()
-    return Contribution.of(encoded.vectors, lengths)

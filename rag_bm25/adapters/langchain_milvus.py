@@ -1,4 +1,4 @@
-"""For users of langchain-milvus: its ``Milvus`` store takes the result as a sparse embedding."""
+"""Sparse embeddings for the ``Milvus`` store of langchain-milvus."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["sparse_embedding"]
 def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparseEmbedding:
     """Return an encoder as langchain-milvus's ``BaseSparseEmbedding``.
 
-    The store tells an embedding what is added, and nothing of what is deleted or replaced. So ``embed_documents``
-    changes no statistics by default: tell the encoder yourself, with ``learn``, ``forget`` or ``fit``,
-    or count what the store holds, with :func:`~rag_bm25.adapters.adopt`.
+    The store passes to an embedding the texts that it adds, but not those that it deletes or replaces. So
+    ``embed_documents`` counts nothing by default: keep the counts yourself, with ``learn``, ``forget`` or ``fit`` of
+    the encoder, or count the texts in the store with :func:`~rag_bm25.adapters.adopt`.
 
     Parameters
     ----------
@@ -30,21 +30,19 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
         A :class:`~rag_bm25.adapters.BM25Encoder` or :class:`~rag_bm25.adapters.AdoptedEncoder`, or a
         :class:`~rag_bm25.BM25Index`.
     learn : bool
-        Count every text that is embedded; right where texts are only ever added, each once.
+        Count every text that is embedded; correct if texts are only ever added, each once.
 
     Returns
     -------
     langchain_milvus.utils.sparse.BaseSparseEmbedding
         For ``Milvus(embedding_function=..., index_params={"metric_type": "IP", "index_type": "SPARSE_INVERTED_INDEX"},
-        search_params={"metric_type": "IP"})``. Both are needed: where one is missing, the store asks for
-        ``drop_ratio_build=0.2``, which milvus-lite 3 refuses, and which leaves out weights elsewhere.
+        search_params={"metric_type": "IP"})``. Both are needed: if one is missing, the store asks for
+        ``drop_ratio_build=0.2``, which milvus-lite 3 refuses, and which drops weights on other engines.
 
     Raises
     ------
-    MissingExtraError
-        langchain-milvus is not installed.
     ParameterError
-        `learn` is asked of an index, which counts its own chunks.
+        `learn` is given with another encoder than a :class:`~rag_bm25.adapters.BM25Encoder`.
     """
     try:
         from langchain_milvus.utils.sparse import BaseSparseEmbedding
@@ -54,8 +52,6 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
     encode_documents = document_encoding(encoder, learn=learn)
 
     class BM25SparseEmbedding(BaseSparseEmbedding):  # type: ignore[misc, unused-ignore]
-        """Term weights for documents, IDFs for queries."""
-
         def embed_query(self, query: str) -> dict[int, float]:
             return encoder.encode_queries([query])[0].to_dict()
 

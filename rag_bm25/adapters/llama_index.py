@@ -1,4 +1,4 @@
-"""For users of llama-index: its ``MilvusVectorStore`` takes the result as ``sparse_embedding_function``."""
+"""Sparse embedding functions for the ``MilvusVectorStore`` of llama-index."""
 
 from __future__ import annotations
 
@@ -22,25 +22,15 @@ def sparse_embedding_function(encoder: TextEncoder, *, learn: bool = False) -> B
 
     Parameters
     ----------
-    encoder : TextEncoder
-        A :class:`~rag_bm25.adapters.BM25Encoder` or :class:`~rag_bm25.adapters.AdoptedEncoder`, or a
-        :class:`~rag_bm25.BM25Index`.
-    learn : bool
-        Count every text that is encoded; right where texts are only ever added, each once. By default statistics
-        change only where the encoder is told, with ``learn``, ``forget`` or ``fit``.
+    encoder, learn
+        As for :func:`~rag_bm25.adapters.langchain_milvus.sparse_embedding`.
 
     Returns
     -------
     llama_index.vector_stores.milvus.utils.BaseSparseEmbeddingFunction
         For ``MilvusVectorStore(enable_sparse=True, sparse_embedding_function=...)`` in the hybrid mode. Its sparse mode
-        asks for ``drop_ratio_search=0.2``, which milvus-lite 3 refuses, and which leaves out weights elsewhere.
+        asks for ``drop_ratio_search=0.2``, which milvus-lite 3 refuses, and which drops weights on other engines.
 
-    Raises
-    ------
-    MissingExtraError
-        llama-index-vector-stores-milvus is not installed.
-    ParameterError
-        `learn` is asked of an index, which counts its own chunks.
     """
     try:
         from llama_index.vector_stores.milvus.utils import BaseSparseEmbeddingFunction
@@ -51,8 +41,6 @@ def sparse_embedding_function(encoder: TextEncoder, *, learn: bool = False) -> B
     encode = document_encoding(encoder, learn=learn)
 
     class BM25SparseEmbeddingFunction(BaseSparseEmbeddingFunction):  # type: ignore[misc, unused-ignore]
-        """Term weights for documents, IDFs for queries."""
-
         def encode_queries(self, queries: list[str]) -> list[dict[int, float]]:
             return [vector.to_dict() for vector in encoder.encode_queries(queries)]
 

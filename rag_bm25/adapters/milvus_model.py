@@ -1,8 +1,8 @@
-"""For users of milvus-model's ``BM25EmbeddingFunction``: its methods, and its files.
+"""The methods and the files of milvus-model's ``BM25EmbeddingFunction``.
 
-Its "v1" JSON has the number of chunks and each term's IDF, but no df and no analyzer. df is worked out from the IDF,
-which is possible for terms in at most half of the chunks, and for one more. The JSON of the author of *BM25 for RAG
-with Milvus* (``BM25Milvus``) has the df too.
+Its "v1" JSON has the number of chunks and the IDF of each term, but no df and no analyzer. The df is computed from the
+IDF, which is possible for terms in at most half of the chunks, and for one more. The JSON of ``BM25Milvus``, by the
+author of *BM25 for RAG with Milvus*, has the df, too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.adapters.encoder import BM25Encoder
-from rag_bm25.config import IndexConfig
 from rag_bm25.errors import FormatError, MissingExtraError
-from rag_bm25.similarity import robertson_idf
-from rag_bm25.statistics import MAX_COUNT
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.statistics.corpus import MAX_COUNT
+from rag_bm25.weighting.idf import robertson_idf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
     from rag_bm25.adapters.encoder import TextEncoder
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.sparse import SparseVector
+    from rag_bm25.vectors.sparse import SparseVector
 
 __all__ = ["DIMENSION", "BM25EmbeddingFunction", "read_json"]
 
 DIMENSION = 2**32 - 1
 """Width of the matrices: ids are hashes, not positions in a vocabulary."""
 
-MAX_IDF = 64.0  # of more chunks than there are
+MAX_IDF = 64.0  # that of more chunks than any collection has
 IDF_ERROR = 1e-9
-DF_ERROR = 1e-11  # as a share of the number of chunks; what rounding an IDF to float64 amounts to is 1e-14
+DF_ERROR = 1e-11  # as a share of the number of chunks; rounding an IDF to float64 amounts to 1e-14
 SUM_ERROR = 1e-2
 
 
@@ -46,14 +46,8 @@ class BM25EmbeddingFunction:
 
     Parameters
     ----------
-    encoder : TextEncoder
-        A :class:`~rag_bm25.adapters.BM25Encoder` or :class:`~rag_bm25.adapters.AdoptedEncoder`, or a
-        :class:`~rag_bm25.BM25Index`.
-
-    Raises
-    ------
-    MissingExtraError
-        scipy is not installed.
+    encoder
+        As for :func:`~rag_bm25.adapters.langchain_milvus.sparse_embedding`.
     """
 
     def __init__(self, encoder: TextEncoder) -> None:
@@ -71,7 +65,7 @@ class BM25EmbeddingFunction:
         return DIMENSION
 
     def encode_documents(self, documents: Sequence[str]) -> csr_array:
-        """Encode chunks; no statistics change.
+        """Encode chunks; nothing is counted.
 
         Parameters
         ----------
@@ -110,16 +104,15 @@ class BM25EmbeddingFunction:
 def read_json(path: str | Path, analyzer: TextAnalyzer) -> BM25Encoder:
     """Read the statistics that milvus-model or the script ``BM25Milvus`` saved.
 
-    Their vectors cannot be used on: terms have other ids there, and lengths count tokens. Encode the chunks again, with
-    the encoder that this returns.
+    Vectors that were made there cannot be kept, because their terms have other ids. Encode the chunks again with the
+    encoder that this returns.
 
     Parameters
     ----------
     path : str or Path
         The JSON file.
     analyzer : callable of str to list of str
-        The one that the file was made with, such as ``build_default_analyzer(language="zh")``; the file does not
-        name it.
+        The analyzer of the file, such as ``build_default_analyzer(language="zh")``; the file does not name it.
 
     Returns
     -------
@@ -129,9 +122,9 @@ def read_json(path: str | Path, analyzer: TextAnalyzer) -> BM25Encoder:
     Raises
     ------
     FormatError
-        The file is something else, or does not hold enough to know every df.
+        The file is something else, or does not determine every df.
     """
-    saved = _load(path)
+    saved = _read(path)
     num_chunks = saved["corpus_size"]
     idf = np.array(saved["idf_value"], np.float64)
     if "chunk_size" in saved:
@@ -139,35 +132,23 @@ def read_json(path: str | Path, analyzer: TextAnalyzer) -> BM25Encoder:
     else:
         df, chunk_size = _recovered_df(path, saved, idf), saved["avgdl"]
         length = round(chunk_size * num_chunks)
-    config = IndexConfig(
-        chunk_size,
-        length_unit="terms",
-        k1=saved["k1"],
-        b=saved["b"],
-        epsilon=saved["epsilon"],
-        analyzer=analyzer,
-    )
+    parameters = {name: saved[name] for name in ("k1", "b", "epsilon")}
+    config = IndexConfig(chunk_size, length_unit="terms", **parameters, analyzer=analyzer)
     counts = dict(zip(saved["idf_word"], df.tolist(), strict=True))
     return BM25Encoder.from_counts(config, num_chunks, counts, total_length=length)
 
 
-def _load(path: str | Path) -> dict[str, Any]:
-    """Read the file, and check that it has what both programs write."""
+def _read(path: str | Path) -> dict[str, Any]:
+    """Read the file, and check that it has the keys that both programs write, with values of their types."""
     try:
         saved = json.loads(Path(path).read_text(encoding="utf-8"))
     except (RecursionError, ValueError) as error:
         raise _refusal(path, f"it is not JSON: {error}") from error
     if not isinstance(saved, dict) or saved.get("version") != "v1":
         raise _refusal(path, 'it is not a JSON object with version "v1"')
-    lacking = {"corpus_size", "idf_word", "idf_value", "k1", "b", "epsilon"} - saved.keys()
-    if lacking or not saved.keys() & {"avgdl", "chunk_size"}:
-        raise _refusal(path, f"it lacks {', '.join(sorted(lacking)) or 'avgdl or chunk_size'}")
-    _check_types(path, saved)
-    return saved
-
-
-def _check_types(path: str | Path, saved: Mapping[str, Any]) -> None:
-    """Refuse values that are not what their names say."""
+    missing = {"corpus_size", "idf_word", "idf_value", "k1", "b", "epsilon"} - saved.keys()
+    if missing or not saved.keys() & {"avgdl", "chunk_size"}:
+        raise _refusal(path, f"it lacks {', '.join(sorted(missing)) or 'avgdl or chunk_size'}")
     words, df = saved["idf_word"], saved.get("term_document_frequencies", {})
     numbers = [saved[name] for name in ("k1", "b", "epsilon", "avgdl", "chunk_size") if name in saved]
     sound = {
@@ -177,15 +158,15 @@ def _check_types(path: str | Path, saved: Mapping[str, Any]) -> None:
         "term_document_frequencies": isinstance(df, dict) and _all_of(int, df.values()),
         "k1, b, epsilon, avgdl or chunk_size": _all_of((int, float), numbers),
     }
-    for name, is_sound in sound.items():
-        if not is_sound:
-            raise _refusal(path, f"{name} is damaged")
+    if damaged := [name for name, is_sound in sound.items() if not is_sound]:
+        raise _refusal(path, f"{damaged[0]} is damaged")
     if len(words) != len(saved["idf_value"]):
         raise _refusal(path, "idf_word and idf_value have different lengths")
+    return saved
 
 
 def _all_of(kind: type | tuple[type, ...], values: Iterable[object]) -> bool:
-    """Tell whether all are of a type, and all numbers finite, which JSON's need not be."""
+    """Whether all are of a type, and all numbers finite, which JSON's need not be."""
     return all(
         isinstance(value, kind) and not isinstance(value, bool) and (isinstance(value, str) or abs(value) <= MAX_COUNT)  # type: ignore[arg-type]
         for value in values
@@ -193,13 +174,13 @@ def _all_of(kind: type | tuple[type, ...], values: Iterable[object]) -> bool:
 
 
 def _stored_df(path: str | Path, saved: Mapping[str, Any], idf: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Take the df of ``BM25Milvus``, after checking them against the IDFs."""
+    """Return the df of ``BM25Milvus``, checked against the IDFs."""
     stored: dict[str, int] = saved.get("term_document_frequencies", {})
-    lacking = [word for word in saved["idf_word"] if word not in stored]
-    if lacking:
+    missing = [word for word in saved["idf_word"] if word not in stored]
+    if missing:
         raise _refusal(
             path,
-            f"term_document_frequencies lacks {len(lacking)} of {len(idf)} terms, such as {lacking[0]!r}; the script "
+            f"term_document_frequencies lacks {len(missing)} of {len(idf)} terms, such as {missing[0]!r}; the script "
             "loses them when it is given a corpus in the constructor: call fit, then save",
         )
     df = np.array([stored[word] for word in saved["idf_word"]], np.int64)
@@ -211,14 +192,12 @@ def _stored_df(path: str | Path, saved: Mapping[str, Any], idf: NDArray[np.float
 
 
 def _recovered_df(path: str | Path, saved: Mapping[str, Any], idf: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Work the df out from ``ln((N - df + 0.5) / (df + 0.5))``, which milvus-model keeps unless it is negative.
-
-    Negative ones are replaced by a floor, epsilon times the mean of all IDFs as they were: where a single term has it,
-    what the others lack of that sum is its own.
-    """
+    """Compute the df from ``ln((N - df + 0.5) / (df + 0.5))``, which milvus-model keeps unless it is negative."""
+    # Negative ones are replaced by a floor, epsilon times the mean of all original IDFs: if a single term has it, its
+    # own IDF is what the others lack of their sum.
     num_chunks, words = saved["corpus_size"], saved["idf_word"]
     exact = _df_of(idf, num_chunks)
-    floored = ~_is_whole(exact, num_chunks) | (idf < 0)
+    floored = (np.abs(exact - exact.round()) > DF_ERROR * num_chunks) | (idf < 0)
     if floored.sum() > 1 or (floored.any() and not saved["epsilon"]):
         raise _refusal(
             path,
@@ -227,32 +206,28 @@ def _recovered_df(path: str | Path, saved: Mapping[str, Any], idf: NDArray[np.fl
             "BM25Encoder.fit",
         )
     if floored.any():
-        exact[floored] = _df_of(_lacking(idf, saved["epsilon"])[floored], num_chunks)
+        exact[floored] = _df_of(_original_idf(idf, saved["epsilon"])[floored], num_chunks)
     elif saved["epsilon"] and (ambiguous := _may_be_floored(idf, saved["epsilon"], num_chunks)).any():
-        raise _refusal(path, f"the df of {words[int(ambiguous.argmax())]!r} cannot be told: its IDF may be the floor")
+        raise _refusal(path, f"the df of {words[int(ambiguous.argmax())]!r} is ambiguous: its IDF may be the floor")
     df: NDArray[np.float64] = exact.round()
     if (np.abs(exact - df) > SUM_ERROR).any() or not ((df >= 1) & (df <= num_chunks)).all():
         raise _refusal(path, "an idf_value does not belong to any df")
     return df.astype(np.int64)
 
 
-def _lacking(idf: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
-    """Return what the IDFs of all terms like this one would add up to, if theirs were the floor."""
+def _original_idf(idf: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Return, for each term, the sum of the original IDFs of all terms with its IDF, if that were the floor."""
     _, like, counts = np.unique(idf, return_inverse=True, return_counts=True)
     return np.asarray(idf / epsilon * len(idf) - (math.fsum(idf.tolist()) - idf * counts[like]))
 
 
 def _may_be_floored(idf: NDArray[np.float64], epsilon: float, num_chunks: int) -> NDArray[np.bool_]:
-    """Tell which terms may have had negative IDFs, although a df fits the one that they have."""
+    """Whether each term may have had a negative IDF, although a df fits the one that it has."""
     _, like, counts = np.unique(idf, return_inverse=True, return_counts=True)
-    lacking = _lacking(idf, epsilon)
-    possible = (lacking < 0) & (lacking >= -math.log(2 * num_chunks + 1) * counts[like])
-    whole = np.abs((df := _df_of(lacking, num_chunks)) - df.round()) < SUM_ERROR
+    original = _original_idf(idf, epsilon)
+    possible = (original < 0) & (original >= -math.log(2 * num_chunks + 1) * counts[like])
+    whole = np.abs((df := _df_of(original, num_chunks)) - df.round()) < SUM_ERROR
     return np.asarray(possible & (whole | (counts[like] > 1)))
-
-
-def _is_whole(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.bool_]:
-    return np.asarray(np.abs(df - df.round()) <= DF_ERROR * num_chunks)
 
 
 def _df_of(idf: NDArray[np.float64] | float, num_chunks: int) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
-"""Text -> tokens: the default analyzer, and what any other has to be."""
+"""The default analyzer."""
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of
 from rag_bm25.analysis.config import AnalyzerConfig
@@ -12,7 +12,7 @@ from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.words import TermMemo, is_stop_word, without_apostrophes, words_of
-from rag_bm25.errors import ParameterError
+from rag_bm25.checks import check_choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -20,58 +20,19 @@ if TYPE_CHECKING:
     from rag_bm25.analysis.config import Segmentation
     from rag_bm25.analysis.segmentation import Segmenter
 
-__all__ = ["Analyzer", "TextAnalyzer", "query_tokens"]
-
-SEGMENTERS: tuple[str, ...] = get_args(SegmenterName)
-
-
-class TextAnalyzer(Protocol):
-    """Any callable that returns the tokens of a text, in order and with repeats.
-
-    One that cuts queries differently has a method ``query`` too.
-    """
-
-    def __call__(self, text: str, /) -> list[str]:
-        """Return the tokens of a text."""
-        ...
-
-
-def query_tokens(analyzer: TextAnalyzer, text: str) -> list[str]:
-    """Return the tokens of a query.
-
-    Parameters
-    ----------
-    analyzer : callable of str to list of str
-        Its method ``query`` is asked, where it has one.
-    text : str
-        The query.
-
-    Returns
-    -------
-    list of str
-        Tokens in text order, with repeats.
-
-    Examples
-    --------
-    >>> query_tokens(str.split, "BM25 on Milvus")
-    ['BM25', 'on', 'Milvus']
-    """
-    analyze: Callable[[str], list[str]] = getattr(analyzer, "query", analyzer)
-    return analyze(text)
-
 
 class Analyzer:
     r"""The default analyzer, for Chinese and English in one text, with versions, numbers and identifiers.
 
-    Nothing is loaded before it is needed: jieba's dictionary (0.1 s with rjieba, 0.5 s without) at the first Chinese
-    text. Threads can share an analyzer. A pickled one loads again where it is unpickled.
+    jieba's dictionary is loaded at the first Chinese text (0.1 s with rjieba, 0.5 s without). Threads can share an
+    analyzer. A pickled one loads the dictionary again where it is unpickled.
 
     Parameters
     ----------
     config : AnalyzerConfig
         The settings.
     segmenter : {"auto", "jieba", "rjieba"}
-        Who cuts Chinese, with the same result: rjieba is faster, and taken where it is installed.
+        Library that cuts Chinese. The words are the same; rjieba is faster, and the default if it is installed.
 
     Raises
     ------
@@ -88,9 +49,7 @@ class Analyzer:
     """
 
     def __init__(self, config: AnalyzerConfig = AnalyzerConfig(), *, segmenter: SegmenterName = "auto") -> None:  # noqa: B008
-        if segmenter not in SEGMENTERS:
-            msg = f"segmenter must be one of {', '.join(SEGMENTERS)}, got {segmenter!r}"
-            raise ParameterError(msg)
+        check_choice("segmenter", segmenter, get_args(SegmenterName))
         self.config = config
         self._segmenter_name = segmenter
         self._segmenter: Segmenter | None = None
@@ -103,19 +62,7 @@ class Analyzer:
         self._other_words = UserWords(other_words) if other_words else None
 
     def __call__(self, text: str) -> list[str]:
-        """Return the tokens of a chunk.
-
-        Parameters
-        ----------
-        text : str
-            Any text.
-
-        Returns
-        -------
-        list of str
-            Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
-            :data:`rag_bm25.terms.BIGRAM_MARK`.
-        """
+        """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
         return self._tokens(text, self.config.segmentation)
 
     def query(self, text: str) -> list[str]:
@@ -130,12 +77,12 @@ class Analyzer:
         -------
         list of str
             Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
-            :data:`rag_bm25.terms.BIGRAM_MARK`.
+            :data:`rag_bm25.vectors.terms.BIGRAM_MARK`.
         """
         return self._tokens(text, self.config.query_segmentation)
 
     def stop_words_in(self, text: str) -> list[str]:
-        """Return what was dropped from a query, to tell why it was not found.
+        """Return the stop words that are dropped from a query.
 
         Parameters
         ----------
@@ -145,7 +92,7 @@ class Analyzer:
         Returns
         -------
         list of str
-            The stop words in it, in text order and without repeats.
+            In text order, without repeats.
         """
         dropped = (word.casefold() for word in self._words(text) if is_stop_word(word, self._stop_words))
         return list(dict.fromkeys(dropped))
@@ -168,23 +115,20 @@ class Analyzer:
         >>> Analyzer().chinese_words("劳动合同 v2 的解除")
         [['劳动合同'], ['的', '解除']]
         """
-        runs = chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2]))
-        return [self._cutter("exact")(run) for run in runs if is_han(run)]
+        return [self._cutter("exact")(run) for run in self._runs(text) if is_han(run)]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was loaded."""
         return {"config": self.config, "segmenter": self._segmenter_name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Start as a new analyzer."""
         self.__init__(**state)  # type: ignore[misc]
 
     def _stop_form(self, word: str) -> str:
-        """Return a stop word as it is compared: ``don't`` is met as ``dont``."""
+        """Return a stop word in the form in which it is compared: ``don't`` occurs as ``dont``."""
         return without_apostrophes(self._normalized(word)).casefold()
 
     def _normalized_user_words(self) -> dict[str, int | None]:
-        """Return the user words as text has them; of two frequencies for one word the greater."""
+        """Return the user words as they occur in text, with the larger of two frequencies for one word."""
         words: dict[str, int | None] = {}
         for word, frequency in self.config.user_words:
             form = self._normalized(word)
@@ -195,26 +139,23 @@ class Analyzer:
         return normalize(text, simplify=self.config.simplify)
 
     def _normal_form(self, text: str) -> str:
-        """Return the text as it is cut; user words are looked for in normalised text only."""
+        """Return the text in the form that is cut; user words are found in normalised text only."""
         plain = self._other_words is None and is_plain(text, simplify=self.config.simplify)
         return text if plain else self._normalized(text)
 
     def _pieces(self, text: str) -> list[str]:
-        """Return the text between user words of mixed scripts, at the even places, and these, at the odd ones."""
+        """Split a text at user words of mixed scripts, which are at the odd places."""
         return [text] if self._other_words is None else self._other_words.split(text)
 
     def _cutter(self, mode: Segmentation) -> Callable[[str], list[str]]:
-        """Return the function that cuts runs of Chinese, and load the dictionary for it."""
+        """Return the function that cuts runs of Chinese; load the dictionary for it."""
         if self._segmenter is None:
             self._segmenter = load_segmenter(self._segmenter_name, self._chinese_words)
         return self._segmenter.search if mode == "search" else self._segmenter.exact
 
-    def _filtering_cutter(self, mode: Segmentation) -> Callable[[str], list[str]]:
-        """Return the same without stop words, where there are Chinese ones."""
-        cut = self._cutter(mode)
-        if not self._chinese_stop_words:
-            return cut
-        return lambda run: [word for word in cut(run) if word not in self._chinese_stop_words]
+    def _runs(self, text: str) -> Iterator[str]:
+        """Return the runs of a text beside user words of mixed scripts."""
+        return chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2]))
 
     def _tokens(self, text: str, mode: Segmentation) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""
@@ -228,15 +169,16 @@ class Analyzer:
         """Return the tokens of a text without user words of mixed scripts."""
         if not holds_han(text):
             return chain.from_iterable(map(self._terms.__getitem__, find_runs(text)))
-        cut, terms = self._filtering_cutter(mode), self._terms
+        cut, terms, dropped = self._cutter(mode), self._terms, self._chinese_stop_words
         tokens: list[str] = []
         for run in find_runs(text):
-            tokens += cut(run) if is_han(run) else terms[run]
+            words = cut(run) if is_han(run) else terms[run]
+            tokens += [word for word in words if word not in dropped] if dropped and is_han(run) else words
         return tokens
 
     def _words(self, text: str) -> Iterator[str]:
         """Yield the words of a query before any is dropped."""
-        for run in chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2])):
+        for run in self._runs(text):
             if is_han(run):
                 yield from self._cutter(self.config.query_segmentation)(run)
             else:

@@ -12,35 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.analysis.runs import find_ideographs
-from rag_bm25.terms import BIGRAM_MARK
+from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-__all__ = ["bigrams_of"]
 
 SHORT = 100  # characters
 
 
 def bigrams_of(text: str, stop_words: Collection[str] = ()) -> list[str]:
-    r"""Return each two neighbouring ideographs of a text, marked as what they are.
+    r"""Return each two neighbouring ideographs of a normalised text, after the mark of the channel.
 
-    An ideograph that stands alone has none: it is a word already. Nor have kana and hangul, whose words are bigrams.
+    A single ideograph has none: it is a word already. Nor have kana and hangul, whose words are bigrams.
 
-    Parameters
-    ----------
-    text : str
-        Normalised text.
-    stop_words : collection of str
-        Bigrams that are left out.
-
-    Returns
-    -------
-    list of str
-        Each of them after the mark of the channel, in text order, with repeats.
-
-    Examples
-    --------
     >>> bigrams_of("合同法，第 3 条")
     ['\x00合同', '\x00同法']
     """
@@ -50,12 +34,12 @@ def bigrams_of(text: str, stop_words: Collection[str] = ()) -> list[str]:
 
 
 def _sliced(runs: Sequence[str]) -> list[str]:
-    """Cut the bigrams of a query: numpy would take longer to begin."""
+    """Cut the bigrams of a short text, where numpy's overhead is too large."""
     return [BIGRAM_MARK + run[at : at + 2] for run in runs for at in range(len(run) - 1)]
 
 
 def _viewed(runs: Sequence[str]) -> list[str]:
-    """Have numpy make the strings, three characters each: three times as fast as by slices."""
+    """Cut the bigrams of a long text by numpy, three times as fast as by slices."""
     if not runs:
         return []
     ideographs = np.array([BIGRAM_MARK.join(runs)]).view(np.uint32)

@@ -1,4 +1,4 @@
-"""What an index remembers of the analyzer that made it, and how a different one is told apart."""
+"""The analyzer contract: settings and digests of tokens, stored with an index to recognise another analyzer."""
 
 from __future__ import annotations
 
@@ -7,72 +7,41 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis.analyzer import Analyzer, query_tokens
+from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import BEFORE_SETTINGS, AnalyzerConfig
+from rag_bm25.analysis.text import query_tokens
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25.analysis.analyzer import TextAnalyzer
-
-__all__ = ["PROBES", "AnalyzerContract", "analyzer_from_settings", "contract_of", "differences"]
+    from rag_bm25.analysis.text import TextAnalyzer
 
 BUILT_IN = "rag_bm25"
 CALLABLE = "callable"
 MAX_SHOWN = 5
 
+# fmt: off
 PROBES = (
-    "iPhone15 Pro 和 iPhone 15",
-    "Milvus v2.5.1支持BM25全文检索",
-    "GPT-4o与gpt4o的区别",
-    "增长3.5%，约1,000万元",
-    "2024-08-22 / 2024年8月22日",
-    "联系 foo.bar@example.com",
-    "https://milvus.io/docs/full-text-search.md?x=1",
-    "user_id 和 getUserName()",
-    "ＡＢＣ１２３，全角文字！",
-    "經典資訊檢索模型之一",
-    "㎏ ½ ℃ ① ﬁle",
-    "⼈⼯智能（康熙部首）",
-    "C++、C# 与 .NET",
-    "don't stop: user's running tests",
-    "The state-of-the-art model",
-    "很好😀👍🏽 nice",
-    "ラーメンを食べる",
-    "한국어 검색 엔진",
-    "café naïve résumé",
-    "南京市长江大桥",
-    "T恤和5G网络、U盘",
-    "IT部门用IP 192.168.1.1:8080，it is",
-    "550e8400-e29b-41d4-a716-446655440000",
-    "学习\u200b资料 co\u00adoperate",
-    "x₁²+y=3 $w_{t,d}$",
-    "10GB内存 10 GB RAM",
-    "k1=1.2, b=0.75, 1,234,567条",
-    "北京大学生物系",
-    "TF-IDF/BM25+",
-    "𠮷野家 㐂",
+    "iPhone15 Pro 和 iPhone 15", "Milvus v2.5.1支持BM25全文检索", "GPT-4o与gpt4o的区别", "增长3.5%，约1,000万元",
+    "2024-08-22 / 2024年8月22日", "联系 foo.bar@example.com", "https://milvus.io/docs/full-text-search.md?x=1",
+    "user_id 和 getUserName()", "ＡＢＣ１２３，全角文字！", "經典資訊檢索模型之一", "㎏ ½ ℃ ① ﬁle",
+    "⼈⼯智能（康熙部首）", "C++、C# 与 .NET", "don't stop: user's running tests", "The state-of-the-art model",
+    "很好😀👍🏽 nice", "ラーメンを食べる", "한국어 검색 엔진", "café naïve résumé", "南京市长江大桥",
+    "T恤和5G网络、U盘", "IT部门用IP 192.168.1.1:8080，it is", "550e8400-e29b-41d4-a716-446655440000",
+    "学习\u200b资料 co\u00adoperate", "x₁²+y=3 $w_{t,d}$", "10GB内存 10 GB RAM", "k1=1.2, b=0.75, 1,234,567条",
+    "北京大学生物系", "TF-IDF/BM25+", "𠮷野家 㐂",
     # Words whose English stems differ between Snowball 2.2, 3.0 and 3.1.
-    "added",
-    "biologists",
-    "emergency",
-    "evening",
-    "international",
-    "internal",
-    "interval",
-    "laterally",
-    "organization",
-    "paste",
-    "university",
-    "vying",
+    "added", "biologists", "emergency", "evening", "international", "internal", "interval", "laterally",
+    "organization", "paste", "university", "vying",
 )
-"""Texts whose tokens tell analyzers apart. They are stored by their text: add, but never change one."""
+# fmt: on
+"""Texts whose tokens distinguish analyzers. They are stored by their text: add new ones, but never change one."""
 
 
 @dataclass(frozen=True)
 class AnalyzerContract:
-    """What a text analyzer promises, in JSON values.
+    """The settings of an analyzer, and digests of its tokens, in JSON values.
 
     Parameters
     ----------
@@ -80,8 +49,8 @@ class AnalyzerContract:
         ``{"analyzer": "rag_bm25", ...}`` with the settings of the built-in analyzer, or
         ``{"analyzer": "callable", "name": ...}`` for any other.
     probes : dict of str to str
-        Fixed texts, each with a digest of its tokens as a chunk and as a query. Which segmenter is installed makes
-        no difference to them; a release of a library that changes tokens does.
+        Fixed texts, each with a digest of its tokens as a chunk and as a query. They do not depend on the segmenter
+        that is installed; they change with a release of a library that changes tokens.
     """
 
     settings: dict[str, Any]
@@ -89,7 +58,7 @@ class AnalyzerContract:
 
 
 def contract_of(analyzer: TextAnalyzer) -> AnalyzerContract:
-    """Work out the contract of an analyzer, by running it on every probe.
+    """Compute the contract of an analyzer, by running it on every probe.
 
     Parameters
     ----------
@@ -114,16 +83,14 @@ def differences(stored: AnalyzerContract, given: AnalyzerContract) -> list[str]:
 
     Parameters
     ----------
-    stored : AnalyzerContract
-        What the index was made with.
-    given : AnalyzerContract
-        What it is to be used with.
+    stored, given : AnalyzerContract
+        Contract of the index, and of the analyzer.
 
     Returns
     -------
     list of str
-        A sentence for each difference; none where tokens and settings are equal. Probes that only one of them has,
-        from another version, are not compared, and of callables the names are not.
+        A sentence for each difference; none if tokens and settings are equal. Probes that only one of them has, from
+        another version, are not compared, nor are the names of callables.
 
     Examples
     --------
@@ -144,12 +111,12 @@ def analyzer_from_settings(settings: dict[str, Any]) -> Analyzer:
     Parameters
     ----------
     settings : dict
-        Of its :class:`AnalyzerContract`.
+        The settings of its :class:`AnalyzerContract`.
 
     Returns
     -------
     Analyzer
-        With these settings.
+        An analyzer with these settings.
 
     Raises
     ------
@@ -158,18 +125,19 @@ def analyzer_from_settings(settings: dict[str, Any]) -> Analyzer:
     FormatError
         The settings are of a newer version.
     """
-    kind = settings.get("analyzer")
+    settings = dict(settings)
+    kind = settings.pop("analyzer", None)
     if kind == CALLABLE:
         msg = f"the index was made with the analyzer {settings.get('name')}: pass that callable as analyzer"
         raise ConfigMismatchError(msg)
     if kind != BUILT_IN:
         msg = f"analyzer must be stored as {BUILT_IN!r} or {CALLABLE!r}, got {kind!r}"
         raise FormatError(msg)
-    return Analyzer(AnalyzerConfig.from_dict({name: settings[name] for name in settings.keys() - {"analyzer"}}))
+    return Analyzer(AnalyzerConfig.from_dict(settings))
 
 
 def _settings_of(analyzer: TextAnalyzer) -> dict[str, Any]:
-    """Return the settings, or the name where there is nothing else."""
+    """Return the settings of the built-in analyzer, or the name of a callable."""
     if isinstance(analyzer, Analyzer):
         return {"analyzer": BUILT_IN, **analyzer.config.to_dict()}
     named = analyzer if hasattr(analyzer, "__qualname__") else type(analyzer)
@@ -179,12 +147,11 @@ def _settings_of(analyzer: TextAnalyzer) -> dict[str, Any]:
 
 def _digest(analyzer: TextAnalyzer, probe: str) -> str:
     """Hash the tokens of a probe as a chunk and as a query."""
-    tokens = [_checked(analyzer(probe)), _checked(query_tokens(analyzer, probe))]
+    tokens = [_check_tokens(analyzer(probe)), _check_tokens(query_tokens(analyzer, probe))]
     return blake2b(json.dumps(tokens).encode(), digest_size=6).hexdigest()
 
 
-def _checked(tokens: object) -> list[str]:
-    """Refuse what is not a list of tokens."""
+def _check_tokens(tokens: object) -> list[str]:
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return tokens
     msg = f"analyzer must return a list of str, got {tokens!r}"
@@ -192,27 +159,27 @@ def _checked(tokens: object) -> list[str]:
 
 
 def _setting_differences(stored: dict[str, Any], given: dict[str, Any]) -> list[str]:
-    """Describe each setting that differs; names of callables do not tell whether they do the same."""
+    """Describe each setting that differs, apart from the names of callables, which may do the same."""
     if stored["analyzer"] == given["analyzer"] == BUILT_IN:
         stored, given = {**BEFORE_SETTINGS, **stored}, {**BEFORE_SETTINGS, **given}
     names = {**stored, **given}.keys() if stored["analyzer"] == given["analyzer"] else ("analyzer",)
     return [
-        f"{name}: {_described(stored.get(name), given.get(name))}"
+        f"{name}: {_describe(stored.get(name), given.get(name))}"
         for name in names
         if name != "name" and stored.get(name) != given.get(name)
     ]
 
 
-def _described(stored: object, given: object) -> str:
-    """Show both values, or of two lists a few members that only one has."""
+def _describe(stored: object, given: object) -> str:
+    """Show both values, or a few members that only one of two lists has."""
     if isinstance(stored, list) and isinstance(given, list):
-        only = (_few("only stored", stored, given), _few("only given", given, stored))
+        only = (_show_missing("only stored", stored, given), _show_missing("only given", given, stored))
         return ", ".join(filter(None, only))
     return f"stored {stored!r}, given {given!r}"
 
 
-def _few(label: str, these: Sequence[object], those: Sequence[object]) -> str:
-    """Show members of one list that the other lacks."""
+def _show_missing(label: str, these: Sequence[object], those: Sequence[object]) -> str:
+    """Show a few members of one list that the other lacks."""
     known = set(map(json.dumps, those))
     missing = [member for member in these if json.dumps(member) not in known]
     more = f" and {len(missing) - MAX_SHOWN} more" if len(missing) > MAX_SHOWN else ""

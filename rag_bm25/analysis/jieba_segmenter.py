@@ -6,6 +6,8 @@ import warnings
 from math import log
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from rag_bm25.analysis.dictionary import read_dictionary
 
 with warnings.catch_warnings():
@@ -15,20 +17,12 @@ with warnings.catch_warnings():
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["JiebaSegmenter"]
-
 
 class JiebaSegmenter(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no types
-    """A tokenizer of its own: what others do to jieba's global one has no effect here.
+    """A tokenizer of its own, which changes of jieba's global one do not reach."""
 
-    Jieba's two steps, collecting every dictionary word and then choosing among them, are one loop here, over
-    log-probabilities in the place of frequencies; that takes half the time and gives the same words.
-
-    Parameters
-    ----------
-    user_words : mapping of str to int
-        Words of Han characters with their frequencies, which replace those of the dictionary.
-    """
+    # Jieba's two steps, collecting every dictionary word and then choosing among them, are one loop in `calc`, over
+    # log-probabilities instead of frequencies. It takes half the time and gives the same words.
 
     def __init__(self, user_words: Mapping[str, int]) -> None:
         super().__init__()
@@ -36,63 +30,28 @@ class JiebaSegmenter(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no typ
         total += sum(frequency - known.get(word, 0) for word, frequency in user_words.items())
         known |= user_words
         self._log_total = log(total)
-        # Beginnings of words are kept with 0.0: they are no words, but tell that a longer one may follow.
+        # Beginnings of words have 0.0: they are not words, but a longer word may follow.
         self.FREQ: dict[str, float] = dict.fromkeys((word[:end] for word in known for end in range(1, len(word))), 0.0)
         self.FREQ.update((word, log(frequency) - self._log_total) for word, frequency in known.items())
         self.initialized = True
 
     def exact(self, run: str) -> list[str]:
-        """Return the words of the most probable segmentation.
-
-        Parameters
-        ----------
-        run : str
-            Han characters only.
-
-        Returns
-        -------
-        list of str
-            Words that make up the run.
-        """
         words: list[str] = self.lcut(run, HMM=False)
         return words
 
     def search(self, run: str) -> list[str]:
-        """Return these words, each after the shorter dictionary words that it holds.
-
-        Parameters
-        ----------
-        run : str
-            Han characters only.
-
-        Returns
-        -------
-        list of str
-            Words of the run and words of two and three characters in them.
-        """
         words: list[str] = self.lcut_for_search(run, HMM=False)
         return words
 
-    def get_DAG(self, sentence: str) -> None:  # noqa: N802
-        """Leave the dictionary look-ups to :meth:`calc`.
+    @override
+    def get_DAG(self, sentence: str) -> None:
+        """Leave the dictionary look-ups to `calc`."""
 
-        Parameters
-        ----------
-        sentence : str
-            A run.
-        """
-
-    def calc(self, sentence: str, DAG: None, route: dict[int, tuple[float, int]]) -> None:  # noqa: N803, ARG002
+    @override
+    def calc(self, sentence: str, DAG: None, route: dict[int, tuple[float, int]]) -> None:
         """Find the most probable segmentation, from the end to the start.
 
-        Parameters
-        ----------
-        sentence : str
-            A run.
-        DAG : None
-            What :meth:`get_DAG` returned.
-        route : dict of int to (float, int)
-            To be filled: for each start the log-probability of the rest, and the last index of its first word.
+        Fill `route`: for each start the log-probability of the rest, and the last index of its first word.
         """
         look_up = self.FREQ.get
         length = len(sentence)

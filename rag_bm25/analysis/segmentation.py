@@ -1,4 +1,4 @@
-"""Cutting runs of Chinese into words, by jieba's dictionary and without its hidden Markov model.
+"""Cut runs of Chinese into words, by jieba's dictionary and without its hidden Markov model.
 
 Without the model a word is cut the same way wherever it stands, and rjieba and jieba agree on every word.
 """
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 
     _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
 
-__all__ = ["Segmenter", "SegmenterName", "load_segmenter"]
-
 SegmenterName = Literal["auto", "jieba", "rjieba"]
 
 _loading = Lock()
 
 
 class Segmenter(Protocol):
-    """Words of a run of Han characters. Never changed after loading, so that threads can share it."""
+    """Cuts runs of Han characters. Never changes after loading, so that threads can share it."""
 
     def exact(self, run: str) -> list[str]:
         """Return the words of the most probable segmentation."""
@@ -38,24 +36,10 @@ class Segmenter(Protocol):
 
 
 def load_segmenter(name: SegmenterName, user_words: Mapping[str, int | None]) -> Segmenter:
-    """Load a dictionary, or return the one that was loaded last where it is the same.
+    """Load a dictionary, or return the one that was loaded last if it is the same.
 
-    Parameters
-    ----------
-    name : {"auto", "jieba", "rjieba"}
-        ``"auto"`` is rjieba where it is installed, else jieba.
-    user_words : mapping of str to int or None
-        Words of Han characters with their frequency; None for the least that keeps the word whole.
-
-    Returns
-    -------
-    Segmenter
-        Ready to use.
-
-    Raises
-    ------
-    MissingExtraError
-        rjieba is asked for and not installed.
+    ``"auto"`` is rjieba if it is installed, else jieba. User words are of Han characters, each with its frequency, or
+    None for the least that keeps the word whole.
     """
     with _loading:
         return _load(_segmenter_class(name), tuple(user_words.items()))
@@ -63,13 +47,11 @@ def load_segmenter(name: SegmenterName, user_words: Mapping[str, int | None]) ->
 
 @lru_cache(maxsize=1)
 def _load(segmenter_class: _SegmenterClass, user_words: tuple[tuple[str, int | None], ...]) -> Segmenter:
-    """Load a dictionary, and once more with the user words where there are any."""
     plain = segmenter_class({})
     return segmenter_class(whole_word_frequencies(dict(user_words), plain.exact)) if user_words else plain
 
 
 def _segmenter_class(name: SegmenterName) -> _SegmenterClass:
-    """Import the class that a name stands for."""
     if name == "jieba":
         return _jieba_class()
     try:
@@ -83,7 +65,6 @@ def _segmenter_class(name: SegmenterName) -> _SegmenterClass:
 
 
 def _jieba_class() -> _SegmenterClass:
-    """Import jieba, which takes longer than all else here."""
     from rag_bm25.analysis.jieba_segmenter import JiebaSegmenter
 
     return JiebaSegmenter

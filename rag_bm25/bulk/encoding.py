@@ -1,4 +1,4 @@
-"""Encode a part of a corpus: a job that needs nothing but its chunks, and leaves two files."""
+"""Encode one part of a corpus into two files."""
 
 from __future__ import annotations
 
@@ -10,44 +10,42 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.bulk.files import DataFile, described, written_whole
+from rag_bm25.bulk.files import DataFile, describe_file, write_atomically
 from rag_bm25.bulk.parts import PartHead, PartTerms, batch_of, data_path, write_terms
 from rag_bm25.bulk.rows import rows_table, rows_writer
-from rag_bm25.chunks import SLOTS, NewChunk, batches, check_namespace, new_chunks, pk_digest
-from rag_bm25.config import IndexConfig, config_to_dict
-from rag_bm25.document_encoder import DocumentEncoder
-from rag_bm25.embeddings import as_vector
+from rag_bm25.checks import is_iterable
+from rag_bm25.documents.checks import check_chunk, check_namespace
+from rag_bm25.documents.chunks import SLOTS, NewChunk, batches, pk_digest
 from rag_bm25.errors import InputError
-from rag_bm25.fields import check_field_values
-from rag_bm25.parameters import is_iterable
-from rag_bm25.statistics import Contribution, CorpusStatistics
-from rag_bm25.store import ChunkRow
-from rag_bm25.terms import Vocabulary
+from rag_bm25.index.stored_config import config_to_dict
+from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.store.embeddings import as_vector
+from rag_bm25.store.rows import ChunkRow
+from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rag_bm25.sparse import SparseBatch
-
-__all__ = ["PartReport", "encode_part"]
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.vectors.sparse import SparseBatch
 
 KEYS = frozenset({"text", "id", "metadata", "embedding"})
 
 
 @dataclass(frozen=True)
 class PartReport:
-    """What encoding a part gave.
+    """Result of encoding a part.
 
     Parameters
     ----------
     part : int
-        Its number.
+        Number of the part.
     num_chunks : int
-        Chunks in it.
+        Chunks in the part.
     num_terms : int
-        Distinct terms in them.
+        Distinct terms of these chunks.
     size : int
-        Bytes of its rows.
+        Size of its rows in bytes.
     """
 
     part: int
@@ -64,35 +62,35 @@ def encode_part(
     *,
     namespace: str = "",
 ) -> PartReport:
-    """Encode some of the chunks of an index that is to be loaded, and count their terms.
+    """Encode one part of a corpus for bulk loading, and count its terms.
 
-    A pure job: what it writes depends on its arguments alone, any number of parts may be encoded at the same time by
-    processes on any machines that share the folder, and encoding a part again replaces it. A job that is killed leaves
-    no part. In memory are a batch of about 1,000 chunks, the terms of the part, and a hundred bytes for each chunk.
+    The files depend on the arguments alone. Parts may be encoded in parallel, by processes on any machines that share
+    the folder. Encoding a part again replaces it; a job that is killed leaves no part. Memory holds a batch of about
+    1,000 chunks, the terms of the part, and a hundred bytes per chunk.
 
     Parameters
     ----------
     chunks : iterable of mappings
-        Each with ``text``, and maybe ``id``, ``metadata`` and, where the index has dense vectors, ``embedding``: see
-        :meth:`rag_bm25.BM25Index.add`. Read once, one by one; may be empty.
+        Each with ``text``, optional ``id`` and ``metadata``, and ``embedding`` if the index has dense vectors: see
+        :meth:`rag_bm25.BM25Index.add`. Read once; may be empty.
     config : IndexConfig
         Parameters of the index, the same for all parts.
     folder : str or Path
-        Where the files go, the same for all parts.
+        Folder of the files, the same for all parts.
     part : int
-        Number of the part, from 0 on without gaps: parts count as ingested in the order of their numbers.
+        Number of the part, from 0 without gaps. Parts count as ingested in the order of their numbers.
     namespace : str
-        Where the chunks belong; parts may differ.
+        Namespace of the chunks; parts may differ.
 
     Returns
     -------
     PartReport
-        What was written.
+        Counts of the part.
 
     Raises
     ------
     InputError
-        A chunk breaks a rule; the message says which one. The part is not there then, or as it was before.
+        A chunk breaks a rule; the message names it. An earlier version of the part stays.
     MissingExtraError
         pyarrow is not installed.
 
@@ -110,7 +108,7 @@ def encode_part(
         raise InputError(msg)
     job = _Job(config, data_path(folder, part), part, namespace)
     folder.mkdir(parents=True, exist_ok=True)
-    data = job.write_rows(_checked(chunks, config, part))
+    data = job.write_rows(_check_chunks(chunks, config, part))
     found = job.statistics
     stored = config_to_dict(config, contract_of(job.encoder.analyzer))
     write_terms(folder, PartHead(part, namespace, stored, found.total_length, data), job.terms())
@@ -118,10 +116,10 @@ def encode_part(
 
 
 class _Job:
-    """The encoding of one part: the vocabulary and the statistics of its chunks, as far as they have come by."""
+    """The encoding of one part, with the vocabulary and the statistics of its chunks so far."""
 
     def __init__(self, config: IndexConfig, path: Path, part: int, namespace: str) -> None:
-        self.encoder = DocumentEncoder(config.build_analyzer(), config.document_weighting(), config.length_unit)
+        self.encoder = config.document_encoder()
         self.vocabulary = Vocabulary()
         self.statistics = CorpusStatistics()
         self._path = path
@@ -130,20 +128,20 @@ class _Job:
         self._batch = batch_of(part)
 
     def write_rows(self, chunks: Iterator[NewChunk]) -> DataFile:
-        """Encode all chunks, in the batches that a call of ``add`` would make of them."""
-        with written_whole(self._path) as path:
+        """Encode all chunks, in the same batches as ``add``."""
+        with write_atomically(self._path) as path:
             with rows_writer(path, self._dim) as file:
                 for batch in batches(chunks, 4 * (self._dim or 0)):
-                    file.write_table(self._encoded(batch))
-            return described(path, self.statistics.num_chunks, self._path.name)
+                    file.write_table(self._encode(batch))
+            return describe_file(path, self.statistics.num_chunks, self._path.name)
 
     def terms(self) -> PartTerms:
-        """Return the terms of all chunks, in the order in which they were first seen."""
+        """Return the terms of all chunks, in order of first occurrence."""
         ids = np.fromiter(self.vocabulary.ids, np.uint32, len(self.vocabulary))
         return PartTerms(list(self.vocabulary), ids, self.statistics.df(ids))
 
-    def _encoded(self, batch: Sequence[NewChunk]) -> Any:
-        """Return a batch as columns, and count it."""
+    def _encode(self, batch: Sequence[NewChunk]) -> Any:
+        """Encode and count a batch; return it as columns."""
         staged = self.vocabulary.stage()
         texts, metadatas = [chunk.text for chunk in batch], [chunk.metadata for chunk in batch]
         encoded = self.encoder.encode(texts, staged, metadatas)
@@ -169,8 +167,8 @@ class _Job:
         return rows_table(rows, vectors, self._dim)
 
 
-def _checked(rows: Iterable[Mapping[str, Any]], config: IndexConfig, part: int) -> Iterator[NewChunk]:
-    """Yield the chunks to be stored; what breaks a rule is named by its place."""
+def _check_chunks(rows: Iterable[Mapping[str, Any]], config: IndexConfig, part: int) -> Iterator[NewChunk]:
+    """Yield the chunks to store; errors name the part and the row."""
     seen: dict[str, bool] = {}
     for number, row in enumerate(rows):
         try:
@@ -184,21 +182,20 @@ def _checked(rows: Iterable[Mapping[str, Any]], config: IndexConfig, part: int) 
 
 
 def _new_chunk(row: Mapping[str, Any], config: IndexConfig) -> NewChunk:
-    """Check one row, by the rules of ``add``."""
+    """Check one row by the rules of ``add``."""
     if not isinstance(row, Mapping) or not row.keys() <= KEYS or "text" not in row:
         given = f"the keys {', '.join(map(repr, row))}" if isinstance(row, Mapping) else type(row).__name__
         msg = f"a chunk must be a mapping with a text, and maybe id, metadata and embedding, got {given}"
         raise InputError(msg)
-    (chunk,) = new_chunks([row["text"]], [row.get("id")], [row.get("metadata")])
-    check_field_values([chunk.metadata], config.fields)
+    chunk = check_chunk(row["text"], row.get("id"), row.get("metadata"), config.fields)
     return _with_embedding(chunk, row.get("embedding"), config)
 
 
 def _with_embedding(chunk: NewChunk, embedding: Any, config: IndexConfig) -> NewChunk:
-    """Give a chunk its dense vector, where the index has some."""
+    """Add the dense vector, if the index has them."""
     dense = config.dense_field()
     if (embedding is None) != (dense is None):
-        msg = f"an embedding must be given where the index has dense vectors, and only there, got {embedding!r}"
+        msg = f"an embedding is required if the index has dense vectors, and not allowed otherwise, got {embedding!r}"
         raise InputError(msg)
     if dense is None:
         return chunk
@@ -206,11 +203,8 @@ def _with_embedding(chunk: NewChunk, embedding: Any, config: IndexConfig) -> New
 
 
 def _is_new(chunk: NewChunk, row: Mapping[str, Any], seen: dict[str, bool]) -> bool:
-    """Tell whether a chunk is met for the first time: the same contents twice are one chunk.
-
-    `seen` has for each id whether it was given: an id made of contents stands for these alone.
-    """
-    is_given = row.get("id") is not None
+    """Return whether a chunk is new to the part; `seen` maps each id to whether it was given."""
+    is_given = row.get("id") is not None  # an id made of the contents stands for equal contents: one chunk
     if chunk.id not in seen:
         seen[chunk.id] = is_given
         return True

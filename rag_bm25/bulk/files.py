@@ -1,13 +1,13 @@
-"""The files of a bulk load: each is whole or not there at all, and known by its bytes.
+"""The files of a bulk load; each is written atomically and verified by its digest.
 
 ::
 
     part-000007.parquet          the rows of a part, in the form that Milvus's bulk import reads
-    part-000007.terms.parquet    what the part adds to the statistics; a part is there when this file is
-    part-000007.merged.parquet   the rows, where merging had to change ids in their vectors
-    vocabulary.parquet           all terms, with the ids that they have in the whole
+    part-000007.terms.parquet    the part's terms and counts; written last, so it marks a complete part
+    part-000007.merged.parquet   the rows, if merging changed ids in their vectors
+    vocabulary.parquet           all terms with their final ids
     statistics.parquet           the sum over all parts
-    manifest.json                which files to load; they can be loaded when this one is there
+    manifest.json                the list of files to load; written last
 """
 
 from __future__ import annotations
@@ -19,21 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import FormatError, MissingExtraError, shown
+from rag_bm25.errors import FormatError, MissingExtraError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = [
-    "FILE_FORMAT",
-    "DataFile",
-    "arrow",
-    "described",
-    "parquet",
-    "require_known",
-    "require_sound",
-    "written_whole",
-]
 
 FILE_FORMAT = 1
 BLOCK = 1 << 20
@@ -41,40 +30,17 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file.
+    """A Parquet file."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, in the folder of the load.
-    rows : int
-        How many rows there are.
-    size : int
-        In bytes.
-    digest : str
-        SHA-256 of its bytes, 64 hex digits.
-    """
-
-    name: str
+    name: str  # within the folder of the load
     rows: int
-    size: int
-    digest: str
+    size: int  # bytes
+    digest: str  # SHA-256, 64 hex digits
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """Let a file be written under another name, and give it its own when all of it is there.
-
-    Parameters
-    ----------
-    path : Path
-        The file; replaced where it is there.
-
-    Yields
-    ------
-    Path
-        What to write; nobody else writes to it, and it goes away where writing fails.
-    """
+def write_atomically(path: Path) -> Iterator[Path]:
+    """Write a file under a temporary name, and rename it when it is complete."""
     begun = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield begun
@@ -83,81 +49,35 @@ def written_whole(path: Path) -> Iterator[Path]:
         begun.unlink(missing_ok=True)
 
 
-def described(path: Path, rows: int, name: str | None = None) -> DataFile:
-    """Read a file once, and tell what tells it from others.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    rows : int
-        How many rows are in it.
-    name : str, optional
-        What it is to be called; by default as it is.
-
-    Returns
-    -------
-    DataFile
-        With size and digest.
-    """
+def describe_file(path: Path, rows: int, name: str | None = None) -> DataFile:
+    """Return the file's name, size and SHA-256 digest."""
     return DataFile(name or path.name, rows, path.stat().st_size, _digest(path))
 
 
 def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
-    """Refuse a file that is something else, or of a newer version.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : object
-        What it says it is.
-    wanted : str
-        What it must be.
-    version : int
-        The version of its format.
-
-    Raises
-    ------
-    FormatError
-        It cannot be read.
-    """
+    """Refuse a file of another kind or a newer format."""
     if kind != wanted:
         msg = f"{path} is not a file of a {wanted}"
         raise FormatError(msg)
     if type(version) is not int or version > FILE_FORMAT:
         msg = (
-            f"{path} has format {shown(version)}, this version of rag_bm25 reads up to {FILE_FORMAT}: upgrade rag_bm25"
+            f"{path} has format {short_repr(version)}, this version of rag_bm25 reads up to {FILE_FORMAT}: "
+            "upgrade rag_bm25"
         )
         raise FormatError(msg)
 
 
-def require_sound(folder: Path, data: DataFile, again: str) -> None:
-    """Compare a file with what was written down of it.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it is.
-    data : DataFile
-        What was written down.
-    again : str
-        What makes it anew, for the message.
-
-    Raises
-    ------
-    FormatError
-        It is missing, or other bytes than were written.
-    """
+def verify_digest(folder: Path, data: DataFile, again: str) -> None:
+    """Verify size and digest of a file; `again` tells how to make it anew."""
     if not isinstance(data.name, str) or Path(data.name).name != data.name:
-        msg = f"a file of {folder} must lie in it, got {shown(data.name)}: {again}"
+        msg = f"a file of {folder} must be in that folder, got {short_repr(data.name)}: {again}"
         raise FormatError(msg)
     path = folder / data.name
     if not path.is_file():
         msg = f"{path} is missing: {again}"
         raise FormatError(msg)
     if path.stat().st_size != data.size or _digest(path) != data.digest:
-        msg = f"{path} is damaged, or of another run than what belongs to it: {again}"
+        msg = f"{path} is damaged or of another run: {again}"
         raise FormatError(msg)
 
 
@@ -170,18 +90,7 @@ def _digest(path: Path) -> str:
 
 
 def arrow() -> Any:
-    """Import pyarrow.
-
-    Returns
-    -------
-    module
-        ``pyarrow``.
-
-    Raises
-    ------
-    MissingExtraError
-        It is not installed.
-    """
+    """Import pyarrow."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -191,18 +100,7 @@ def arrow() -> Any:
 
 
 def parquet() -> Any:
-    """Import the part of pyarrow that reads and writes files.
-
-    Returns
-    -------
-    module
-        ``pyarrow.parquet``.
-
-    Raises
-    ------
-    MissingExtraError
-        It is not installed.
-    """
+    """Import pyarrow.parquet."""
     arrow()
     from pyarrow import parquet as pq
 

@@ -1,7 +1,7 @@
-"""Load merged files into an empty store: row by row through its own insertion, or by Milvus's bulk import.
+"""Load merged files into an empty store, by insertion or by Milvus's bulk import.
 
-The store carries the mark of :mod:`rag_bm25.filling` until all is there: whatever cuts a load short, nobody can open
-half of it, and the same call again does the rest.
+The store carries a mark (:mod:`rag_bm25.index.maintenance.pending`) until everything is loaded: a load that was cut
+short leaves no index that can be opened, and the same call again completes it.
 """
 
 from __future__ import annotations
@@ -12,65 +12,65 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rag_bm25.bulk.files import require_sound
+from rag_bm25.bulk.files import verify_digest
 from rag_bm25.bulk.merging import Manifest, ManifestPart, read_manifest
 from rag_bm25.bulk.rows import read_groups, rows_of
 from rag_bm25.bulk.sums import read_sums
 from rag_bm25.errors import StoreError
-from rag_bm25.filling import Filling
-from rag_bm25.store import Store
+from rag_bm25.events import report_progress
+from rag_bm25.index.maintenance.pending import PendingIndex
+from rag_bm25.store.protocol import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rag_bm25.store import ChunkRow, ImportState
-
-__all__ = ["ImportingStore", "LoadReport", "load", "load_by_import"]
+    from rag_bm25.events import Progress
+    from rag_bm25.store.rows import ChunkRow, ImportState
 
 JOBS_AT_ONCE = 16
 POLL_SECONDS = 2.0
 
 
 class ImportingStore(Store, Protocol):
-    """A store whose engine reads files by itself, from its own object storage."""
+    """A store whose engine can import files from its object storage."""
 
     def require_imports(self) -> None:
-        """Raise a ``StoreError`` where the engine cannot do that."""
+        """Raise a ``StoreError`` if the engine has no bulk import."""
         ...
 
     def start_import(self, path: str) -> int:
-        """Have a file read, and return the number of the job that does it; all of its rows come, or none."""
+        """Start importing a file, all of its rows or none; return the number of the job."""
         ...
 
     def import_state(self, job: int) -> ImportState:
-        """Return how far a job has come."""
+        """Return the progress of a job."""
         ...
 
     def imports_under_way(self) -> list[int]:
-        """Return the jobs that are not finished yet, whoever started them."""
+        """Return all unfinished jobs, those of other processes included."""
         ...
 
     def after_imports(self) -> None:
-        """Make what was imported visible."""
+        """Make imported rows visible."""
         ...
 
     def count_batch(self, batch: str) -> int:
-        """Return how many rows a batch has put there."""
+        """Return the number of stored rows of a batch."""
         ...
 
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a load did.
+    """Result of a load.
 
     Parameters
     ----------
     num_chunks : int
-        Chunks that the index has.
+        Chunks of the index.
     num_terms : int
-        Distinct terms in them.
+        Distinct terms of these chunks.
     loaded : int
-        Chunks that were written by this call; the others had been loaded before.
+        Chunks written by this call; the others had been loaded before.
     """
 
     num_chunks: int
@@ -82,38 +82,38 @@ def load(
     folder: str | Path,
     target: Store,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> LoadReport:
-    """Load merged files into an empty store, through its own insertion: for every engine.
+    """Load merged files into an empty store by insertion, on any engine.
 
-    Until all is there, opening the index is a :class:`~rag_bm25.FormatError`. Afterwards it is an index like any other:
-    add to it, update, delete. In memory are about 1,000 rows, the statistics and the vocabulary.
+    Opening an unfinished index is a :class:`~rag_bm25.FormatError`. A finished one is an index like any other. Memory
+    holds about 1,000 rows, the statistics and the vocabulary.
 
     Parameters
     ----------
     folder : str or Path
-        Where :func:`merge` has written.
+        Folder of the merged files, see :func:`merge`.
     target : Store
-        An empty store, such as a :class:`rag_bm25.milvus_store.MilvusStore`, or one with the beginning of the same
-        load. Not closed. One process at a time may write to it.
-    progress : callable of (int, int) to None, optional
-        Told how many chunks are there, and how many there will be.
+        A store, such as a :class:`rag_bm25.store.milvus.MilvusStore`, empty or with an unfinished load of the same
+        files. It stays open. Only one process may write to it.
+    progress : callable of Progress to None, optional
+        Called periodically with ``"chunks loaded"``, those of earlier calls included.
 
     Returns
     -------
     LoadReport
-        What was done.
+        Counts of the load.
 
     Raises
     ------
     FormatError
-        A file is missing or damaged; nothing of it was loaded.
+        A file is missing or damaged; none of its rows is loaded.
     InputError
-        There is something else in the target; nothing was written.
+        The target is not empty; nothing is written.
     ConfigMismatchError
-        There is the beginning of another load in the target; nothing was written.
+        The target has an unfinished load of other files; nothing is written.
     StoreError
-        The target failed; the same call again loads what is missing.
+        The target failed. The same call resumes the load.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def load(
     loading = _Loading(Path(folder), target)
     resumes = loading.begin()
     for part in loading.manifest.parts:
-        require_sound(loading.folder, part.data, "merge the parts again, or encode the one that is damaged")
+        verify_digest(loading.folder, part.data, "merge the parts again, or encode the one that is damaged")
         for table in read_groups(loading.folder / part.data.name):
             rows = rows_of(table)
             missing = _missing(target, rows) if resumes else rows
@@ -140,39 +140,38 @@ def load_by_import(
     target: ImportingStore,
     prefix: str,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LoadReport:
-    """Load merged files by the bulk import of a Milvus server, 2.5.8 or later, which reads them from its own storage.
+    """Load merged files by the bulk import of a Milvus server, 2.5.8 or later.
 
-    Before, upload the rows, the files that the manifest lists as parts, to the bucket of the server; everything else is
-    read here.
+    First upload the files that the manifest lists as parts to the bucket of the server. All other files are read by
+    this process.
 
     Parameters
     ----------
     folder : str or Path
-        Where :func:`merge` has written.
+        Folder of the merged files, see :func:`merge`.
     target : ImportingStore
-        A :class:`rag_bm25.milvus_store.MilvusStore` on a server; empty, or with the beginning of the same load.
+        A :class:`rag_bm25.store.milvus.MilvusStore` on a server; empty or with an unfinished load of the same files.
     prefix : str
-        Where the files are in the server's bucket: ``prefix/part-000000.parquet`` and so on.
-    progress : callable of (int, int) to None, optional
+        Path of the files in the server's bucket: ``prefix/part-000000.parquet`` and so on.
+    progress : callable of Progress to None, optional
         As for :func:`load`.
     sleep : callable of float to None
-        Waits so many seconds before looking again.
+        Function that waits for a number of seconds between two polls.
 
     Returns
     -------
     LoadReport
-        What was done.
+        Counts of the load.
 
     Raises
     ------
     FormatError, InputError, ConfigMismatchError
         As for :func:`load`.
     StoreError
-        The server has no bulk import, or refused a file: the message has its reason. The same call again imports what
-        is missing.
+        The server has no bulk import, or refused a file; the message has the reason. The same call resumes the load.
     """
     loading = _Loading(Path(folder), target)
     target.require_imports()
@@ -185,59 +184,58 @@ def load_by_import(
             loading.count(part.data.rows, 0, progress)
         else:
             waiting.append(part)
-    for imported in _imported(target, prefix.rstrip("/"), waiting, sleep):
+    for imported in _import_parts(target, prefix.rstrip("/"), waiting, sleep):
         loading.count(imported, imported, progress)
     target.after_imports()
     return loading.finish()
 
 
 class _Loading:
-    """A load, as far as it has come."""
+    """A load in progress."""
 
     def __init__(self, folder: Path, target: Store) -> None:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         for data in (self.manifest.sums.vocabulary, self.manifest.sums.counts):
-            require_sound(folder, data, "merge the parts again")
+            verify_digest(folder, data, "merge the parts again")
         self._target = target
         self._totals, self._vocabulary = read_sums(folder, self.manifest.sums)
-        self._filling = Filling(f"the files in {folder}", self.manifest.config, self.manifest.fingerprint)
+        self._pending = PendingIndex(f"the files in {folder}", self.manifest.config, self.manifest.fingerprint)
         self._there = self._loaded = 0
 
     def begin(self) -> bool:
-        """Mark the target, and tell whether this goes on with an earlier load."""
-        return self._filling.begin_in(self._target)
+        """Mark the target as unfinished; return whether this resumes an earlier load."""
+        return self._pending.begin_in(self._target)
 
-    def count(self, there: int, loaded: int, progress: Callable[[int, int], None] | None) -> None:
-        """Note that more chunks are there, and how many of them were written now."""
+    def count(self, there: int, loaded: int, progress: Callable[[Progress], None] | None) -> None:
+        """Count stored chunks, and those of them that this call has loaded."""
         self._there += there
         self._loaded += loaded
-        if progress is not None:
-            progress(self._there, self.manifest.num_chunks)
+        report_progress(progress, "chunks loaded", self._there, self.manifest.num_chunks)
 
     def finish(self) -> LoadReport:
-        """Count the rows, and let the index be opened."""
+        """Compare the number of rows, and turn the rows into an index."""
         wanted, found = self.manifest.num_chunks, self._target.count_chunks()
         if found != wanted:
             msg = (
-                f"{self._target.name} has {found:,} chunks of {wanted:,} after loading: run the same load again, and "
-                "drop it where that does not help"
+                f"{self._target.name} has {found:,} of {wanted:,} chunks after loading. Run the same load again; if "
+                "that does not help, drop the index first."
             )
             raise StoreError(msg)
-        self._filling.finish_in(self._target, self._totals, self._vocabulary)
+        self._pending.finish_in(self._target, self._totals, self._vocabulary)
         return LoadReport(wanted, len(self._vocabulary), self._loaded)
 
 
 def _missing(target: Store, rows: Sequence[ChunkRow]) -> list[ChunkRow]:
-    """Return the rows that an earlier call has not written."""
+    """Return the rows that are not stored yet."""
     there = {row.pk for row in target.get_chunks([row.pk for row in rows], contents=False)}
     return [row for row in rows if row.pk not in there]
 
 
-def _imported(
+def _import_parts(
     target: ImportingStore, prefix: str, parts: Sequence[ManifestPart], sleep: Callable[[float], None]
 ) -> Iterator[int]:
-    """Import parts, some of them at once; yield how many chunks each has as it is done."""
+    """Import parts in parallel; yield the number of chunks of each finished part."""
     waiting, running = deque(parts), dict[int, ManifestPart]()
     while waiting or running:
         while waiting and len(running) < JOBS_AT_ONCE:
@@ -250,16 +248,18 @@ def _imported(
 
 
 def _is_imported(target: ImportingStore, part: ManifestPart) -> bool:
-    """Tell whether the rows of a part are there; an import brings all of them or none."""
+    """Return whether a part is stored; an import stores all rows of a file or none."""
     found = target.count_batch(part.batch) if part.data.rows else 0
     if found not in (0, part.data.rows):
-        msg = f"{target.name} has {found:,} of the {part.data.rows:,} chunks of {part.data.name}: drop it, load again"
+        msg = (
+            f"{target.name} has {found:,} of the {part.data.rows:,} chunks of {part.data.name}. Drop it and load again."
+        )
         raise StoreError(msg)
     return found == part.data.rows
 
 
 def _has_ended(target: ImportingStore, job: int, name: str) -> bool:
-    """Tell whether a job has done its work; raise where it has failed."""
+    """Return whether a job has finished; raise if it has failed."""
     state = target.import_state(job)
     if state.failure:
         msg = f"{target.name} could not import {name} (job {job}): {state.failure}"
@@ -268,6 +268,6 @@ def _has_ended(target: ImportingStore, job: int, name: str) -> bool:
 
 
 def _wait_for_others(target: ImportingStore, sleep: Callable[[float], None]) -> None:
-    """Wait for jobs of a load that was cut short: what they bring must not be imported again."""
+    """Wait for jobs of an interrupted load, whose rows must not be imported twice."""
     while target.imports_under_way():
         sleep(POLL_SECONDS)

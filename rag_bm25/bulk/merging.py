@@ -1,8 +1,8 @@
-"""Merge what parts were found to be on their own into one index: ids, statistics, and the list of files to load.
+"""Merge parts into one index: term ids, statistics, and the manifest.
 
-Parts are encoded without knowing of each other, each as if it were the first. Their vectors fit together as they are,
-but for terms whose id is not their hash: which of two terms of one hash keeps it is decided by who was there first, and
-that may have been in an earlier part. The files of parts that have such a term are written again with its id.
+Each part is encoded as if it were the first. Term ids are hashes, so that the vectors of all parts agree, except where
+two terms have one hash: the term seen first keeps it, and that may be in an earlier part. Parts with such a term are
+rewritten with its final id.
 """
 
 from __future__ import annotations
@@ -16,65 +16,46 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.analysis import AnalyzerContract, differences
-from rag_bm25.bulk.files import FILE_FORMAT, DataFile, described, require_known, require_sound, written_whole
+from rag_bm25.bulk.files import FILE_FORMAT, DataFile, describe_file, require_known, verify_digest, write_atomically
 from rag_bm25.bulk.parts import PartHead, batch_of, part_numbers, read_head, read_terms
 from rag_bm25.bulk.rows import read_groups, read_pks, rows_writer, sparse_batch, sparse_column
 from rag_bm25.bulk.sums import SumFiles, write_sums
-from rag_bm25.config import dense_field_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, InputError
-from rag_bm25.filling import digest_of
-from rag_bm25.sparse import SparseBatch
-from rag_bm25.statistics import Contribution, NamespaceStatistics
-from rag_bm25.terms import Vocabulary
+from rag_bm25.events import report_progress
+from rag_bm25.index.maintenance.pending import json_digest
+from rag_bm25.index.stored_config import dense_field_of
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.vectors.sparse import SparseBatch
+from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Manifest", "ManifestPart", "MergeReport", "merge", "read_manifest"]
+    from rag_bm25.events import Progress
 
 MANIFEST = "manifest.json"
 KIND = "rag_bm25 bulk load"
-NAMED = 5  # how many of several things a message names
+NAMED = 5  # items that a message lists
 
 
 @dataclass(frozen=True)
 class ManifestPart:
-    """A file to be loaded.
-
-    Parameters
-    ----------
-    namespace : str
-        Where its chunks belong.
-    batch : str
-        The batch id of its rows.
-    data : DataFile
-        The file.
-    """
+    """A file to load."""
 
     namespace: str
-    batch: str
+    batch: str  # of its rows
     data: DataFile
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """An index as files, ready to be loaded.
+    """An index as files, ready to be loaded."""
 
-    Parameters
-    ----------
-    config : dict
-        Parameters of the index, as they are stored.
-    parts : list of ManifestPart
-        The rows.
-    sums : SumFiles
-        Vocabulary and statistics.
-    """
-
-    config: dict[str, Any]
-    parts: list[ManifestPart]
-    sums: SumFiles
+    config: dict[str, Any]  # as stored
+    parts: list[ManifestPart]  # the rows
+    sums: SumFiles  # vocabulary and statistics
 
     @property
     def num_chunks(self) -> int:
@@ -83,24 +64,24 @@ class Manifest:
 
     @property
     def fingerprint(self) -> str:
-        """What tells these files from others; the statistics follow from the rest."""
-        return digest_of([self.config, [asdict(part) for part in self.parts]])
+        """Digest of config and parts; the statistics follow from them."""
+        return json_digest([self.config, [asdict(part) for part in self.parts]])
 
 
 @dataclass(frozen=True)
 class MergeReport:
-    """What merging gave.
+    """Result of merging.
 
     Parameters
     ----------
     num_parts : int
-        Parts.
+        Number of parts.
     num_chunks : int
         Chunks of all parts.
     num_terms : int
         Distinct terms of all parts.
     rewritten : int
-        Parts whose files had to be written again, since a term has another id in the whole.
+        Parts whose rows were rewritten because a term has another id in the merged index.
     """
 
     num_parts: int
@@ -113,30 +94,27 @@ def merge(
     folder: str | Path,
     *,
     num_parts: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> MergeReport:
-    """Merge the parts of an index that is to be loaded.
+    """Merge encoded parts into files to load.
 
-    The result is what :meth:`rag_bm25.BM25Index.add` gives when it is called once for each part, in the order of their
-    numbers: the same ids of terms, the same vectors, the same statistics, bit for bit. The files of the parts are
-    read, and never changed; merging again gives the same.
-
-    In memory are the vocabulary, the statistics, and eight bytes for each chunk.
+    The result equals that of :meth:`rag_bm25.BM25Index.add`, called once per part in the order of their numbers: the
+    same term ids, vectors and statistics, bit for bit. The files of the parts are not changed, and merging again gives
+    the same result. Memory holds the vocabulary, the statistics, and eight bytes per chunk.
 
     Parameters
     ----------
     folder : str or Path
-        Where :func:`encode_part` has written.
+        Folder of the parts, see :func:`encode_part`.
     num_parts : int, optional
-        How many parts there must be. Without it, the last ones may be missing and nobody notices; a gap is an error
-        in any case.
-    progress : callable of (int, int) to None, optional
-        Told how many parts were read, and how many there are.
+        Number of parts. Without it, missing parts at the end are not noticed; a gap is always an error.
+    progress : callable of Progress to None, optional
+        Called after each part with ``"parts merged"``.
 
     Returns
     -------
     MergeReport
-        What was found.
+        Counts of the merged index.
 
     Raises
     ------
@@ -145,41 +123,24 @@ def merge(
     ConfigMismatchError
         Two parts were encoded with different parameters or analyzers.
     InputError
-        A chunk is in two parts.
+        Two parts have the same chunk.
     """
     folder = Path(folder)
     (folder / MANIFEST).unlink(missing_ok=True)  # of an earlier call: it may list files of other parts
-    merging = _Merging(folder, _heads(folder, num_parts))
+    merging = _Merging(folder, _read_heads(folder, num_parts))
     for done, head in enumerate(merging.heads, 1):
         merging.take(head)
-        if progress is not None:
-            progress(done, len(merging.heads))
+        report_progress(progress, "parts merged", done, len(merging.heads))
     _require_distinct(folder, merging.heads)
-    manifest = merging.written()
-    with written_whole(folder / MANIFEST) as path:
+    manifest = merging.write()
+    with write_atomically(folder / MANIFEST) as path:
         whole = {"kind": KIND, "format": FILE_FORMAT, **asdict(manifest)}
         path.write_text(json.dumps(whole, ensure_ascii=False, indent=1), encoding="utf-8")
     return MergeReport(len(manifest.parts), manifest.num_chunks, len(merging.vocabulary), len(merging.moved))
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Read which files are to be loaded.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Where :func:`merge` has written.
-
-    Returns
-    -------
-    Manifest
-        As it was written.
-
-    Raises
-    ------
-    FormatError
-        It is missing, something else, damaged, or of a newer version.
-    """
+    """Read the manifest."""
     path = Path(folder, MANIFEST)
     if not path.is_file():
         msg = f"{path} is missing: merge the parts first"
@@ -196,7 +157,7 @@ def read_manifest(folder: str | Path) -> Manifest:
 
 @contextmanager
 def _as_format_error(path: Path) -> Iterator[None]:
-    """Say what cannot be read."""
+    """Convert errors of reading to ``FormatError``."""
     try:
         yield
     except (LookupError, RecursionError, TypeError, ValueError) as error:
@@ -205,18 +166,18 @@ def _as_format_error(path: Path) -> Iterator[None]:
 
 
 class _Merging:
-    """The merging of some parts, as far as it has come."""
+    """A merge in progress."""
 
     def __init__(self, folder: Path, heads: list[PartHead]) -> None:
         self.heads = heads
         self.vocabulary = Vocabulary()
         self.statistics = NamespaceStatistics()
-        self.moved: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint32]]] = {}  # part -> its ids, those of the whole
+        self.moved: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint32]]] = {}  # part -> its ids, final ids
         self._folder = folder
 
     def take(self, head: PartHead) -> None:
-        """Add the terms of a part, and see which of them have other ids in the whole."""
-        require_sound(self._folder, head.data, f"encode part {head.part} again")
+        """Add the terms of a part, and note which ids change."""
+        verify_digest(self._folder, head.data, f"encode part {head.part} again")
         found = read_terms(self._folder, head.part)
         staged = self.vocabulary.stage()
         ids = np.fromiter(map(staged.__getitem__, found.terms), np.uint32, len(found.terms))
@@ -230,30 +191,30 @@ class _Merging:
             by_old = changed[np.argsort(found.ids[changed])]
             self.moved[head.part] = found.ids[by_old], ids[by_old]
 
-    def written(self) -> Manifest:
-        """Write what is new, and list all files."""
+    def write(self) -> Manifest:
+        """Write new files, and return the manifest."""
         config = self.heads[0].config
-        parts = [ManifestPart(head.namespace, batch_of(head.part), self._final(head)) for head in self.heads]
+        parts = [ManifestPart(head.namespace, batch_of(head.part), self._final_file(head)) for head in self.heads]
         return Manifest(config, parts, write_sums(self._folder, self.statistics.contributions(), self.vocabulary))
 
-    def _final(self, head: PartHead) -> DataFile:
-        """Return the file of a part that is to be loaded."""
+    def _final_file(self, head: PartHead) -> DataFile:
+        """Return the file of a part to load, rewritten if ids change."""
         if head.part not in self.moved:
             return head.data
         source = self._folder / head.data.name
         path = source.with_suffix(".merged.parquet")
         dense = dense_field_of(head.config)
-        with written_whole(path) as begun:
+        with write_atomically(path) as begun:
             with rows_writer(begun, dense.dim if dense else None) as file:
                 for table in read_groups(source):
-                    vectors = _with_other_ids(sparse_batch(table), *self.moved[head.part])
+                    vectors = _replace_ids(sparse_batch(table), *self.moved[head.part])
                     at = table.column_names.index("sparse")
                     file.write_table(table.set_column(at, table.schema.field(at), sparse_column(vectors)))
-            return described(begun, head.data.rows, path.name)
+            return describe_file(begun, head.data.rows, path.name)
 
 
-def _with_other_ids(vectors: SparseBatch, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> SparseBatch:
-    """Put other ids in the place of some, and each row in order again; the weights stay."""
+def _replace_ids(vectors: SparseBatch, old: NDArray[np.uint32], new: NDArray[np.uint32]) -> SparseBatch:
+    """Replace ids, and sort each row again; weights stay."""
     at = np.minimum(np.searchsorted(old, vectors.ids), len(old) - 1)
     ids = np.where(old[at] == vectors.ids, new[at], vectors.ids)
     keys = SparseBatch(vectors.indptr, ids, vectors.values).keys
@@ -264,15 +225,15 @@ def _with_other_ids(vectors: SparseBatch, old: NDArray[np.uint32], new: NDArray[
 # Checks
 
 
-def _heads(folder: Path, num_parts: int | None) -> list[PartHead]:
-    """Read what all parts say of themselves, and see whether they belong together."""
+def _read_heads(folder: Path, num_parts: int | None) -> list[PartHead]:
+    """Read the heads of all parts, and check that they belong together."""
     numbers = part_numbers(folder)
     if not numbers:
-        msg = f"there is no part in {folder}: encode some first"
+        msg = f"no parts were found in {folder}: encode some first"
         raise FormatError(msg)
     wanted = numbers[-1] + 1 if num_parts is None else num_parts
     if missing := sorted(set(range(wanted)) - set(numbers)):
-        msg = f"parts are missing in {folder}: {_some(missing)}; encode them, {wanted} parts in all"
+        msg = f"parts are missing in {folder}: {_list(missing)}; encode them, {wanted} parts in all"
         raise FormatError(msg)
     if numbers[-1] >= wanted:
         msg = f"{folder} has {len(numbers)} parts, not {wanted}: use an empty folder for other parts"
@@ -284,7 +245,7 @@ def _heads(folder: Path, num_parts: int | None) -> list[PartHead]:
 
 
 def _require_same(first: PartHead, head: PartHead) -> None:
-    """Refuse a part whose vectors would not fit."""
+    """Refuse a part that was encoded with other parameters."""
     try:
         found = _differences(first, head)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -296,7 +257,7 @@ def _require_same(first: PartHead, head: PartHead) -> None:
 
 
 def _differences(first: PartHead, head: PartHead) -> list[str]:
-    """List where two parts differ; analyzers may differ in name if they do the same."""
+    """List the differences between two parts; analyzers with equal contracts do not differ."""
     found = [
         f"{name}: {value!r} in part {first.part}, {head.config[side].get(name)!r} in part {head.part}"
         for side in ("document", "query")
@@ -307,7 +268,7 @@ def _differences(first: PartHead, head: PartHead) -> list[str]:
 
 
 def _require_distinct(folder: Path, heads: Sequence[PartHead]) -> None:
-    """Refuse a chunk that is in two parts: which of both is meant, nobody can tell."""
+    """Refuse two parts with the same chunk."""
     keys = np.empty(sum(head.data.rows for head in heads), np.uint64)
     start = 0
     for head in heads:
@@ -316,17 +277,17 @@ def _require_distinct(folder: Path, heads: Sequence[PartHead]) -> None:
     keys.sort()
     twice = np.unique(keys[1:][keys[1:] == keys[:-1]])
     del keys
-    found = _named(folder, heads, twice) if len(twice) else []
+    found = _name_duplicates(folder, heads, twice) if len(twice) else []
     if found:
         msg = (
-            f"{len(found):,} chunks are in two parts: {_some(found)}; an id must be in one part only, and chunks "
-            "without ids must differ in text or metadata"
+            f"{len(found):,} chunks are in two parts: {_list(found)}. An id may be in one part only; chunks without "
+            "ids must differ in text or metadata."
         )
         raise InputError(msg)
 
 
-def _named(folder: Path, heads: Sequence[PartHead], twice: NDArray[np.uint64]) -> list[str]:
-    """Name the chunks whose primary keys are there twice, all of their digits and not only 64 bits compared."""
+def _name_duplicates(folder: Path, heads: Sequence[PartHead], twice: NDArray[np.uint64]) -> list[str]:
+    """Describe the chunks with equal primary keys, compared in full and not only by 64 bits."""
     places: dict[str, tuple[str, list[int]]] = {}
     for head in heads:
         for pk, id_ in _suspects(folder / head.data.name, twice):
@@ -335,7 +296,7 @@ def _named(folder: Path, heads: Sequence[PartHead], twice: NDArray[np.uint64]) -
 
 
 def _suspects(path: Path, keys: NDArray[np.uint64]) -> Iterator[tuple[str, str]]:
-    """Yield primary key and id of the rows that have one of some keys."""
+    """Yield primary key and id of the rows with these keys."""
     if not np.isin(read_pks(path), keys).any():
         return
     wanted = {f"{key:016x}" for key in keys.tolist()}
@@ -345,7 +306,7 @@ def _suspects(path: Path, keys: NDArray[np.uint64]) -> Iterator[tuple[str, str]]
                 yield pk, id_
 
 
-def _some(found: Iterable[object]) -> str:
-    """Name the first few of many things."""
+def _list(found: Iterable[object]) -> str:
+    """List the first few items, and the number of others."""
     every = list(map(str, found))
     return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED:,} more" if len(every) > NAMED else "")

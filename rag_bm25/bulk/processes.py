@@ -1,4 +1,4 @@
-"""Encode the parts of a corpus in processes of this machine."""
+"""Encode parts in worker processes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 from rag_bm25.bulk.encoding import encode_part
-from rag_bm25.chunks import check_namespace
+from rag_bm25.checks import is_iterable
+from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import InputError
-from rag_bm25.parameters import is_iterable
-from rag_bm25.workers import check_picklable, check_workers, deaths_told, interrupts_blocked
+from rag_bm25.index.writing.workers import check_picklable, check_workers, sigint_blocked, worker_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rag_bm25.bulk.encoding import PartReport
-    from rag_bm25.config import IndexConfig
-
-__all__ = ["encode_parts"]
+    from rag_bm25.index.config import IndexConfig
 
 
 def encode_parts(
@@ -34,33 +32,32 @@ def encode_parts(
     namespace: str = "",
     workers: int = 0,
 ) -> Iterator[PartReport]:
-    """Encode parts by :func:`encode_part`, several at once: number 0 is the first.
+    """Encode parts in parallel, numbered from 0.
 
     Parameters
     ----------
     parts : iterable of sequences of mappings
-        The chunks of each part, as for :func:`encode_part`. Taken one by one; there are at most one more in memory
-        than there are workers, so that parts of some 20,000 chunks are a good size.
+        The chunks of each part, as for :func:`encode_part`. Read one by one; memory holds at most ``workers + 1`` of
+        them. About 20,000 chunks are a good size.
     config, folder, namespace
         As for :func:`encode_part`.
     workers : int
-        Processes, in 0..61; 0 encodes in this one. They are spawned: a script must call this below
+        Number of processes, in 0..61; 0 encodes in this process. They are spawned, so a script must call this below
         ``if __name__ == "__main__":``.
 
     Returns
     -------
     iterator of PartReport
-        What was written, in the order of the parts; a part is encoded as its report is asked for.
+        Counts of each part, in order; a part is encoded when its report is requested.
 
     Raises
     ------
     ParameterError
-        The number of workers is out of its range, or the analyzer cannot be sent to another process; at the call.
+        The number of workers is out of range, or the analyzer cannot be pickled; raised at the call.
     InputError
-        The namespace breaks a rule, or `parts` is no iterable, at the call; a chunk breaks a rule, as its part is
-        encoded.
+        The namespace breaks a rule or `parts` is not iterable, raised at the call; or a chunk breaks a rule.
     WorkerError
-        A process died; the parts that were yielded are there.
+        A process died. Parts already yielded are complete.
     """
     number, namespace = check_workers(workers), check_namespace(namespace)
     if not is_iterable(parts):
@@ -69,20 +66,20 @@ def encode_parts(
     if not number:
         return (encode_part(each, config, folder, part, namespace=namespace) for part, each in enumerate(parts))
     check_picklable(config)
-    return _encoded_by(number, parts, config, folder, namespace)
+    return _encode_in_pool(number, parts, config, folder, namespace)
 
 
-def _encoded_by(
+def _encode_in_pool(
     workers: int, parts: Iterable[Sequence[Mapping[str, Any]]], config: IndexConfig, folder: str | Path, namespace: str
 ) -> Iterator[PartReport]:
-    """Encode parts in other processes."""
+    """Encode parts in a pool of processes."""
     numbered = enumerate(parts)
     pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
-    with pool, deaths_told("its part was encoded; the parts that are finished stay"):
+    with pool, worker_errors("its part was encoded; the parts that are finished stay"):
         waiting: deque[Future[PartReport]] = deque()
         try:
             for part, chunks in numbered:
-                with interrupts_blocked():  # a process may be started now
+                with sigint_blocked():  # a process may be started now
                     waiting.append(pool.submit(encode_part, chunks, config, folder, part, namespace=namespace))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()

@@ -1,7 +1,6 @@
-"""Rows as columns of Parquet files, in the form that Milvus's bulk import reads.
+"""Convert rows to and from Parquet columns that Milvus's bulk import reads.
 
-A sparse vector is a struct of two lists, ``indices`` and ``values``, which Milvus reads from 2.5.8 on; metadata is
-JSON.
+A sparse vector is a struct of two lists, ``indices`` and ``values`` (Milvus 2.5.8 or later); metadata is JSON.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.bulk.files import arrow, parquet
-from rag_bm25.sparse import SparseBatch
-from rag_bm25.store import ChunkRow
+from rag_bm25.store.rows import ChunkRow
+from rag_bm25.vectors.sparse import SparseBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,46 +20,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["read_groups", "read_pks", "rows_of", "rows_table", "rows_writer", "sparse_batch", "sparse_column"]
-
-SHORT = 16  # hex digits of a primary key that are 64 bits
+SHORT = 16  # hex digits: the first 64 bits of a primary key
 
 
 def rows_writer(path: Path, dense_dim: int | None) -> Any:
-    """Open a file for rows.
-
-    Parameters
-    ----------
-    path : Path
-        Where to.
-    dense_dim : int or None
-        Dimension of the dense vectors, None where there are none.
-
-    Returns
-    -------
-    pyarrow.parquet.ParquetWriter
-        To be closed.
-    """
+    """Open a Parquet file for rows."""
     return parquet().ParquetWriter(path, _rows_schema(dense_dim), use_dictionary=["namespace", "batch"])
 
 
 def rows_table(rows: Sequence[ChunkRow], vectors: SparseBatch, dense_dim: int | None) -> Any:
-    """Return rows as columns.
-
-    Parameters
-    ----------
-    rows : sequence of ChunkRow
-        Their sparse vectors are not looked at.
-    vectors : SparseBatch
-        The sparse vectors, a row each.
-    dense_dim : int or None
-        Dimension of the dense vectors, None where there are none.
-
-    Returns
-    -------
-    pyarrow.Table
-        For the writer of :func:`rows_writer`.
-    """
+    """Convert rows to a table."""
     pa = arrow()
     columns = {
         "pk": [row.pk for row in rows],
@@ -79,18 +48,7 @@ def rows_table(rows: Sequence[ChunkRow], vectors: SparseBatch, dense_dim: int | 
 
 
 def sparse_column(vectors: SparseBatch) -> Any:
-    """Return sparse vectors as Milvus reads them.
-
-    Parameters
-    ----------
-    vectors : SparseBatch
-        A row each.
-
-    Returns
-    -------
-    pyarrow.StructArray
-        Of two lists, ``indices`` and ``values``.
-    """
+    """Convert sparse vectors to a column."""
     pa = arrow()
     starts = vectors.indptr.astype(np.int32)  # a batch is far below 2**31 entries
     lists = [pa.ListArray.from_arrays(starts, flat) for flat in (vectors.ids, vectors.values)]
@@ -98,18 +56,7 @@ def sparse_column(vectors: SparseBatch) -> Any:
 
 
 def sparse_batch(table: Any) -> SparseBatch:
-    """Return the sparse vectors of a table of rows.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        With the column ``sparse``.
-
-    Returns
-    -------
-    SparseBatch
-        A row each.
-    """
+    """Read the sparse vectors of a table."""
     column = table.column("sparse").combine_chunks()
     indices, values = (column.field(name) for name in ("indices", "values"))
     starts = indices.offsets.to_numpy().astype(np.int64)
@@ -117,36 +64,14 @@ def sparse_batch(table: Any) -> SparseBatch:
 
 
 def read_groups(path: Path) -> Iterator[Any]:
-    """Read the rows of a file, as they were written: batch by batch.
-
-    Parameters
-    ----------
-    path : Path
-        A file that is sound.
-
-    Yields
-    ------
-    pyarrow.Table
-        At most 1,000 rows.
-    """
+    """Yield the rows of a file, batch by batch as they were written."""
     with parquet().ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             yield file.read_row_group(group)
 
 
 def rows_of(table: Any) -> list[ChunkRow]:
-    """Return rows from columns.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        As made by :func:`rows_table`.
-
-    Returns
-    -------
-    list of ChunkRow
-        With all that they have.
-    """
+    """Convert a table to rows."""
     names = ("pk", "id", "namespace", "length", "batch", "text")
     columns = [table.column(name).to_pylist() for name in names]
     metadatas = map(json.loads, table.column("metadata").to_pylist())
@@ -154,18 +79,7 @@ def rows_of(table: Any) -> list[ChunkRow]:
 
 
 def read_pks(path: Path) -> NDArray[np.uint64]:
-    """Read 64 bits of the primary key of each row, and no other column.
-
-    Parameters
-    ----------
-    path : Path
-        A file with rows.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n_rows,)
-        In the order of the rows.
-    """
+    """Read 64 bits of each row's primary key, and no other column."""
     with parquet().ParquetFile(path) as file:
         keys = file.read(columns=["pk"]).column("pk").to_pylist()
     return np.frombuffer(bytes.fromhex("".join(key[:SHORT] for key in keys)), ">u8").astype(np.uint64)

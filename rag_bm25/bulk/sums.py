@@ -1,4 +1,4 @@
-"""What merging parts gives, as files: the vocabulary of all of them, and how many chunks have each term."""
+"""Write and read the merged vocabulary and statistics."""
 
 from __future__ import annotations
 
@@ -7,64 +7,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.bulk.files import DataFile, arrow, described, parquet, written_whole
+from rag_bm25.bulk.files import DataFile, arrow, describe_file, parquet, write_atomically
 from rag_bm25.errors import FormatError
-from rag_bm25.statistics import Contribution
-from rag_bm25.terms import Vocabulary
+from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from typing import Any
 
-__all__ = ["SumFiles", "read_sums", "write_sums"]
-
 VOCABULARY, COUNTS = "vocabulary.parquet", "statistics.parquet"
 
 
 @dataclass(frozen=True)
 class SumFiles:
-    """Where the sums over all parts are.
+    """Files of the sums over all parts."""
 
-    Parameters
-    ----------
-    vocabulary : DataFile
-        Terms and their ids, in the order in which they were first seen.
-    counts : DataFile
-        Id and df of each term, namespace after namespace.
-    namespaces : list of dict
-        For each namespace its ``name``, ``chunks``, ``length`` and ``terms``, the number of its rows in `counts`.
-    """
-
-    vocabulary: DataFile
-    counts: DataFile
-    namespaces: list[dict[str, Any]]
+    vocabulary: DataFile  # terms and ids, in order of first occurrence
+    counts: DataFile  # id and df of each term, namespace after namespace
+    namespaces: list[dict[str, Any]]  # name, chunks, length, terms (rows in `counts`)
 
 
 def write_sums(folder: Path, totals: Mapping[str, Contribution], vocabulary: Vocabulary) -> SumFiles:
-    """Write the sums over all parts.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the load.
-    totals : mapping of str to Contribution
-        Namespace -> its statistics.
-    vocabulary : Vocabulary
-        All terms.
-
-    Returns
-    -------
-    SumFiles
-        What to read them by.
-    """
+    """Write the sums over all parts."""
     terms = arrow().array(list(vocabulary), arrow().string())
     term_ids = np.fromiter(vocabulary.ids, np.uint32, len(vocabulary))
     ids = np.concatenate([np.empty(0, np.uint32), *(total.ids for total in totals.values())])
     df = np.concatenate([np.empty(0, np.int64), *(total.df for total in totals.values())])
     return SumFiles(
-        _written(folder / VOCABULARY, {"term": terms, "id": term_ids}),
-        _written(folder / COUNTS, {"id": ids, "df": df}),
+        _write(folder / VOCABULARY, {"term": terms, "id": term_ids}),
+        _write(folder / COUNTS, {"id": ids, "df": df}),
         [
             {"name": name, "chunks": total.num_chunks, "length": total.total_length, "terms": len(total.ids)}
             for name, total in totals.items()
@@ -73,27 +46,7 @@ def write_sums(folder: Path, totals: Mapping[str, Contribution], vocabulary: Voc
 
 
 def read_sums(folder: Path, files: SumFiles) -> tuple[dict[str, Contribution], Vocabulary]:
-    """Read the sums over all parts.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the load.
-    files : SumFiles
-        As returned by :func:`write_sums`; the files are sound.
-
-    Returns
-    -------
-    totals : dict of str to Contribution
-        Namespace -> its statistics.
-    vocabulary : Vocabulary
-        All terms.
-
-    Raises
-    ------
-    FormatError
-        The list of namespaces does not fit the files.
-    """
+    """Read the sums over all parts."""
     known, counts = _read(folder / files.vocabulary.name), _read(folder / files.counts.name)
     vocabulary = Vocabulary()
     vocabulary.add(dict(zip(known["term"].to_pylist(), known["id"].to_pylist(), strict=True)))
@@ -110,11 +63,11 @@ def read_sums(folder: Path, files: SumFiles) -> tuple[dict[str, Contribution], V
     return totals, vocabulary
 
 
-def _written(path: Path, columns: Mapping[str, Any]) -> DataFile:
-    with written_whole(path) as begun:
+def _write(path: Path, columns: Mapping[str, Any]) -> DataFile:
+    with write_atomically(path) as begun:
         table = arrow().table(dict(columns))
         parquet().write_table(table, begun, use_dictionary=False, compression="zstd")
-        return described(begun, len(table), path.name)
+        return describe_file(begun, len(table), path.name)
 
 
 def _read(path: Path) -> Any:

@@ -1,4 +1,7 @@
-"""The command line ``rag-bm25``."""
+"""The command line ``rag-bm25``.
+
+Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
+"""
 
 from __future__ import annotations
 

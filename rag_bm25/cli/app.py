@@ -1,6 +1,4 @@
-"""The commands together, and how each of their errors ends: one line and an exit code."""
-
-# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
+"""The commands together; each of their errors is one line and an exit code."""
 
 import sys
 from collections.abc import Callable
@@ -12,10 +10,12 @@ from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
 from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, loading, maintaining, moving, searching, tuning
+from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
-from rag_bm25.cli.options import certificates
+from rag_bm25.cli.groups import expand_groups
+from rag_bm25.cli.settings import refuse_removed_options, settings
 from rag_bm25.errors import ParameterError, RagBM25Error
-from rag_bm25.tls import TLS
+from rag_bm25.store.tls import TLS
 
 WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
 
@@ -23,25 +23,27 @@ WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
 class ReportingCommand(TyperCommand):
     """A command whose foreseeable errors are a line on stderr."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; options that became settings are named with their ``--set`` form."""
+        known = {str(parameter.name) for parameter in self.params}
+        if "setting" in known:
+            refuse_removed_options(args, known)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; what it raises becomes a line and an exit code."""
+        """Run the command; an error becomes a line and an exit code."""
         try:
             return super().invoke(ctx)
         except RagBM25Error as error:
             fail(str(error))
         except BrokenPipeError:
-            raise  # whoever read the output has seen enough; Typer ends quietly
+            raise  # the reader of the output has closed it; Typer ends quietly
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except KeyboardInterrupt:
-            print_error(_interrupted(str(self.name)))
+            advice = ": everything acknowledged is stored, and running the same command again continues"
+            print_error(f"interrupted{advice if self.name in WRITING else ''}")
             raise typer.Exit(130) from None
-
-
-def _interrupted(command: str) -> str:
-    if command in WRITING:
-        return "interrupted: everything acknowledged is stored, and running the same command again continues"
-    return "interrupted"
 
 
 app = typer.Typer(
@@ -59,6 +61,10 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _tls_option(name: str, help: str, metavar: str = "FILE") -> Any:
+    return opt.option(help, metavar=metavar, envvar=f"MILVUS_TLS_{name}")
+
+
 @app.callback()
 def rag_bm25(
     version: Annotated[  # noqa: ARG001 - its callback ends the program
@@ -66,38 +72,22 @@ def rag_bm25(
     ] = False,
     tls_ca: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            envvar="MILVUS_TLS_CA",
-            show_default=False,
-            help="PEM file of the authority that signed the server's certificate, for https:// addresses.",
-        ),
+        _tls_option("CA", "PEM file of the authority that signed the server's certificate, for https:// addresses."),
     ] = None,
-    tls_cert: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", envvar="MILVUS_TLS_CERT", show_default=False, help="The client's certificate."),
-    ] = None,
-    tls_key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", envvar="MILVUS_TLS_KEY", show_default=False, help="The client's private key."),
-    ] = None,
+    tls_cert: Annotated[Path | None, _tls_option("CERT", "The client's certificate.")] = None,
+    tls_key: Annotated[Path | None, _tls_option("KEY", "The client's private key.")] = None,
     tls_server_name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            envvar="MILVUS_TLS_SERVER_NAME",
-            show_default=False,
-            help="The name in the server's certificate, where it is not that of the address.",
-        ),
+        _tls_option("SERVER_NAME", "Name in the server's certificate, if it is not that of the address.", "NAME"),
     ] = None,
 ) -> None:
-    """BM25 for RAG on Milvus: ingest texts, search them, and see why each hit has its score.
+    """BM25 for RAG on Milvus: ingest texts, search them, and explain the score of each hit.
 
     Start with `rag-bm25 ingest FOLDER`, then `rag-bm25 search "a question"`.
     """
     given = (tls_ca, tls_cert, tls_key, tls_server_name)
     try:
-        certificates.set(TLS(*given) if any(given) else None)
+        opt.certificates.set(TLS(*given) if any(given) else None)
     except ParameterError as error:
         fail(str(error))
 
@@ -105,7 +95,7 @@ def rag_bm25(
 def _add(name: str, command: Callable[..., None], *examples: str, to: typer.Typer = app) -> None:
     words = name if to is app else f"{to.info.name} {name}"
     lines = ["\b", "Examples:", *(f"  rag-bm25 {words} {example}" for example in examples)]
-    to.command(name, cls=ReportingCommand, epilog="\n".join(lines))(command)
+    to.command(name, cls=ReportingCommand, epilog="\n".join(lines))(expand_groups(command))
 
 
 _add(
@@ -113,6 +103,7 @@ _add(
     ingesting.ingest,
     "docs",
     "docs --prune --chunk-size 500",
+    "docs --set stem=false,bigrams=false",
     "rows.jsonl --field title:30:2.0",
     "rows.jsonl --uri http://localhost:19530",
 )
@@ -129,17 +120,23 @@ _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri
 _add(
     "reindex",
     moving.reindex_,
-    "--to-collection docs_400 --set chunk_size=400",
-    "--to-collection docs_2 --set k1=1.2,b=0.6 --set stem=false --to-uri http://localhost:19530",
+    "--to-collection docs_400 --chunk-size 400",
+    "--to-collection docs_2 --k1 1.2 --set stem=false --to-uri http://localhost:19530",
 )
 bulk = typer.Typer(
     name="bulk",
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Load millions of chunks: encode parts of them with many processes, merge, and load the files.",
+    help="Load millions of chunks: encode parts, merge and load them.",
 )
 app.add_typer(bulk)
-_add("encode", loading.encode, "docs --folder parts --workers 8", "rows.jsonl --folder parts --set k1=1.2", to=bulk)
+_add(
+    "encode",
+    loading.encode,
+    "docs --folder parts --workers 8",
+    "rows.jsonl --folder parts --k1 1.2 --set stem=false",
+    to=bulk,
+)
 _add("merge", loading.merge, "parts", to=bulk)
 _add("load", loading.load, "parts", "parts --uri http://localhost:19530 --import-prefix uploads/parts", to=bulk)
 _add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
@@ -150,12 +147,13 @@ _add(
     "LangChainCollection",
     """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
 )
+_add("settings", settings, "--json")
 _add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
 _add(
     "evaluate",
     evaluating.evaluate,
     "scifact --idf lucene",
-    "scifact --length-unit terms --k1 0.9 --b 0.4 --json",
+    "scifact --k1 0.9 --b 0.4 --set length_unit=terms --json",
     "scifact --compare idf=lucene --compare k1=0.9,b=0.4 --run bm25.run",
     "scifact --compare field=title:30:2.0",
 )
@@ -163,6 +161,6 @@ _add(
     "tune",
     tuning.tune,
     "scifact --plot scifact.png",
-    "scifact --search k1 --search b=0.3,0.5,0.75 --search idf --base stem=false",
+    "scifact --search k1 --search b=0.3,0.5,0.75 --search idf --set stem=false",
     "mine --tune-split train --measure recall@100 --json",
 )

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, everything else to stderr."""
+"""Output: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -13,29 +13,20 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
+    ProgressColumn,
+    TaskID,
     TaskProgressColumn,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as Bars
 from rich.segment import Segment
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-__all__ = [
-    "count_bars",
-    "fail",
-    "ingest_bar",
-    "out",
-    "print_error",
-    "print_json",
-    "print_note",
-    "recount_bar",
-    "show",
-]
+    from rag_bm25.events import Progress
 
 UNWRAPPED = 100_000
 
@@ -48,8 +39,8 @@ _SIGNS = {
 }
 
 
+# In JSON, such characters stand in strings only; the others are escaped already.
 _ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if code >= 0x20}
-"""In JSON, such characters stand in strings only; the others are escaped already."""
 
 
 class _Harmless:
@@ -72,7 +63,7 @@ class _Console(Console):
         super().print(*map(_Harmless, objects), **options)
 
 
-def out() -> Console:
+def open_console() -> Console:
     """Return the console for results; without a terminal, lines are not wrapped."""
     console = _Console(markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
@@ -82,81 +73,87 @@ def out() -> Console:
 
 def show(*renderables: RenderableType) -> None:
     """Print results."""
-    console = out()
+    console = open_console()
     for renderable in renderables:
         console.print(renderable)
 
 
 def print_json(value: Any) -> None:
     """Print a result for machines."""
-    unicode = sys.stdout.encoding.lower().startswith("utf")
-    text = json.dumps(value, ensure_ascii=not unicode, indent=2)
+    text = json.dumps(value, ensure_ascii=not sys.stdout.encoding.lower().startswith("utf"), indent=2)
     sys.stdout.write(text.translate(_ESCAPES) + "\n")
+
+
+def print_result(as_json: bool, plain: Any, *lines: RenderableType) -> None:
+    """Print a result for machines, or its lines for people."""
+    if as_json:
+        print_json(plain)
+    else:
+        show(*lines)
 
 
 def print_note(text: str) -> None:
     """Print a remark that is no result."""
-    _err().print(Text(text, style="yellow"), soft_wrap=True)
+    _open_stderr().print(Text(text, style="yellow"), soft_wrap=True)
 
 
 def print_error(text: str) -> None:
-    """Print what went wrong, in one line."""
-    _err().print(Text(f"error: {' '.join(text.split())}", style="bold red"), soft_wrap=True)
+    """Print an error in one line."""
+    _open_stderr().print(Text(f"error: {' '.join(text.split())}", style="bold red"), soft_wrap=True)
 
 
 def fail(text: str) -> NoReturn:
-    """Print what went wrong, and end with exit code 1."""
+    """Print an error, and end with exit code 1."""
     print_error(text)
     raise typer.Exit(1)
 
 
 @contextmanager
-def ingest_bar(wanted: bool | None, size: int) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar over bytes, with the chunks, their rate and the time left; yield what moves it."""
+def ingest_bar(wanted: bool | None, size: int) -> Iterator[Callable[[Progress], None]]:
+    """Show a bar over bytes, with the chunks, their rate and the time left; yield its callback."""
     columns = (
         TaskProgressColumn(),
         TextColumn("{task.fields[chunks]:,} chunks, {task.fields[rate]:,.0f}/s,"),
         TimeRemainingColumn(),
         TextColumn("left"),
     )
-    bar = _bar(wanted, *columns)
-    with nullcontext() if bar.disable else bar:
-        task, start = bar.add_task("ingesting", total=size, chunks=0, rate=0.0), time.perf_counter()
+    with _show_bars(wanted, *columns) as bars:
+        task, start = bars.add_task("ingesting", total=size, chunks=0, rate=0.0), time.perf_counter()
 
-        def move(done: int, chunks: int) -> None:
-            bar.update(task, completed=done, chunks=chunks, rate=chunks / (time.perf_counter() - start))
+        def update(progress: Progress) -> None:
+            if progress.what == "chunks":
+                bars.update(task, chunks=progress.done, rate=progress.done / (time.perf_counter() - start))
+            else:
+                bars.update(task, completed=progress.done)
 
-        yield move
-
-
-@contextmanager
-def count_bars(wanted: bool | None, totals: Mapping[str, int | None]) -> Iterator[Callable[[str, int], None]]:
-    """Show a bar for each kind of thing that is counted, with or without a known total; yield what moves them."""
-    bar = _bar(wanted, MofNCompleteColumn(), TimeElapsedColumn())
-    with nullcontext() if bar.disable else bar:
-        tasks = {what: bar.add_task(what, total=total) for what, total in totals.items()}
-        yield lambda what, done: bar.update(tasks[what], completed=done)
+        yield update
 
 
 @contextmanager
-def recount_bar(wanted: bool | None, what: str = "counting") -> Iterator[Callable[[int, int], None]]:
-    """Show a bar over rows that are counted or encoded again; yield what moves it."""
-    bar = _bar(wanted, MofNCompleteColumn(), TimeRemainingColumn())
-    with nullcontext() if bar.disable else bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+def progress_bars(wanted: bool | None) -> Iterator[Callable[[Progress], None]]:
+    """Show a bar for each thing that is counted; yield their callback."""
+    tasks: dict[str, TaskID] = {}
+    with _show_bars(wanted, MofNCompleteColumn(), TimeRemainingColumn(elapsed_when_finished=True)) as bars:
+
+        def update(progress: Progress) -> None:
+            if progress.what in tasks:
+                bars.update(tasks[progress.what], completed=progress.done, total=progress.total)
+            else:
+                tasks[progress.what] = bars.add_task(progress.what, completed=progress.done, total=progress.total)
+
+        yield update
 
 
-def _bar(wanted: bool | None, *columns: Any) -> Progress:
-    """Return a bar on stderr; None wants it where that is a terminal."""
-    console = _err()
+@contextmanager
+def _show_bars(wanted: bool | None, *columns: ProgressColumn) -> Iterator[Bars]:
+    """Show bars on stderr; None shows them if that is a terminal."""
+    console = Console(stderr=True, force_terminal=True) if wanted else _open_stderr()
     shown = console.is_terminal if wanted is None else wanted
-    if wanted:
-        console = Console(stderr=True, force_terminal=True)
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), *columns, console=console, disable=not shown, transient=True
-    )
+    text, bar = TextColumn("{task.description}"), BarColumn()
+    bars = Bars(text, bar, *columns, console=console, disable=not shown, transient=True)
+    with bars if shown else nullcontext():
+        yield bars
 
 
-def _err() -> Console:
+def _open_stderr() -> Console:
     return _Console(stderr=True, markup=False, emoji=False, highlight=False)

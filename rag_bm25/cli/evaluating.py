@@ -1,75 +1,53 @@
-"""``rag-bm25 evaluate``."""
+"""``rag-bm25 evaluate``, and the configurations that it and ``tune`` measure."""
 
-# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
-
-from collections.abc import Sequence
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rag_bm25 import evaluation
-from rag_bm25.analysis.config import Segmentation
+from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.configurations import AUTO, chunk_size_of, config_of, evaluated, fields_of, plain_config, settings_of
-from rag_bm25.cli.console import print_json, show
-from rag_bm25.cli.rendering import comparison_table, evaluation_table
-from rag_bm25.config import IndexConfig
-from rag_bm25.document_encoder import LengthUnit
+from rag_bm25.cli.console import print_json, progress_bars, show
+from rag_bm25.cli.rendering import render_comparison, render_evaluation
+from rag_bm25.cli.settings import AUTO, IndexOptions, parse_settings
 from rag_bm25.errors import InputError
-from rag_bm25.evaluation import SETTING_NAMES, EvaluationResult, PairedTest
-from rag_bm25.evaluation.settings import field_setting
-from rag_bm25.similarity import IdfName
-from rag_bm25.weightings import WeightingName
+from rag_bm25.evaluation import BeirDataset, EvaluationResult, PairedTest
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.settings import Value
 
 
 def evaluate(
     folder: opt.JudgedSet,
-    split: opt.Split = "test",
+    settings: IndexOptions,
+    split: Annotated[str, typer.Option(help="The judgements: qrels/SPLIT.tsv.")] = "test",
     uri: opt.TemporaryUri = None,
     token: opt.Token = None,
-    chunk_size: Annotated[
-        str,
-        typer.Option(metavar="NUMBER|auto", help="Constant in place of the mean length; auto: the corpus mean."),
-    ] = AUTO,
-    length_unit: Annotated[LengthUnit, typer.Option(help="What lengths are counted in.")] = "characters",
-    k1: Annotated[float, typer.Option(help="Saturation of repeated terms.")] = 1.5,
-    b: Annotated[float, typer.Option(help="Share of the length.")] = 0.75,
-    weighting: Annotated[WeightingName, typer.Option(help="What occurrences in a chunk are worth.")] = "bm25",
-    delta: opt.Delta = None,
-    idf: Annotated[IdfName, typer.Option(help="IDF formula.")] = "epsilon",
-    epsilon: Annotated[float, typer.Option(help="Factor of the floor of the epsilon IDF.")] = 0.25,
-    k3: Annotated[
-        float | None,
-        typer.Option(show_default=False, help="Saturation of repeated query terms; by default linear."),
-    ] = None,
-    field: opt.Fields = None,
-    segmentation: Annotated[Segmentation, typer.Option(help="How Chinese in chunks is cut.")] = "search",
-    query_segmentation: Annotated[Segmentation, typer.Option(help="How Chinese in queries is cut.")] = "search",
-    stem: Annotated[bool, typer.Option(help="Stem English words.")] = True,
-    simplify: Annotated[bool, typer.Option(help="Traditional Chinese to simplified.")] = True,
-    bigrams: Annotated[bool, typer.Option(help="Chinese bigrams beside words.")] = True,
-    bigram_weight: Annotated[float, typer.Option(min=0, help="Weight of Chinese bigrams beside words.")] = 0.4,
     compare: Annotated[
         list[str] | None,
-        typer.Option(
+        opt.option(
+            "Compare with a configuration that differs by these settings, as in k1=0.9,b=0.4; may be repeated.",
             metavar="NAME=VALUE,...",
-            show_default=False,
-            help="Compare with another configuration, given by what differs, as in k1=0.9,b=0.4; may be repeated.",
         ),
     ] = None,
     run: Annotated[
-        Path | None,
-        typer.Option(show_default=False, help="Write the rankings as a TREC run; of several, as FILE-1, FILE-2, ..."),
+        Path | None, opt.option("Write the rankings as a TREC run; of several, as FILE-1, FILE-2, ...")
     ] = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Measure retrieval on a judged set in BEIR form, and compare configurations.
+    """Measure retrieval on a judged set, and compare settings.
 
     Prints nDCG@10, Recall@100, MRR@10 and the speed. The documents, each as one chunk, go to a temporary index, which
-    is dropped at the end. MILVUS_URI is not used here: a server is only written to where --uri names it.
+    is dropped at the end. MILVUS_URI is not used here: a server is only written to if --uri names it. The chunk size is
+    `auto` by default, the mean length of the documents.
 
     The text of a document begins with its title, unless that is a field: --field title:30, or field=title:30 and
     field=none in --compare. There is no other field in BEIR form.
@@ -78,35 +56,64 @@ def evaluate(
     over the queries; with several, adjusted by Holm's method. Those that differ on the query's side alone, as by
     idf, k3 or bigram_weight, share an index.
     """
-    base = {name: value for name, value in locals().items() if name in SETTING_NAMES}
-    base["chunk_size"] = chunk_size_of(chunk_size)
-    base["field"] = field_setting(fields_of(field))
-    changes = [{}, *(settings_of(text, "--compare") for text in compare or ())]
+    base = {"chunk_size": AUTO, **settings.given(auto=True)}
     labels = ["as given", *(compare or ())]
+    changes = [{}, *(parse_settings([text], "--compare") for text in compare or ())]
     if run is not None and not run.parent.is_dir():
         msg = f"there is no folder {run.parent} to put {run.name} in"
         raise InputError(msg)
     dataset = evaluation.load_beir(folder, split)
-    configs = [config_of({**base, **change}, dataset) for change in changes]
-    results = evaluated(configs, dataset, uri, token, progress)
+    configs = [make_config({**base, **change}, dataset) for change in changes]
+    results = evaluate_configs(configs, dataset, uri, token, progress)
     if run is not None:
         _write_runs(run, labels, results)
-    tests = [_tests(results, measure) for measure in evaluation.MEASURES]
+    tests = [_compare(results, measure) for measure in evaluation.MEASURES]
     if as_json:
-        compared = [
-            {"compare": label, **_plain_result(result, config), "tests": _plain_tests(row)}
-            for label, result, config, row in zip(
-                labels[1:], results[1:], configs[1:], zip(*tests, strict=True), strict=True
-            )
-        ]
-        print_json({**_plain_result(results[0], configs[0]), **({"compared": compared} if compared else {})})
+        print_json(_to_plain(labels, results, configs, tests))
         return
-    show(evaluation_table(folder.resolve().name, results[0], configs[0]))
+    show(render_evaluation(folder.resolve().name, results[0], configs[0]))
     if len(results) > 1:
-        show("", comparison_table(labels, results, tests[0]))
+        show("", render_comparison(labels, results, tests[0]))
 
 
-def _tests(results: Sequence[EvaluationResult], measure: evaluation.MeasureName) -> list[PairedTest]:
+def make_config(settings: Mapping[str, Value], dataset: BeirDataset) -> IndexConfig:
+    """Return the config with these settings; the chunk size may be ``auto``, the mean length of the corpus."""
+    given = {name: value for name, value in settings.items() if (name, value) != ("chunk_size", AUTO)}
+    config = evaluation.with_settings(IndexConfig(1), given)
+    texts, _ = dataset.documents(config.fields)
+    if "chunk_size" in given:
+        return config
+    mean = evaluation.mean_length(texts.values(), config.length_unit, config.build_analyzer())
+    return replace(config, chunk_size=mean)
+
+
+def evaluate_configs(
+    configs: Sequence[IndexConfig], dataset: BeirDataset, uri: str | None, token: str | None, progress: bool | None
+) -> list[EvaluationResult]:
+    """Evaluate configs in temporary indexes, with progress bars."""
+    with progress_bars(progress) as update:
+        return evaluation.evaluate_each(configs, dataset, partial(_open_temporary_index, uri, token), update)
+
+
+@contextmanager
+def _open_temporary_index(uri: str | None, token: str | None, config: IndexConfig) -> Iterator[BM25Index]:
+    with tempfile.TemporaryDirectory(prefix="rag-bm25-") as folder:
+        name = f"evaluate_{secrets.token_hex(6)}"
+        store = opt.Place(uri or str(Path(folder, "evaluate.db")), name, token).store()
+        with BM25Index.from_store(store, config=config) as index:
+            try:
+                yield index
+            finally:
+                store.drop()
+
+
+def config_to_plain(config: IndexConfig) -> dict[str, Any]:
+    """Return a config in JSON values."""
+    analyzer = config.analyzer
+    return {**asdict(config), "analyzer": analyzer.to_dict() if isinstance(analyzer, AnalyzerConfig) else None}
+
+
+def _compare(results: Sequence[EvaluationResult], measure: evaluation.MeasureName) -> list[PairedTest]:
     """Compare each result with the first one, the p-values adjusted for their number."""
     first, *others = (result.per_query.values[measure] for result in results)
     tests = [evaluation.paired_test(first, other) for other in others]
@@ -120,9 +127,19 @@ def _write_runs(path: Path, labels: Sequence[str], results: Sequence[EvaluationR
         evaluation.write_run(file, result.run, "rag_bm25" if place == 1 else "".join(label.split()))
 
 
-def _plain_result(result: EvaluationResult, config: IndexConfig) -> dict[str, Any]:
-    return {**result.to_dict(), "chunk_size": config.chunk_size, "config": plain_config(config)}
-
-
-def _plain_tests(row: Sequence[PairedTest]) -> dict[str, Any]:
-    return {measure: asdict(test) for measure, test in zip(evaluation.MEASURES, row, strict=True)}
+def _to_plain(
+    labels: Sequence[str],
+    results: Sequence[EvaluationResult],
+    configs: Sequence[IndexConfig],
+    tests: Sequence[Sequence[PairedTest]],
+) -> dict[str, Any]:
+    """Return the first configuration in JSON values, with those that it is compared with."""
+    first, *others = (
+        {**result.to_dict(), "chunk_size": config.chunk_size, "config": config_to_plain(config)}
+        for result, config in zip(results, configs, strict=True)
+    )
+    compared = [
+        {"compare": label, **other, "tests": dict(zip(evaluation.MEASURES, map(asdict, row), strict=True))}
+        for label, other, row in zip(labels[1:], others, zip(*tests, strict=True), strict=True)
+    ]
+    return {**first, **({"compared": compared} if compared else {})}

@@ -1,7 +1,5 @@
 """``rag-bm25 bulk encode``, ``merge`` and ``load``."""
 
-# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
-
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,140 +14,113 @@ from rag_bm25 import bulk, ingestion
 from rag_bm25.bulk.merging import MANIFEST
 from rag_bm25.bulk.parts import part_files, part_numbers
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.configurations import settings_of
-from rag_bm25.cli.console import count_bars, print_json, recount_bar, show
-from rag_bm25.cli.ingesting import DEFAULT_CHUNK_SIZE
-from rag_bm25.cli.rendering import counted
-from rag_bm25.config import IndexConfig
+from rag_bm25.cli.console import print_result, progress_bars
+from rag_bm25.cli.rendering import count
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
 from rag_bm25.errors import InputError
-from rag_bm25.evaluation.settings import with_settings
-from rag_bm25.workers import MAX_WORKERS
+from rag_bm25.events import Progress
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.settings import with_settings
+from rag_bm25.index.writing.workers import MAX_WORKERS
 
 PART_SIZE = 20_000
 
-Folder: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FOLDER", show_default=False, help="Where the files of the load are.")
-]
+Folder: TypeAlias = Annotated[Path, opt.argument("FOLDER", "Folder with the files of the load.")]
 
 
 def encode(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", show_default=False, help="Files and folders.")],
-    folder: Annotated[
-        Path, typer.Option("--folder", show_default=False, help="Where the files of the load go; a new folder.")
-    ],
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE,...",
-            show_default=False,
-            help=f"Parameters of the index, as in k1=1.2,stem=false; chunk_size is {DEFAULT_CHUNK_SIZE} by default.",
-        ),
-    ] = None,
+    paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders.")],
+    folder: Annotated[Path, opt.option("Folder for the files of the load; a new one.", "--folder")],
+    settings: IndexOptions,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
     namespace: opt.Namespace = "",
     part_size: Annotated[int, typer.Option(min=1, help="Chunks in a part.")] = PART_SIZE,
     workers: Annotated[int, typer.Option(min=0, max=MAX_WORKERS, help="Processes that encode parts.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the parts of an earlier run.")] = False,
+    overwrite: Annotated[bool, opt.option("Replace the parts of an earlier run.", "--overwrite")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Encode files and folders into parts of an index that is to be loaded.
+    """Encode files and folders into parts of an index.
 
     Files are read as `rag-bm25 ingest` reads them, and chunks have the same ids. No index is opened, and none is
-    needed.
+    needed. The chunk size is 500 by default.
     """
-    settings = settings_of(",".join(setting or ()), "--set")
-    config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings)
+    config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())
     split = ingestion.splitter(config, chunk_overlap, split_size)
     found = ingestion.find_files(paths)
     _require_readable(found)
     _make_room(folder, overwrite=overwrite)
-    start, reports = time.perf_counter(), []
-    with count_bars(progress, {"chunks": None}) as move:
-        parts = _parts(found, split, config, part_size)
+    start, reports, chunks = time.perf_counter(), [], 0
+    with progress_bars(progress) as update:
+        parts = _cut_parts(found, split, config, part_size)
         for report in bulk.encode_parts(parts, config, folder, namespace=namespace, workers=workers):
             reports.append(report)
-            move("chunks", sum(report.num_chunks for report in reports))
-    seconds = time.perf_counter() - start
-    chunks, size = sum(report.num_chunks for report in reports), sum(report.size for report in reports)
-    if as_json:
-        print_json({"parts": len(reports), "chunks": chunks, "bytes": size, "seconds": seconds})
-        return
-    show(
-        f"{counted(chunks, 'chunk')} in {counted(len(reports), 'part')}, {size / 1e6:,.1f} MB; {seconds:.1f} s, "
-        f"{chunks / seconds:,.0f} chunks/s"
+            chunks += report.num_chunks
+            update(Progress("chunks", chunks, None))
+    seconds, size = time.perf_counter() - start, sum(report.size for report in reports)
+    print_result(
+        as_json,
+        {"parts": len(reports), "chunks": chunks, "bytes": size, "seconds": seconds},
+        f"{count(chunks, 'chunk')} in {count(len(reports), 'part')}, {size / 1e6:,.1f} MB; {seconds:.1f} s, "
+        f"{chunks / seconds:,.0f} chunks/s",
     )
 
 
 def merge(
     folder: Folder,
     num_parts: Annotated[
-        int | None,
-        typer.Option(
-            "--parts", min=1, show_default=False, help="How many parts there must be; else gaps are found only."
-        ),
+        int | None, opt.option("Number of parts; without it, only gaps between them are found.", "--parts", min=1)
     ] = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Merge the parts of an index that is to be loaded: its statistics, and the list of its files."""
-    with recount_bar(progress, "merging") as move:
-        report = bulk.merge(folder, num_parts=num_parts, progress=move)
-    if as_json:
-        print_json(asdict(report))
-        return
-    again = f"; {counted(report.rewritten, 'part')} written again with other ids" if report.rewritten else ""
-    show(
-        f"{counted(report.num_parts, 'part')}: {counted(report.num_chunks, 'chunk')}, "
-        f"{counted(report.num_terms, 'term')}{again}"
+    """Merge the statistics of all parts, and list their files."""
+    with progress_bars(progress) as update:
+        report = bulk.merge(folder, num_parts=num_parts, progress=update)
+    again = f"; {count(report.rewritten, 'part')} written again with other ids" if report.rewritten else ""
+    print_result(
+        as_json,
+        asdict(report),
+        f"{count(report.num_parts, 'part')}: {count(report.num_chunks, 'chunk')}, "
+        f"{count(report.num_terms, 'term')}{again}",
     )
 
 
 def load(
     folder: Folder,
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    token: opt.Token = None,
+    place: opt.Place,
     prefix: Annotated[
         str | None,
-        typer.Option(
+        opt.option(
+            "Have the server import the files from here in its bucket; by default their rows are sent to it.",
             "--import-prefix",
-            show_default=False,
-            help="Have the server import the files from here in its bucket; by default their rows are sent to it.",
         ),
     ] = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Load merged files into an empty place, which is an index then.
+    """Load merged files into a new index.
 
     A load that is cut short cannot be opened; running the same command again does the rest.
     """
-    from rag_bm25.milvus_store import MilvusStore
-
     start = time.perf_counter()
-    with (
-        closing(MilvusStore(uri, collection, token=token, tls=opt.tls_for(uri))) as target,
-        recount_bar(progress, "loading") as move,
-    ):
+    with closing(place.store()) as target, progress_bars(progress) as update:
         if prefix is None:
-            report = bulk.load(folder, target, progress=move)
+            report = bulk.load(folder, target, progress=update)
         else:
-            report = bulk.load_by_import(folder, target, prefix, progress=move)
+            report = bulk.load_by_import(folder, target, prefix, progress=update)
         name, seconds = target.name, time.perf_counter() - start
-    if as_json:
-        print_json({**asdict(report), "seconds": seconds})
-        return
-    show(
-        f"{counted(report.num_chunks, 'chunk')} and {counted(report.num_terms, 'term')} in {name}; "
-        f"{report.loaded:,} loaded in {seconds:.1f} s, {report.loaded / seconds:,.0f} chunks/s"
+    print_result(
+        as_json,
+        {**asdict(report), "seconds": seconds},
+        f"{count(report.num_chunks, 'chunk')} and {count(report.num_terms, 'term')} in {name}; "
+        f"{report.loaded:,} loaded in {seconds:.1f} s, {report.loaded / seconds:,.0f} chunks/s",
     )
 
 
 def _require_readable(found: ingestion.Found) -> None:
-    """Refuse folders that cannot be listed: what is in them would be missing in the index."""
+    """Refuse folders that cannot be listed: the index would lack their files."""
     if found.unreadable:
         msg = "; ".join(found.unreadable.values())
         raise InputError(msg)
@@ -160,7 +131,7 @@ def _require_readable(found: ingestion.Found) -> None:
 
 
 def _make_room(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder with parts, of which some might stay beside the new ones; or delete them, and nothing else."""
+    """Delete parts of an earlier run and nothing else, or refuse the folder: some might stay beside the new ones."""
     if not part_numbers(folder):
         return
     if not overwrite:
@@ -170,10 +141,9 @@ def _make_room(folder: Path, *, overwrite: bool) -> None:
         path.unlink(missing_ok=True)
 
 
-def _parts(
+def _cut_parts(
     found: ingestion.Found, split: ingestion.Splitter, config: IndexConfig, size: int
 ) -> Iterator[list[dict[str, Any]]]:
-    """Cut the chunks of all files into parts."""
     rows = (
         {"text": piece.text, "id": piece.id, "metadata": piece.metadata}
         for file in found.files

@@ -1,249 +1,187 @@
 """``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``delete``, ``export`` and ``import``."""
 
-# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
-
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from rag_bm25.calibration import drift_warning
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.configurations import settings_of
-from rag_bm25.cli.console import print_json, print_note, recount_bar, show
-from rag_bm25.cli.ingesting import DEFAULT_CHUNK_SIZE
-from rag_bm25.cli.rendering import counted, stats_table
-from rag_bm25.config import IndexConfig
+from rag_bm25.cli.console import print_note, print_result, progress_bars, show
+from rag_bm25.cli.reasons import name_namespace
+from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
 from rag_bm25.errors import FormatError
-from rag_bm25.evaluation.settings import Value, with_settings
 from rag_bm25.filters import parse_filter
-from rag_bm25.index import BM25Index
-from rag_bm25.verification import RepairReport
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.maintenance.verification import RepairReport
+from rag_bm25.index.settings import Value, with_settings
+from rag_bm25.weighting.calibration import drift_warning
 
-MAX_SHOWN = 5
 MAX_DIFFERENCES = 20
 
 
-def stats(
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    namespace: Annotated[
-        str | None,
-        typer.Option(show_default=False, help="Tenant or sub-corpus; by default the whole index."),
-    ] = None,
-    token: opt.Token = None,
-    as_json: opt.AsJson = False,
-) -> None:
+def stats(place: opt.Place, namespace: opt.StatsNamespace = None, as_json: opt.AsJson = False) -> None:
     """Show the figures of an index.
 
-    s, k1' and b' tell what the chunk size amounts to: the exact BM25, with the measured mean length, that scores
-    the same. There is a warning where s is below 0.8 or above 4, which has cost quality on judged sets.
+    s, k1' and b' show the effect of the chunk size: the exact BM25, with the measured mean length, that scores the
+    same. There is a warning if s is below 0.8 or above 4, which has cost quality on judged sets.
     """
-    with opt.open_index(uri, collection, token, read_only=True) as index:
+    with place.open_existing(read_only=True) as index:
         figures = index.stats(namespace=namespace)
     warning = drift_warning(figures.chunk_size_ratio, figures.num_chunks, figures.k1, figures.b)
-    if as_json:
-        print_json({**asdict(figures), "drift_warning": warning})
-    else:
-        show(stats_table(figures))
+    print_result(as_json, {**asdict(figures), "drift_warning": warning}, render_stats(figures))
+    if namespace is not None and namespace not in figures.namespaces:
+        there = join_first(map(name_namespace, figures.namespaces)) or "none"
+        print_note(f"{name_namespace(namespace)} has no chunks; namespaces with chunks: {there}")
     if warning:
         print_note(f"{warning}; `rag-bm25 calibrate` proposes a chunk size for a new index")
 
 
-def verify(
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    token: opt.Token = None,
-    progress: opt.ShowProgress = None,
-    as_json: opt.AsJson = False,
-) -> None:
+def verify(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:
     """Compare the statistics with a recount of all chunks.
 
-    Exit code 1 where they differ; `rag-bm25 repair` mends them.
+    Exit code 1 if they differ; `rag-bm25 repair` corrects them.
     """
-    with opt.open_index(uri, collection, token) as index, recount_bar(progress) as move:
-        report = index.verify(progress=move)
-    if as_json:
-        print_json({"ok": report.ok, **asdict(report)})
-    else:
-        verdict = "the statistics are right" if report.ok else counted(len(report.differences), "difference")
-        show(f"{counted(report.num_chunks, 'chunk')} and {counted(report.num_terms, 'term')} counted: {verdict}")
-        show(*map(str, report.differences[:MAX_DIFFERENCES]))
-        if (more := len(report.differences) - MAX_DIFFERENCES) > 0:
-            print_note(f"{more:,} more: --json shows all")
+    with place.open_existing() as index, progress_bars(progress) as update:
+        report = index.verify(progress=update)
+    verdict = "the statistics are right" if report.ok else count(len(report.differences), "difference")
+    line = f"{count(report.num_chunks, 'chunk')} and {count(report.num_terms, 'term')} counted: {verdict}"
+    shown = map(str, report.differences[:MAX_DIFFERENCES])
+    print_result(as_json, {"ok": report.ok, **asdict(report)}, line, *shown)
+    if (more := len(report.differences) - MAX_DIFFERENCES) > 0 and not as_json:
+        print_note(f"{more:,} more: --json shows all")
     if not report.ok:
         raise typer.Exit(1)
 
 
 def repair(
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    token: opt.Token = None,
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            show_default=False,
-            help="A parameter that the index had, where its own are lost, such as chunk_size=300; may be given again.",
-        ),
-    ] = None,
-    progress: opt.ShowProgress = None,
-    as_json: opt.AsJson = False,
+    place: opt.Place, settings: IndexOptions, progress: opt.ShowProgress = None, as_json: opt.AsJson = False
 ) -> None:
-    """Count all chunks again and replace the statistics by the result.
+    """Replace the statistics by a recount of all chunks.
 
-    Whatever happened to the statistics, they are right afterwards. On a server, stop all writers first. A repair that
-    is cut short can be run again. An index that has lost its parameters gets those of --set, and else the defaults of
-    `rag-bm25 ingest`, if they give the vectors that are stored.
+    The statistics are right afterwards, whatever happened to them. On a server, stop all writers first. A repair that
+    is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
+    index, if they give the vectors that are stored.
     """
-    report = _repair(uri, collection, token, settings_of(",".join(setting or ()), "--set"), progress)
-    if as_json:
-        print_json(asdict(report))
-        return
-    show(f"the statistics are right: {counted(report.num_chunks, 'chunk')}, {counted(report.num_terms, 'term')}")
-    found = {
-        "finished": counted(report.unfinished, "half-done write"),
-        "deleted": counted(report.superseded, "superseded row"),
-        "found again": counted(report.recovered_terms, "lost term"),
-        "left": f"{counted(report.foreign, 'row')} of other tools, {counted(report.nameless_terms, 'nameless term')}",
-    }
-    show(*(f"{what}: {number}" for what, number in found.items()))
+    report = _repair(place, settings.given(), progress)
+    print_result(
+        as_json,
+        asdict(report),
+        f"the statistics are right: {count(report.num_chunks, 'chunk')}, {count(report.num_terms, 'term')}",
+        f"finished: {count(report.unfinished, 'interrupted write')}",
+        f"deleted: {count(report.superseded, 'old row')} of chunks that have a newer one",
+        f"recovered: {count(report.recovered_terms, 'lost term')}",
+        f"left: {count(report.foreign, 'row')} of other tools, {count(report.nameless_terms, 'nameless term')}",
+    )
 
 
-def _repair(
-    uri: str, collection: str, token: str | None, settings: Mapping[str, Value], progress: bool | None
-) -> RepairReport:
+def _repair(place: opt.Place, settings: Mapping[str, Value], progress: bool | None) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
-        index = opt.open_index(uri, collection, token)
-    except FormatError:
-        with _opened_by_repair(uri, collection, token, settings) as index:
+        index = place.open_existing()
+    except FormatError:  # it is repaired while it is opened
+        try:
+            index = place.open(repair=True)
+        except FormatError:  # its own settings are lost, too
+            index = place.open(repair=True, config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings))
+        with index:
             return cast("RepairReport", index.repaired)
-    with index, recount_bar(progress) as move:
-        return index.repair(progress=move)
+    with index, progress_bars(progress) as update:
+        return index.repair(progress=update)
 
 
-def _opened_by_repair(uri: str, collection: str, token: str | None, settings: Mapping[str, Value]) -> BM25Index:
-    """Repair an index while it is opened; with other parameters only where its own are lost."""
-    repairing = partial(BM25Index.open, uri, collection, token=token, tls=opt.tls_for(uri), repair=True)
-    try:
-        return repairing()
-    except FormatError:
-        return repairing(config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings))
+def reencode(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:
+    """Encode all chunks again, with a new k1 for each term.
 
-
-def reencode(
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    token: opt.Token = None,
-    progress: opt.ShowProgress = None,
-    as_json: opt.AsJson = False,
-) -> None:
-    """Work out the k1 of each term again, and encode all chunks with it.
-
-    For the weightings bm25-adpt and bm25t, after the first large ingestion and when the index has grown by half or so;
-    with all others there is nothing to do. What is cut short can be run again, and writes only what is missing.
+    This is for the weightings bm25-adpt and bm25t, after the first large ingestion and when the index has grown by half
+    or so; with all others there is nothing to do. An interrupted run can be repeated, and writes only what is missing.
     """
-    with opt.open_index(uri, collection, token) as index, recount_bar(progress, "encoding") as move:
-        report, weighting = index.reencode(progress=move), index.config.weighting
-    if as_json:
-        print_json({"weighting": weighting, **asdict(report)})
-        return
-    show(f"{report.reencoded:,} of {counted(report.num_chunks, 'chunk')} encoded again, with the weighting {weighting}")
-    if report.num_terms:
-        show(f"{counted(report.num_terms, 'term')} with a k1 of their own, {report.mean_k1:.3f} on average")
+    with place.open_existing() as index, progress_bars(progress) as update:
+        report, weighting = index.reencode(progress=update), index.config.weighting
+    own_k1 = f"{count(report.num_terms, 'term')} with a k1 of their own, {report.mean_k1:.3f} on average"
+    print_result(
+        as_json,
+        {"weighting": weighting, **asdict(report)},
+        f"{report.reencoded:,} of {count(report.num_chunks, 'chunk')} encoded again, with the weighting {weighting}",
+        *([own_k1] if report.num_terms else []),
+    )
 
 
 def export(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to, for instance statistics.json.gz.")],
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    token: opt.Token = None,
+    path: Annotated[Path, opt.argument("FILE", "File to write, such as statistics.json.gz.")], place: opt.Place
 ) -> None:
     """Write the vocabulary and all counts to one portable file."""
-    with opt.open_index(uri, collection, token, read_only=True) as index:
+    with place.open_existing(read_only=True) as index:
         index.export_statistics(path)
     show(f"statistics written to {path}")
 
 
 def import_(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="As written by `rag-bm25 export`.")],
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    token: opt.Token = None,
+    path: Annotated[Path, opt.argument("FILE", "A file that `rag-bm25 export` has written.")], place: opt.Place
 ) -> None:
     """Replace the statistics by those of a file.
 
-    `rag-bm25 verify` tells whether they fit the chunks.
+    `rag-bm25 verify` checks whether they fit the chunks.
     """
-    with opt.open_index(uri, collection, token) as index:
+    with place.open_existing() as index:
         index.import_statistics(path)
     show(f"statistics read from {path}")
 
 
 def delete(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", show_default=False, help="Ids of chunks.")] = None,
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
+    place: opt.Place,
+    ids: Annotated[list[str] | None, opt.argument("ID...", "Ids of chunks.")] = None,
     namespace: opt.Namespace = "",
-    token: opt.Token = None,
     filter: opt.Filter = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Delete what a filter finds without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")] = False,
+    yes: Annotated[bool, opt.option("Delete the chunks that a filter finds without asking.", "--yes")] = False,
+    dry_run: Annotated[
+        bool, opt.option("List the chunks that would be deleted, and delete nothing.", "--dry-run")
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Delete chunks, by their ids or by a filter.
 
-    What a filter finds is counted first, and deleted if you agree; without a terminal, --yes is needed. Ids that are
-    not found are named; the exit code is 1 if none of them is.
+    The chunks that a filter finds are counted first, and deleted if you agree; without a terminal, --yes is needed. Ids
+    that are not found are named; the exit code is 1 if none of them is.
     """
-    conditions = _conditions(ids, filter)
+    conditions = _parse_conditions(ids, filter)
     if conditions is not None and not (yes or dry_run or is_terminal()):
-        msg = "nobody is there to confirm it: add --yes, or --dry-run to see what it finds"
+        msg = "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"
         raise typer.BadParameter(msg, param_hint="--filter")
-    with opt.open_index(uri, collection, token, read_only=dry_run) as index:
-        chosen = _chosen(index, ids, conditions, namespace)
-        missing = [id_ for id_ in dict.fromkeys(ids or ()) if id_ not in chosen]
+    with place.open_existing(read_only=dry_run) as index:
+        found = index.get(ids, namespace=namespace) if ids else index.chunks(filter=conditions, namespace=namespace)
+        chosen = sorted({chunk.id for chunk in found}, key=natural_key)
         if conditions is not None and chosen and not (yes or dry_run):
-            typer.confirm(f"Delete {counted(len(chosen), 'chunk')}?", abort=True, err=True)
-        deleted = index.delete(list(chosen), namespace=namespace) if chosen and not dry_run else 0
+            typer.confirm(f"Delete {count(len(chosen), 'chunk')}?", abort=True, err=True)
+        deleted = index.delete(chosen, namespace=namespace) if chosen and not dry_run else 0
+    asked, stored = dict.fromkeys(ids or ()), set(chosen)
+    missing = [id_ for id_ in asked if id_ not in stored]
     if missing:
-        print_note(f"not found: {', '.join(missing[:MAX_SHOWN])}{', ...' if len(missing) > MAX_SHOWN else ''}")
-    if as_json:
-        print_json({"would_delete": list(chosen)} if dry_run else {"deleted": deleted})
-    elif dry_run:
-        show(f"{counted(len(chosen), 'chunk')} would be deleted; nothing was deleted", *chosen)
+        print_note(f"{len(missing):,} of {count(len(asked), 'id')} not found: {join_first(missing)}")
+    if dry_run:
+        line = f"{count(len(chosen), 'chunk')} would be deleted; nothing was deleted"
+        print_result(as_json, {"would_delete": chosen}, line, *chosen)
     else:
-        show(f"{counted(deleted, 'chunk')} deleted")
+        print_result(as_json, {"deleted": deleted}, f"{count(deleted, 'chunk')} deleted")
     if missing and not chosen:
         raise typer.Exit(1)
 
 
 def is_terminal() -> bool:
-    """Tell whether somebody can be asked."""
+    """Return whether there is a terminal, and so a person to ask."""
     return sys.stdin.isatty()
 
 
-def _conditions(ids: list[str] | None, filter: str | None) -> dict[str, Any] | str | None:
+def _parse_conditions(ids: list[str] | None, filter: str | None) -> dict[str, Any] | str | None:
     """Read the filter, which must not be empty, and stands alone."""
     if bool(ids) == (filter is not None):
         msg = "give the ids of chunks, or --filter" + (", not both" if ids else "")
         raise typer.BadParameter(msg, param_hint="ID...")
-    conditions = opt.parsed_filter(filter)
+    conditions = opt.parse_filter_option(filter)
     if filter is not None and parse_filter(conditions) is None:
         msg = "an empty filter fits every chunk; to delete the whole index, use `rag-bm25 drop`"
         raise typer.BadParameter(msg, param_hint="--filter")
     return conditions
-
-
-def _chosen(
-    index: BM25Index, ids: list[str] | None, conditions: dict[str, Any] | str | None, namespace: str
-) -> dict[str, None]:
-    """Return the ids of the chunks that are there."""
-    found = index.get(ids, namespace=namespace) if ids else index.chunks(filter=conditions, namespace=namespace)
-    return {chunk.id: None for chunk in found}

@@ -1,38 +1,31 @@
-"""Why a search has found nothing."""
+"""The reason why a search found nothing."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import Analyzer, query_tokens
+from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.cli.rendering import join_first
 from rag_bm25.errors import MissingExtraError
-from rag_bm25.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rag_bm25.index import BM25Index
-    from rag_bm25.query_options import QueryOptions
-
-__all__ = ["why_nothing"]
-
-MAX_SHOWN = 5
-_Filter = dict[str, Any] | str | None
+    from rag_bm25.index.index import BM25Index
 
 
-def why_nothing(index: BM25Index, query: str, conditions: _Filter, namespace: str, options: QueryOptions) -> str:
+def why_nothing(index: BM25Index, query: str, scope: dict[str, Any], options: dict[str, Any]) -> str:
     """Return one line: the first reason that applies."""
-    reason = _of_index(index, namespace) or _of_query(index, query)
+    reason = _reason_in_index(index, scope["namespace"]) or _reason_in_query(index, query)
     if reason:
         return f"nothing found: {reason}"
-    if meant := _did_you_mean(index, query, namespace):
-        return f"nothing found; did you mean {meant!r}?"
-    return f"nothing found: {_of_words(index, query, conditions, namespace, options)}"
+    with suppress(MissingExtraError):
+        if suggestion := index.suggest(query, namespace=scope["namespace"]):
+            return f"nothing found; did you mean {suggestion!r}?"
+    return f"nothing found: {_reason_in_words(index, query, scope, options)}"
 
 
-def _of_index(index: BM25Index, namespace: str) -> str:
-    """Say that there is nothing to search."""
+def _reason_in_index(index: BM25Index, namespace: str) -> str:
     if index.damage:
         return "the statistics of the index are damaged; run `rag-bm25 repair`"
     stats = index.stats()
@@ -40,52 +33,34 @@ def _of_index(index: BM25Index, namespace: str) -> str:
         return "the index has no chunks"
     if index.stats(namespace=namespace).num_chunks:
         return ""
-    others = _listed(map(_shown, stats.namespaces))
-    return f"{_shown(namespace)} has no chunks; there are some in {others}"
+    others = join_first(map(name_namespace, stats.namespaces))
+    return f"{name_namespace(namespace)} has no chunks; there are some in {others}"
 
 
-def _shown(namespace: str) -> str:
+def name_namespace(namespace: str) -> str:
+    """Return a namespace as messages name it."""
     return f"the namespace {namespace!r}" if namespace else "the default namespace"
 
 
-def _of_query(index: BM25Index, query: str) -> str:
-    """Say that there is nothing to search for."""
+def _reason_in_query(index: BM25Index, query: str) -> str:
     if not query.strip():
         return "the query is empty"
     analyzer = index.config.build_analyzer()
-    if query_tokens(analyzer, query):
+    if AnalysedText.of_query(analyzer, query).terms:
         return ""
     stop_words = analyzer.stop_words_in(query) if isinstance(analyzer, Analyzer) else []
     if stop_words:
-        return f"the query has stop words only, which the index leaves out: {_listed(stop_words)}"
+        return f"the query has stop words only, which the index leaves out: {join_first(stop_words)}"
     return "the query has no words, only punctuation"
 
 
-def _of_words(index: BM25Index, query: str, conditions: _Filter, namespace: str, options: QueryOptions) -> str:
-    """Say why no chunk has what the query asks for."""
-    if conditions is not None and not _fits_any(index, conditions, namespace):
+def _reason_in_words(index: BM25Index, query: str, scope: dict[str, Any], options: dict[str, Any]) -> str:
+    is_filtered = bool(scope["filter"])
+    if is_filtered and next(index.chunks(**scope), None) is None:
         return "no chunk fits the filter"
-    wanted: QueryOptions = {**options, "min_should_match": None}
-    if not len(index.encode_queries([query], filter=conditions, namespace=namespace, **wanted)[0]):
-        tokens = query_tokens(index.config.build_analyzer(), query)
-        words = dict.fromkeys(token for token in tokens if not token.startswith(BIGRAM_MARK))
-        return f"no chunk has any of the words {_listed(words)}" if words else "no chunk has a word of the query"
-    if options.get("min_should_match") is not None:
+    if not len(index.encode_queries([query], **scope, **{**options, "min_should_match": None})[0]):
+        words = dict.fromkeys(AnalysedText.of_query(index.config.build_analyzer(), query).words)
+        return f"no chunk has any of the words {join_first(words)}" if words else "no chunk has a word of the query"
+    if options["min_should_match"] is not None:
         return "no chunk has as many words of the query as --min-should-match asks for"
-    return "no chunk that fits the filter has a word of the query" if conditions else "no chunk has a word of the query"
-
-
-def _fits_any(index: BM25Index, conditions: _Filter, namespace: str) -> bool:
-    return next(index.chunks(filter=conditions, namespace=namespace), None) is not None
-
-
-def _did_you_mean(index: BM25Index, query: str, namespace: str) -> str | None:
-    """Return the query as it may have been meant, where that can be found out."""
-    with suppress(MissingExtraError):
-        return index.suggest(query, namespace=namespace)
-    return None
-
-
-def _listed(words: Iterable[str]) -> str:
-    every = list(words)
-    return ", ".join(every[:MAX_SHOWN]) + (", ..." if len(every) > MAX_SHOWN else "")
+    return f"no chunk{' that fits the filter' if is_filtered else ''} has a word of the query"

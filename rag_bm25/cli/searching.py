@@ -1,105 +1,123 @@
 """``rag-bm25 search`` and ``rag-bm25 explain``."""
 
-# Typer reads annotations at run time: no ``from __future__ import annotations`` in modules with commands.
-
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import out, print_json, print_note, show
+from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import explanation_tree, highlighter, hit_lines
+from rag_bm25.cli.rendering import make_highlighter, render_explanation, render_hit
+from rag_bm25.cli.settings import parse_query_settings
+from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.spelling import Fuzzy
+from rag_bm25.query.synonyms import Synonyms
+from rag_bm25.weighting.idf import IdfName
 
-if TYPE_CHECKING:
-    from rag_bm25.query_options import QueryOptions
+METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
 
-Query = Annotated[str, typer.Argument(metavar="QUERY", show_default=False, help="Words or a question.")]
+
+@dataclass(frozen=True)
+class Question:
+    """The options of a search that its explanation must have, too."""
+
+    namespace: opt.Namespace = ""
+    filter: opt.Filter = None
+    idf: Annotated[IdfName | None, opt.option("IDF formula; by default the index's own.")] = None
+    setting: Annotated[
+        list[str] | None,
+        opt.option(
+            "epsilon, k3 or bigram_weight, such as k3=8; by default the index's own. See `rag-bm25 settings`.",
+            "--set",
+            metavar="NAME=VALUE,...",
+        ),
+    ] = None
+    feedback: Annotated[
+        Literal["rm3", "rocchio", "bim"] | None,
+        opt.option("Search again with terms from the best hits, or from the chunks marked as relevant."),
+    ] = None
+    relevant: Annotated[
+        list[str] | None, opt.option("Id of a chunk that answers the query; may be repeated.", metavar="ID")
+    ] = None
+    irrelevant: Annotated[
+        list[str] | None, opt.option("Id of a chunk that does not; may be repeated.", metavar="ID")
+    ] = None
+    synonyms: Annotated[
+        Path | None,
+        opt.option("File of synonyms: lines such as `car, automobile` or `NBA => National Basketball Association`."),
+    ] = None
+    fuzzy: Annotated[bool, opt.option("Search for near spellings of unknown words.", "--fuzzy")] = False
+    syntax: Annotated[bool, opt.option('Read word^2, "several words"^0.5 and prefix* in the query.', "--syntax")] = (
+        False
+    )
+    min_should_match: Annotated[
+        str | None, opt.option("How many words of the query a hit must have: 3, -1, 75%, 3<90%.", metavar="COUNT")
+    ] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the query, as a search takes them."""
+        expansion = None
+        if self.synonyms is not None or self.fuzzy:
+            rules = None if self.synonyms is None else Synonyms.read(self.synonyms)
+            expansion = QueryExpansion(synonyms=rules, fuzzy=Fuzzy() if self.fuzzy else None)
+        return {
+            **parse_query_settings(self.idf, self.setting),
+            "feedback": METHODS[self.feedback]() if self.feedback else None,
+            "relevant": self.relevant or None,
+            "irrelevant": self.irrelevant or None,
+            "expansion": expansion,
+            "syntax": self.syntax,
+            "min_should_match": self.min_should_match,
+        }
+
+    def scope(self) -> dict[str, Any]:
+        """Return which chunks are searched."""
+        return {"filter": opt.parse_filter_option(self.filter), "namespace": self.namespace}
 
 
 def search(
-    words: Annotated[list[str], typer.Argument(metavar="QUERY...", show_default=False, help="Words or a question.")],
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    namespace: opt.Namespace = "",
-    token: opt.Token = None,
-    k: opt.K = 10,
-    filter: opt.Filter = None,
-    idf: opt.Idf = None,
-    epsilon: opt.Epsilon = None,
-    k3: opt.K3 = None,
-    bigram_weight: opt.BigramWeight = None,
-    feedback: opt.Feedback = None,
-    relevant: opt.Relevant = None,
-    irrelevant: opt.Irrelevant = None,
-    synonyms: opt.SynonymFile = None,
-    fuzzy: opt.NearSpellings = False,
-    syntax: opt.Syntax = False,
-    min_should_match: opt.MinShouldMatch = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Explain the score of every hit.")] = False,
+    words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
+    place: opt.Place,
+    question: Question,
+    k: Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")] = 10,
+    explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show the chunks with the greatest BM25 scores."""
-    query = " ".join(words)
-    conditions = opt.parsed_filter(filter)
-    learnt = opt.feedback_options(feedback, relevant, irrelevant)
-    options: QueryOptions = {"min_should_match": min_should_match, "syntax": syntax, **learnt}
-    options |= opt.weighting_options(idf, epsilon, k3, bigram_weight)
-    options |= {"expansion": opt.query_expansion(synonyms, fuzzy)}
-    with opt.open_index(uri, collection, token, read_only=True) as index:
-        hits = index.search(query, k, filter=conditions, namespace=namespace, **options)
-        trees = [
-            index.explain(query, hit.id, filter=conditions, namespace=namespace, **options) for hit in hits if explain
-        ]
-        reason = None if hits or as_json else why_nothing(index, query, conditions, namespace, options)
+    """Show the chunks with the highest BM25 scores."""
+    query, scope, options = " ".join(words), question.scope(), question.options()
+    with place.open_existing(read_only=True) as index:
+        hits = index.search(query, k, **scope, **options)
+        trees = [index.explain(query, hit.id, **scope, **options) for hit in hits if explain]
+        reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**asdict(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        console = out()
-        mark = highlighter(query, index.config) if console.is_terminal else None
+        console = open_console()
+        mark = make_highlighter(query, index.config) if console.is_terminal else None
         for rank, hit in enumerate(hits, 1):
-            console.print(hit_lines(rank, hit, console.width, mark))
+            console.print(render_hit(rank, hit, console.width, mark))
             if explain:
-                console.print(explanation_tree(trees[rank - 1]))
+                console.print(render_explanation(trees[rank - 1]))
     if reason:
         print_note(reason)
 
 
 def explain(
-    query: Query,
-    id: Annotated[str, typer.Argument(metavar="ID", show_default=False, help="Id of a chunk.")],
-    uri: opt.Uri = opt.DEFAULT_URI,
-    collection: opt.Collection = "docs",
-    namespace: opt.Namespace = "",
-    token: opt.Token = None,
-    idf: opt.Idf = None,
-    epsilon: opt.Epsilon = None,
-    k3: opt.K3 = None,
-    bigram_weight: opt.BigramWeight = None,
-    filter: opt.Filter = None,
-    feedback: opt.Feedback = None,
-    relevant: opt.Relevant = None,
-    irrelevant: opt.Irrelevant = None,
-    synonyms: opt.SynonymFile = None,
-    fuzzy: opt.NearSpellings = False,
-    syntax: opt.Syntax = False,
-    min_should_match: opt.MinShouldMatch = None,
+    query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
+    id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
+    place: opt.Place,
+    question: Question,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show where the score of a chunk comes from.
+    """Show how the score of a chunk comes about.
 
-    Of a chunk that the query does not find, show why: its terms are unknown, stop words, or not in the chunk.
+    If the query does not find the chunk, show why: its terms are unknown, stop words, or not in the chunk.
     """
-    conditions = opt.parsed_filter(filter)
-    learnt = opt.feedback_options(feedback, relevant, irrelevant)
-    options: QueryOptions = {"min_should_match": min_should_match, "syntax": syntax, **learnt}
-    options |= opt.weighting_options(idf, epsilon, k3, bigram_weight)
-    options |= {"expansion": opt.query_expansion(synonyms, fuzzy)}
-    with opt.open_index(uri, collection, token, read_only=True) as index:
-        tree = index.explain(query, id, filter=conditions, namespace=namespace, **options)
-    if as_json:
-        print_json(tree.to_dict())
-    else:
-        show(explanation_tree(tree))
+    scope, options = question.scope(), question.options()
+    with place.open_existing(read_only=True) as index:
+        tree = index.explain(query, id, **scope, **options)
+    print_result(as_json, tree.to_dict(), render_explanation(tree))

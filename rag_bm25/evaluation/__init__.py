@@ -1,4 +1,7 @@
-"""Retrieval quality and speed on judged sets: measuring, comparing, tuning."""
+"""Retrieval quality and speed on judged sets: measuring, comparing, tuning.
+
+Measuring and tuning need the extra ``eval``, drawing the extra ``plot``; without it they raise a ``MissingExtraError``.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,7 @@ from rag_bm25.evaluation.comparison import PairedTest, holm, paired_test, random
 from rag_bm25.evaluation.counts import CorpusCounts, CountsCache, OfflineScorer
 from rag_bm25.evaluation.datasets import BeirDataset, load_beir
 from rag_bm25.evaluation.heat_map import draw_heat_map
-from rag_bm25.evaluation.measures import (
-    MEASURES,
-    MeasureName,
-    Measures,
-    QueryMeasures,
-    measure,
-    measure_queries,
-)
+from rag_bm25.evaluation.measures import MEASURES, MeasureName, Measures, QueryMeasures, measure, measure_queries
 from rag_bm25.evaluation.running import (
     EvaluationResult,
     Run,
@@ -21,12 +17,11 @@ from rag_bm25.evaluation.running import (
     evaluate,
     evaluate_each,
     mean_length,
-    num_indexes,
     search_queries,
     write_run,
 )
-from rag_bm25.evaluation.settings import SETTING_NAMES, config_line, differing, with_settings
 from rag_bm25.evaluation.tuning import Axis, Fold, HeatMap, Tuning, axes_for, coordinate_descent, query_folds, tune
+from rag_bm25.index.settings import SETTING_NAMES, config_line, differing, with_settings
 
 __all__ = [
     "MEASURES",
@@ -58,7 +53,6 @@ __all__ = [
     "mean_length",
     "measure",
     "measure_queries",
-    "num_indexes",
     "paired_test",
     "query_folds",
     "randomisation_p_value",

@@ -1,42 +1,38 @@
-"""Scores without an index: the corpus is analysed once, and any parameters are then tried on the counts.
-
-What an index would answer is computed by the very formulas that it uses, in the precision in which it stores them, so
-a search for good parameters needs no index for each of them.
-"""
+"""Scores without an index: the corpus is analysed once, and parameters are then tried on the counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from rag_bm25.analysis import AnalyzerConfig
-from rag_bm25.document_encoder import term_frequencies
+from rag_bm25.documents.encoder import term_frequencies
+from rag_bm25.documents.term_k1 import term_k1_estimator
 from rag_bm25.evaluation.datasets import BeirDataset
 from rag_bm25.evaluation.running import DEPTH
-from rag_bm25.query_encoder import QueryEncoder
-from rag_bm25.sparse import SparseBatch
-from rag_bm25.statistics import Contribution, CorpusStatistics
-from rag_bm25.term_k1 import term_k1_estimator
-from rag_bm25.terms import NO_TERMS_ID, num_words
+from rag_bm25.events import report_progress
+from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.vectors.sparse import SparseBatch
+from rag_bm25.vectors.terms import NO_TERMS_ID, num_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.config import IndexConfig
-    from rag_bm25.document_encoder import LengthUnit
+    from rag_bm25.documents.encoder import LengthUnit
     from rag_bm25.evaluation.running import Run
-    from rag_bm25.similarity import DocumentWeighting, QueryWeighting
-    from rag_bm25.sparse import SparseVector
-
-__all__ = ["CorpusCounts", "CountsCache", "OfflineScorer"]
+    from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.document import DocumentWeighting
+    from rag_bm25.weighting.query import QueryWeighting
 
 BATCH = 5_000
 
@@ -45,7 +41,7 @@ FieldNames: TypeAlias = "frozenset[str]"
 
 
 class _Numbers(dict[str, int]):
-    """Number terms from 1 in the order of their coming, so that no two collide and postings are an array."""
+    """Terms numbered from 1 as they come, so that no two collide and postings are an array."""
 
     def __missing__(self, term: str) -> int:
         self[term] = number = len(self) + 1
@@ -53,51 +49,47 @@ class _Numbers(dict[str, int]):
 
 
 class _KnownNumbers(dict[str, int]):
-    """Numbers of known terms; all others share the one that no chunk has."""
+    """Numbers of known terms; all others share the number that no chunk has."""
 
     def __missing__(self, term: str) -> int:
         return NO_TERMS_ID
 
 
 class _Counter:
-    """Count the terms of texts, batch by batch; those that are missing are empty."""
+    """Counts of the terms of texts, batch by batch; missing texts are empty."""
 
     def __init__(self, texts: Mapping[str, str], analyzer: TextAnalyzer, numbers: Mapping[str, int]) -> None:
         self.parts: list[SparseBatch] = []
+        self.lengths: dict[LengthUnit, list[int]] = {"characters": [], "terms": []}
         self._texts = texts
         self._analyzer = analyzer
         self._numbers = numbers
-        self._characters: list[int] = []
-        self._terms: list[int] = []
 
     def add(self, ids: Sequence[str]) -> None:
         texts = [self._texts.get(id_, "") for id_ in ids]
         tokens = [self._analyzer(text) for text in texts]
         self.parts.append(term_frequencies(tokens, self._numbers))
-        self._characters += map(len, texts)
-        self._terms += map(num_words, tokens)
-
-    def lengths(self) -> dict[LengthUnit, NDArray[np.int64]]:
-        return {"characters": np.array(self._characters, np.int64), "terms": np.array(self._terms, np.int64)}
+        self.lengths["characters"] += map(len, texts)
+        self.lengths["terms"] += map(num_words, tokens)
 
 
 @dataclass(frozen=True, eq=False)
 class CorpusCounts:
-    """What analysis leaves of a corpus: how often each term is in each document, and how long the documents are.
+    """Term frequencies and lengths of the documents of a corpus.
 
     Parameters
     ----------
     documents : list of str, shape (n_documents,)
-        Their ids, sorted: hits of one score are in this order.
+        Their ids, sorted: hits with equal scores are in this order.
     tf : SparseBatch
         A row per document: term number -> tf.
     lengths : dict of str to ndarray of int64, shape (n_documents,)
-        Lengths in each unit, ``characters`` and ``terms``, of which bigrams do not count.
+        Lengths by unit, ``characters`` and ``terms``; bigrams do not count.
     numbers : mapping of str to int
         Term -> its number, from 1; 0 for terms that no document has.
     fields : mapping of str to CorpusCounts
-        Name of each field that counts beside the text -> its counts. The entries of all `tf` are then the same, with
-        a tf of 0 where the document has the term elsewhere.
+        Name of each field beside the text -> its counts. All `tf` then have the same entries, with a tf of 0 where
+        the document has the term elsewhere.
 
     Examples
     --------
@@ -117,7 +109,7 @@ class CorpusCounts:
         cls,
         corpus: Mapping[str, str],
         analyzer: TextAnalyzer,
-        progress: Callable[[int], object] = lambda _: None,
+        progress: Callable[[Progress], None] | None = None,
         fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> CorpusCounts:
         """Analyse a corpus.
@@ -128,49 +120,47 @@ class CorpusCounts:
             Document id -> text.
         analyzer : callable of str to list of str
             Text -> tokens.
-        progress : callable of int
-            Called from time to time with the number of documents analysed so far.
+        progress : callable of Progress to None, optional
+            Called periodically with ``"documents"``, those that are analysed.
         fields : mapping of str to mapping of str to str
             Name of each field beside the text -> document id -> its text.
 
         Returns
         -------
         CorpusCounts
-            Its memory is about 12 bytes for each distinct term of each document.
+            About 12 bytes for each distinct term of each document.
         """
         documents, numbers = sorted(corpus), _Numbers()
         counters = [_Counter(texts, analyzer, numbers) for texts in (corpus, *fields.values())]
-        done = 0
-        for batch in _batches(documents):
+        for start in range(0, len(documents), BATCH):
+            batch = documents[start : start + BATCH]
             for counter in counters:
                 counter.add(batch)
-            done += len(batch)
-            progress(done)
-        tfs = _aligned([_stacked(counter.parts) for counter in counters])
+            report_progress(progress, "documents", start + len(batch), len(documents))
+        tfs = _align([_stack(counter.parts) for counter in counters])
+        lengths = [{unit: np.array(of, np.int64) for unit, of in counter.lengths.items()} for counter in counters]
         known = _KnownNumbers(numbers)
-        text, *others = (
-            cls(documents, tf, counter.lengths(), known) for tf, counter in zip(tfs, counters, strict=True)
-        )
+        text, *others = (cls(documents, tf, of, known) for tf, of in zip(tfs, lengths, strict=True))
         return replace(text, fields=dict(zip(fields, others, strict=True)))
 
     def mean_length(self, unit: LengthUnit) -> float:
-        """Return the mean length of the documents, at least 1.0.
+        """Return the mean length of the documents.
 
         Parameters
         ----------
-        unit : {"characters", "terms"}
-            What to count.
+        unit
+            As for :func:`mean_length`.
 
         Returns
         -------
         float
-            As an index measures it.
+            At least 1.0.
         """
         return max(1.0, float(self.lengths[unit].mean())) if self.documents else 1.0
 
     @cached_property
     def statistics(self) -> CorpusStatistics:
-        """N and df, as an index of the corpus has them; its lengths are counted in characters."""
+        """N and df of the corpus; lengths are in characters."""
         ids, df = np.unique(self.tf.ids, return_counts=True)
         total = int(self.lengths["characters"].sum())
         statistics = CorpusStatistics()
@@ -179,17 +169,17 @@ class CorpusCounts:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """Which document each entry of `tf` belongs to, shape (nnz,)."""
+        """Row of the document of each entry of `tf`, shape (nnz,)."""
         return np.repeat(np.arange(len(self.documents)), np.diff(self.tf.indptr))
 
     @cached_property
     def by_term(self) -> NDArray[np.int64]:
-        """The entries of `tf` ordered by term, and by document within a term, shape (nnz,)."""
+        """Places of the entries of `tf`, sorted by term, then by document, shape (nnz,)."""
         return np.argsort(self.tf.ids, kind="stable")
 
     @cached_property
     def term_starts(self) -> NDArray[np.int64]:
-        """Where the entries of each term number begin in that order, and where the last ones end."""
+        """Start of the entries of each term number in :attr:`by_term`, and the end of the last ones."""
         return np.concatenate(([0], np.cumsum(np.bincount(self.tf.ids))))
 
 
@@ -202,11 +192,11 @@ class OfflineScorer:
     Parameters
     ----------
     counts : CorpusCounts
-        Of the corpus, analysed with the analyzer of `config`.
+        Counts of the corpus, made with the analyzer of `config`.
     config : IndexConfig
         The parameters.
     encoded : dict of str to SparseVector, optional
-        Vectors of queries that were encoded before, with the query's side of `config`; more are added.
+        Cache of the vectors of queries, encoded with the query's side of `config`; new ones are added.
 
     Examples
     --------
@@ -223,19 +213,19 @@ class OfflineScorer:
         self._counts = counts
         self._encoded = {} if encoded is None else encoded
         self._encoder = QueryEncoder(config.build_analyzer(), config.query_weighting(), counts.numbers)
-        weights = _document_weights(config.document_weighting(), counts, config.length_unit).astype(np.float32)
+        weights = _document_weights(config.document_weighting(), counts, config.length_unit)
         self._documents = counts.rows[counts.by_term]
-        self._weights = weights[counts.by_term]
+        self._weights = weights.astype(np.float32)[counts.by_term]
 
     def search(self, query: str, k: int = DEPTH) -> dict[str, float]:
-        """Return the documents with the greatest scores.
+        """Return the documents with the highest scores.
 
         Parameters
         ----------
         query : str
             Any text.
         k : int
-            How many at most, > 0.
+            Maximum number of documents, > 0.
 
         Returns
         -------
@@ -249,17 +239,17 @@ class OfflineScorer:
             entries = slice(*self._counts.term_starts[term : term + 2])
             sums[self._documents[entries]] += self._weights[entries] * np.float64(weight)
         scores = sums.astype(np.float32)
-        best = _best(scores, k)
-        documents = map(self._counts.documents.__getitem__, best.tolist())
-        return dict(zip(documents, scores[best].tolist(), strict=True))
+        top = _top_k(scores, k)
+        documents = map(self._counts.documents.__getitem__, top.tolist())
+        return dict(zip(documents, scores[top].tolist(), strict=True))
 
     def search_queries(self, queries: Mapping[str, str]) -> Run:
-        """Ask every query for its first 100 documents.
+        """Return the top 100 documents of each query.
 
         Parameters
         ----------
-        queries : mapping of str to str
-            Query id -> text.
+        queries
+            As for :func:`search_queries`.
 
         Returns
         -------
@@ -270,26 +260,18 @@ class OfflineScorer:
 
 
 def _document_weights(weighting: DocumentWeighting, counts: CorpusCounts, unit: LengthUnit) -> NDArray[np.float64]:
-    """Return the weight of each entry, with a k1 for each term where the weighting has one."""
+    """Return the weight of each entry."""
+    term_k1 = None  # of each entry, if it is not the same for all terms
+    if estimator := term_k1_estimator(weighting.form):
+        estimator.add(counts.tf.ids, _frequencies(weighting, counts, unit))
+        term_k1 = estimator.table(len(counts.documents)).get_many(counts.tf.ids, weighting.k1)
     if weighting.fields:
-        frequencies = _frequencies(weighting, counts, unit)
-        return weighting.combined_weights(frequencies, _term_k1(weighting, counts, unit))
-    lengths = counts.lengths[unit][counts.rows]
-    return weighting.weights(counts.tf.values, lengths, _term_k1(weighting, counts, unit))
-
-
-def _term_k1(weighting: DocumentWeighting, counts: CorpusCounts, unit: LengthUnit) -> NDArray[np.float64] | None:
-    """Return the k1 of each entry, None where all terms have the same."""
-    estimator = term_k1_estimator(weighting.form)
-    if estimator is None:
-        return None
-    ids = counts.tf.ids
-    estimator.add(ids, _frequencies(weighting, counts, unit))
-    return estimator.table(len(counts.documents)).get_many(ids, weighting.k1)
+        return weighting.combined_weights(_frequencies(weighting, counts, unit), term_k1)
+    return weighting.weights(counts.tf.values, counts.lengths[unit][counts.rows], term_k1)
 
 
 def _frequencies(weighting: DocumentWeighting, counts: CorpusCounts, unit: LengthUnit) -> NDArray[np.float64]:
-    """Return the weighted and normalised frequency of each entry, added up over text and fields."""
+    """Return the weighted and normalised frequency of each entry, summed over text and fields."""
     frequencies = weighting.frequencies(counts.tf.values, counts.lengths[unit][counts.rows])
     for name in sorted(weighting.fields):  # in one order, since sums of floats depend on it
         of = counts.fields[name]
@@ -298,26 +280,18 @@ def _frequencies(weighting: DocumentWeighting, counts: CorpusCounts, unit: Lengt
 
 
 class CountsCache:
-    """Counts of one corpus for several analyzers, each made when it is first asked for, and the vectors of queries.
+    """Cache of the counts of one corpus for several analyzers, and of the vectors of queries.
 
     Parameters
     ----------
     corpus : BeirDataset, or mapping of str to str
         Documents whose titles may be a field, or document id -> text.
-    progress : callable of int
-        Called while a corpus is analysed, with the number of documents done so far.
-
-    Examples
-    --------
-    >>> from rag_bm25 import AnalyzerConfig, IndexConfig
-    >>> cache = CountsCache({"d1": "running"})
-    >>> exact = AnalyzerConfig(query_segmentation="exact")
-    >>> cache.counts(IndexConfig(500)) is cache.counts(IndexConfig(500, analyzer=exact))
-    True
+    progress
+        As for :meth:`CorpusCounts.of`.
     """
 
     def __init__(
-        self, corpus: BeirDataset | Mapping[str, str], progress: Callable[[int], object] = lambda _: None
+        self, corpus: BeirDataset | Mapping[str, str], progress: Callable[[Progress], None] | None = None
     ) -> None:
         self._dataset = corpus if isinstance(corpus, BeirDataset) else BeirDataset(dict(corpus), {}, {})
         self._progress = progress
@@ -330,8 +304,7 @@ class CountsCache:
         Parameters
         ----------
         config : IndexConfig
-            How queries are cut, the weights of fields, and everything else than analyzer and fields, makes no
-            difference.
+            Only its analyzer, apart from `query_segmentation`, and the names of its fields matter.
 
         Returns
         -------
@@ -341,16 +314,19 @@ class CountsCache:
         Raises
         ------
         ParameterError
-            The config has a field that the documents do not have.
+            The documents do not have a field of the config.
         """
-        key = _document_side(config.analyzer), frozenset(config.fields)
+        analyzer = config.analyzer
+        if isinstance(analyzer, AnalyzerConfig):
+            analyzer = replace(analyzer, query_segmentation="search")  # concerns queries alone
+        key = analyzer, frozenset(config.fields)
         if key not in self._counts:
             texts, fields = self._dataset.documents(config.fields)
             self._counts[key] = CorpusCounts.of(texts, config.build_analyzer(), self._progress, fields)
         return self._counts[key]
 
     def scorer(self, config: IndexConfig) -> OfflineScorer:
-        """Return what answers queries with some parameters.
+        """Return a scorer with some parameters.
 
         Parameters
         ----------
@@ -360,20 +336,14 @@ class CountsCache:
         Returns
         -------
         OfflineScorer
-            Over the corpus.
+            A scorer of the corpus.
         """
         key = config.analyzer, frozenset(config.fields), config.query_weighting()
-        encoded = self._encoded.setdefault(key, {})
-        return OfflineScorer(self.counts(config), config, encoded)
+        return OfflineScorer(self.counts(config), config, self._encoded.setdefault(key, {}))
 
 
-def _document_side(analyzer: AnalyzerKey) -> AnalyzerKey:
-    """Return the settings with what concerns queries alone set to one value."""
-    return replace(analyzer, query_segmentation="search") if isinstance(analyzer, AnalyzerConfig) else analyzer
-
-
-def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Return the places of the k greatest scores above 0, of equal ones the first."""
+def _top_k(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """Return the places of the k highest scores above 0, of equal ones the first."""
     found = np.flatnonzero(scores)
     if len(found) > k:
         least = np.partition(scores[found], len(found) - k)[len(found) - k]
@@ -381,8 +351,8 @@ def _best(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
     return found[np.argsort(-scores[found], kind="stable")][:k]
 
 
-def _stacked(parts: list[SparseBatch]) -> SparseBatch:
-    """Lay batches of rows end to end."""
+def _stack(parts: list[SparseBatch]) -> SparseBatch:
+    """Concatenate the rows of batches."""
     if not parts:
         return SparseBatch(np.zeros(1, np.int64), np.empty(0, np.uint32), np.empty(0, np.float32))
     sizes = np.concatenate([np.diff(part.indptr) for part in parts])
@@ -393,8 +363,8 @@ def _stacked(parts: list[SparseBatch]) -> SparseBatch:
     )
 
 
-def _aligned(counted: list[SparseBatch]) -> list[SparseBatch]:
-    """Give batches of the same rows the same entries, 0 where there was none."""
+def _align(counted: list[SparseBatch]) -> list[SparseBatch]:
+    """Give batches of the same rows the same entries, 0 where one had none."""
     if len(counted) == 1:
         return counted
     every = np.unique(np.concatenate([tf.keys for tf in counted]))
@@ -404,9 +374,3 @@ def _aligned(counted: list[SparseBatch]) -> list[SparseBatch]:
         values[np.searchsorted(every, tf.keys)] = tf.values
         aligned.append(SparseBatch.from_keys(every, values, len(tf)))
     return aligned
-
-
-def _batches(ids: list[str]) -> Iterator[list[str]]:
-    iterator = iter(ids)
-    while batch := list(islice(iterator, BATCH)):
-        yield batch

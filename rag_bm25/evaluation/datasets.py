@@ -1,4 +1,4 @@
-"""Judged sets in BEIR form."""
+"""Judged sets in BEIR format."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rag_bm25.chunks import MAX_TEXT_BYTES
+from rag_bm25.documents.checks import MAX_TEXT_BYTES
 from rag_bm25.errors import InputError, ParameterError
-from rag_bm25.jsonl import join_title, read_json_lines, row_id, row_parts
+from rag_bm25.ingestion.jsonl import join_title, read_json_lines, row_id, row_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-__all__ = ["BeirDataset", "load_beir"]
-
 
 @dataclass(frozen=True)
 class BeirDataset:
-    """A judged set.
+    """Documents, queries and relevance judgements.
 
     Parameters
     ----------
     texts : dict of str to str
         Document id -> text.
     queries : dict of str to str
-        Query id -> text, of the judged ones.
+        Query id -> text, of the judged queries.
     qrels : dict of str to dict of str to int
         Query id -> document id -> grade.
     titles : dict of str to str
@@ -48,16 +46,16 @@ class BeirDataset:
 
     @cached_property
     def corpus(self) -> dict[str, str]:
-        """Document id -> title and text, with a space between."""
-        return _joined(self.texts, self.titles)
+        """Document id -> title and text, separated by a space."""
+        return _join_titles(self.texts, self.titles)
 
     def documents(self, fields: Collection[str]) -> tuple[dict[str, str], dict[str, Mapping[str, str]]]:
-        """Return what an index with some fields is given.
+        """Return the texts, and those of fields apart from them.
 
         Parameters
         ----------
         fields : collection of str
-            Names of the fields: none, or ``title``.
+            Names of the fields of an index: none, or ``title``.
 
         Returns
         -------
@@ -69,24 +67,23 @@ class BeirDataset:
         Raises
         ------
         ParameterError
-            There is another field.
+            There is a field with another name.
         """
-        for name in fields:
-            if name != "title":
-                msg = f"a field must be 'title', the only one that documents in BEIR form have, got {name!r}"
-                raise ParameterError(msg)
+        if others := [name for name in fields if name != "title"]:
+            msg = f"a field must be 'title', the only one in BEIR format, got {others[0]!r}"
+            raise ParameterError(msg)
         return (self.texts, {"title": self.titles}) if fields else (self.corpus, {})
 
 
 def load_beir(folder: Path, split: str = "test") -> BeirDataset:
-    """Read a set in BEIR form.
+    """Read a judged set in BEIR format.
 
     Parameters
     ----------
     folder : Path
-        With ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
+        A folder with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/<split>.tsv``.
     split : str
-        Which judgements.
+        Name of the judgements.
 
     Returns
     -------
@@ -101,14 +98,13 @@ def load_beir(folder: Path, split: str = "test") -> BeirDataset:
     qrels_file = folder / "qrels" / f"{split}.tsv"
     for file in (folder / "corpus.jsonl", folder / "queries.jsonl", qrels_file):
         if not file.is_file():
-            msg = f"{folder} is not a set in BEIR form: there is no {file.relative_to(folder).as_posix()}"
+            msg = f"{folder} is not a judged set in BEIR format: {file.relative_to(folder).as_posix()} not found"
             raise InputError(msg)
     qrels = _read_qrels(qrels_file)
-    queries = _joined(*_read_rows(folder / "queries.jsonl", None))
-    for query in qrels:
-        if query not in queries:
-            msg = f"{qrels_file} judges the query {query!r}, which queries.jsonl does not have"
-            raise InputError(msg)
+    queries = _join_titles(*_read_rows(folder / "queries.jsonl", None))
+    if missing := [query for query in qrels if query not in queries]:
+        msg = f"{qrels_file} has judgements of the query {missing[0]!r}, which is not in queries.jsonl"
+        raise InputError(msg)
     texts, titles = _read_rows(folder / "corpus.jsonl", MAX_TEXT_BYTES)
     if not texts or not qrels:
         msg = f"{folder} has {len(texts)} documents and {len(qrels)} judged queries: nothing to evaluate"
@@ -116,18 +112,18 @@ def load_beir(folder: Path, split: str = "test") -> BeirDataset:
     return BeirDataset(texts, {query: queries[query] for query in qrels}, qrels, titles)
 
 
-def _joined(texts: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
+def _join_titles(texts: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, str]:
     return {id_: join_title(titles.get(id_, ""), text) for id_, text in texts.items()}
 
 
 def _read_rows(file: Path, limit: int | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return texts and titles; a limit is that of both together."""
+    """Return texts and titles; `limit` is the maximum size of both together, in bytes."""
     texts: dict[str, str] = {}
     titles: dict[str, str] = {}
     for line in read_json_lines(file):
         id_, (title, text) = row_id(line), row_parts(line)
         if id_ in texts:
-            msg = f"{line.where}: the id {id_!r} was given before"
+            msg = f"{line.where}: the id {id_!r} already exists"
             raise InputError(msg)
         size = len(join_title(title, text).encode(errors="surrogatepass"))
         if limit is not None and size > limit:
@@ -146,21 +142,17 @@ def _read_qrels(file: Path) -> dict[str, dict[str, int]]:
         msg = f"{file}: not UTF-8 at byte {error.start} of the file"
         raise InputError(msg) from None
     for number, line in enumerate(lines, 1):
-        if line.strip() and not (number == 1 and _is_header(line)):
-            query, document, grade = _judgement(line, f"{file} line {number}")
-            qrels.setdefault(query, {})[document] = grade
+        if not line.strip() or (number == 1 and _is_header(line)):
+            continue
+        try:
+            query, document, grade = map(str.strip, line.split("\t"))
+            qrels.setdefault(query, {})[document] = int(grade)
+        except ValueError:
+            msg = f"{file} line {number}: must be query id, document id and a whole number, separated by tabs, "
+            msg += f"got {line!r}"
+            raise InputError(msg) from None
     return qrels
 
 
 def _is_header(line: str) -> bool:
     return line.count("\t") == 2 and not line.rpartition("\t")[2].strip().lstrip("-").isdigit()
-
-
-def _judgement(line: str, where: str) -> tuple[str, str, int]:
-    fields = [field.strip() for field in line.split("\t")]
-    try:
-        query, document, grade = fields
-        return query, document, int(grade)
-    except ValueError:
-        msg = f"{where}: must be query id, document id and a whole number, with tabs between, got {line!r}"
-        raise InputError(msg) from None

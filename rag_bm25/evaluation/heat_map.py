@@ -1,4 +1,4 @@
-"""A picture of how quality depends on k1 and b."""
+"""A heat map of quality over k1 and b."""
 
 from __future__ import annotations
 
@@ -13,56 +13,37 @@ if TYPE_CHECKING:
 
     from rag_bm25.evaluation.tuning import HeatMap
 
-__all__ = ["PICTURES", "draw_heat_map", "require_drawable"]
-
-PICTURES = (".png", ".svg", ".pdf")
-"""Kinds of pictures, by the ending of the file's name."""
-
+PICTURES = (".png", ".svg", ".pdf")  # suffixes of files
 DARK = 0.5  # share of the colour scale below which letters are white
 
 
 def require_drawable(path: Path) -> None:
-    """Refuse a file that a picture could not be drawn to, before any work is done.
-
-    Parameters
-    ----------
-    path : Path
-        Where to.
-
-    Raises
-    ------
-    InputError
-        Its name ends in none of :data:`PICTURES`, or its folder does not exist.
-    MissingExtraError
-        matplotlib is not installed.
-    """
+    """Refuse a file that the heat map could not be drawn to, before any work is done."""
     if path.suffix.lower() not in PICTURES:
-        msg = f"the file of a picture must end in one of {', '.join(PICTURES)}, got {str(path)!r}"
+        msg = f"the name of a heat map must end in one of {', '.join(PICTURES)}, got {str(path)!r}"
         raise InputError(msg)
     if not path.parent.is_dir():
-        msg = f"there is no folder {path.parent} to put {path.name} in"
+        msg = f"the folder {path.parent} for {path.name} was not found"
         raise InputError(msg)
     _matplotlib()
 
 
 def draw_heat_map(heat_map: HeatMap, path: Path, title: str) -> None:
-    """Draw the grid with its values, the greatest one framed.
+    """Draw the grid with its values into a file, with a frame around the maximum.
 
     Parameters
     ----------
     heat_map : HeatMap
         As :func:`~rag_bm25.evaluation.tune` returns it.
     path : Path
-        Where to; its ending says which kind of picture.
+        The file, which ends in ``.png``, ``.svg`` or ``.pdf``.
     title : str
-        What stands above it.
+        Title of the picture.
 
     Raises
     ------
     InputError
-        As for :func:`require_drawable`.
-    MissingExtraError
-        matplotlib is not installed.
+        The name of the file ends otherwise, or its folder does not exist.
     """
     require_drawable(path)
     matplotlib = _matplotlib()
@@ -84,7 +65,7 @@ def draw_heat_map(heat_map: HeatMap, path: Path, title: str) -> None:
 
 
 def _matplotlib() -> Any:
-    """Return the library, of which only the parts that need no screen are used."""
+    # Only the parts of the library that need no screen.
     try:
         import matplotlib.figure
         import matplotlib.patches

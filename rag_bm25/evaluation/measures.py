@@ -1,4 +1,4 @@
-"""How good rankings are, query by query; computed by ir-measures."""
+"""Measures of rankings, query by query, computed by ir-measures."""
 
 from __future__ import annotations
 
@@ -14,26 +14,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "MEASURES",
-    "MeasureName",
-    "Measures",
-    "QueryMeasures",
-    "measure",
-    "measure_queries",
-    "query_values",
-    "require_ir_measures",
-]
-
 MeasureName: TypeAlias = Literal["ndcg@10", "recall@100", "mrr@10"]
-"""A measure that can be asked for."""
+"""Name of a measure."""
 MEASURES: tuple[MeasureName, ...] = get_args(MeasureName)
-"""All of them."""
+"""All names."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Means over the judged queries; one without hits counts 0.
+    """Means over the judged queries, of which one without hits counts 0.
 
     Parameters
     ----------
@@ -50,7 +39,7 @@ class Measures:
     mrr_10: float
 
     def to_dict(self) -> dict[str, float]:
-        """Return the measures under their usual names.
+        """Return the measures by their usual names.
 
         Returns
         -------
@@ -62,7 +51,7 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class QueryMeasures:
-    """What each query measured, for tests of significance.
+    """Values of each query, for tests of significance.
 
     Parameters
     ----------
@@ -81,46 +70,34 @@ class QueryMeasures:
         Returns
         -------
         Measures
-            Every query counts the same.
+            Every query has the same weight.
         """
         return Measures(*(float(self.values[name].mean()) for name in MEASURES))
 
 
 def measure(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]]) -> Measures:
-    """Compare rankings with judgements.
+    """Measure rankings against judgements.
 
     Parameters
     ----------
-    qrels : mapping of str to mapping of str to int
-        Query id -> document id -> grade; says which queries are counted.
-    run : mapping of str to iterable of str
-        Query id -> document ids, best first.
+    qrels, run
+        As for :func:`measure_queries`.
 
     Returns
     -------
     Measures
         Means over the queries of `qrels`.
-
-    Raises
-    ------
-    MissingExtraError
-        ir-measures is not installed.
-
-    Examples
-    --------
-    >>> measure({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d3", "d1"]}).mrr_10
-    0.25
     """
     return measure_queries(qrels, run).mean()
 
 
 def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]]) -> QueryMeasures:
-    """Compare rankings with judgements, query by query.
+    """Measure rankings against judgements, query by query.
 
     Parameters
     ----------
     qrels : mapping of str to mapping of str to int
-        Query id -> document id -> grade; says which queries are counted.
+        Query id -> document id -> grade, for the queries that count.
     run : mapping of str to iterable of str
         Query id -> document ids, best first; a mapping of document id to score will do.
 
@@ -128,11 +105,6 @@ def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, It
     -------
     QueryMeasures
         A query without a ranking has 0 everywhere.
-
-    Raises
-    ------
-    MissingExtraError
-        ir-measures is not installed.
 
     Examples
     --------
@@ -145,38 +117,11 @@ def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, It
 def query_values(
     qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Sequence[MeasureName]
 ) -> dict[MeasureName, NDArray[np.float64]]:
-    """Compute some measures only, for those who do so hundreds of times.
-
-    Parameters
-    ----------
-    qrels, run : mapping
-        As for :func:`measure_queries`.
-    measures : sequence of str
-        Some of :data:`MEASURES`.
-
-    Returns
-    -------
-    dict of str to ndarray of float64, shape (n_queries,)
-        A value for each query, in the order of `qrels`.
-
-    Raises
-    ------
-    MissingExtraError
-        ir-measures is not installed.
-
-    Examples
-    --------
-    >>> query_values({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d3", "d1"]}, ["mrr@10"])
-    {'mrr@10': array([0.5, 0. ])}
-    """
+    """Compute some of the measures of each query, in the order of `qrels`."""
     library = require_ir_measures()
-    known: dict[MeasureName, Any] = {
-        "ndcg@10": library.nDCG @ 10,
-        "recall@100": library.R @ 100,
-        "mrr@10": library.RR @ 10,
-    }
+    known = {"ndcg@10": library.nDCG @ 10, "recall@100": library.R @ 100, "mrr@10": library.RR @ 10}
     names = {known[name]: name for name in measures}
-    # The place in the ranking goes for the score: the evaluator orders equal scores in a way of its own.
+    # The rank stands for the score: the evaluator orders equal scores in a way of its own.
     scored = {query: {document: float(-place) for place, document in enumerate(run.get(query, ()))} for query in qrels}
     places = {query: place for place, query in enumerate(qrels)}
     values = {name: np.zeros(len(places)) for name in measures}
@@ -186,18 +131,7 @@ def query_values(
 
 
 def require_ir_measures() -> Any:
-    """Return the library that measures, or say which extra brings it.
-
-    Returns
-    -------
-    module
-        ``ir_measures``.
-
-    Raises
-    ------
-    MissingExtraError
-        It is not installed.
-    """
+    """Import ir-measures, or name the extra that installs it."""
     try:
         import ir_measures
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A search for good parameters, honest about what it found: the winner is judged on queries that it has not seen."""
+"""A search for good parameters, whose winner is evaluated on queries that the search has not seen."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.evaluation.comparison import PairedTest, paired_test
 from rag_bm25.evaluation.counts import CountsCache
 from rag_bm25.evaluation.measures import query_values, require_ir_measures
-from rag_bm25.evaluation.settings import Value, differing, require_setting, with_settings
-from rag_bm25.similarity import IDF_NAMES
+from rag_bm25.events import report_progress
+from rag_bm25.index.settings import Value, differing, require_setting, with_settings
+from rag_bm25.weighting.idf import IDF_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from rag_bm25.config import IndexConfig
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.evaluation.measures import MeasureName
+    from rag_bm25.events import Progress
+    from rag_bm25.index.config import IndexConfig
 
-__all__ = ["GRIDS", "Axis", "Fold", "HeatMap", "Tuning", "axes_for", "coordinate_descent", "query_folds", "tune"]
+CHUNK_SIZES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # multiples of the base's chunk size
 
-CHUNK_SIZES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
-"""Multiples of the base's chunk size that are tried."""
-
+# Values that are tried by default, in the order of the search.
 GRIDS: dict[str, tuple[Value, ...]] = {
     "k1": (0.3, 0.6, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0),
     "b": (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0),
@@ -44,12 +44,7 @@ GRIDS: dict[str, tuple[Value, ...]] = {
     "bigrams": (True, False),
     "bigram_weight": (0.0, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
 }
-"""What is tried where the caller names no values, in the order of the search."""
-
-_DEFAULT = tuple(name for name in GRIDS if name != "chunk_size")
-
-MIN_GAIN = 1e-4
-"""A change that gains less is not worth leaving the base for."""
+MIN_GAIN = 1e-4  # a smaller gain is not worth a change
 
 
 @dataclass(frozen=True)
@@ -59,18 +54,12 @@ class Axis:
     Parameters
     ----------
     grids : dict of str to tuple of values
-        Name of each parameter -> what is tried.
+        Name of each parameter -> its values.
 
     Raises
     ------
     ParameterError
         There is no such parameter.
-
-    Examples
-    --------
-    >>> from rag_bm25 import IndexConfig
-    >>> [config.k1 for config in Axis({"k1": (0.9, 1.2)}).candidates(IndexConfig(500))]
-    [0.9, 1.2]
     """
 
     grids: dict[str, tuple[Value, ...]]
@@ -81,14 +70,14 @@ class Axis:
             require_setting(name)
 
     def candidates(self, config: IndexConfig) -> Iterator[IndexConfig]:
-        """Yield a config with every combination of the values that the other parameters allow.
+        """Yield a config for every combination of values that the other parameters allow.
 
-        A delta, for one, is allowed with some weightings only.
+        A delta, for instance, is allowed with some weightings only.
 
         Parameters
         ----------
         config : IndexConfig
-            What the other parameters are.
+            The other parameters.
 
         Yields
         ------
@@ -102,14 +91,14 @@ class Axis:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The measure over the grid of k1 and b, the other parameters being the winner's.
+    """The measure over the grid of k1 and b, with the other parameters of the winner.
 
     Parameters
     ----------
     measure : str
-        Which measure.
+        Name of the measure.
     k1, b : tuple of float
-        The grid, without what the winner's weighting does not allow.
+        The grid, without values that the winner's weighting does not allow.
     values : list of list of float, shape (n_k1, n_b)
         Means over the queries that the winner was searched on.
     """
@@ -122,14 +111,14 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class Fold:
-    """One search, and how its winner does on queries that it has not seen.
+    """One search, and the evaluation of its winner on held-out queries.
 
     Parameters
     ----------
     settings : dict of str to value
-        What the winner changes of the base.
+        The winner's differences from the base.
     queries : int
-        How many queries were held out.
+        Number of held-out queries.
     base, tuned : float
         Means of the base and of the winner over these queries.
     """
@@ -147,23 +136,23 @@ class Tuning:
     Parameters
     ----------
     base, best : IndexConfig
-        Where it began, and the winner over all queries that it may see.
+        The start, and the winner over all queries of the search.
     measure : str
-        What was made as great as possible.
+        Name of the measure that was maximised.
     base_mean, held_out_mean : float
-        Means over the held-out queries: of the base, and of what tuning found without seeing them. This is what may
-        be expected of tuned parameters on new queries.
+        Means over the held-out queries: of the base, and of the parameters that were found without them. The latter
+        may be expected of tuned parameters on new queries.
     best_mean : float
-        Mean of the winner over the judged queries. With cross-validation these are the queries that it was searched
-        on, which flatters it.
+        Mean of the winner over the judged queries. With cross-validation it was chosen on these queries, so that this
+        is biased upwards.
     test : PairedTest
-        Of the held-out values against those of the base.
+        The held-out values against those of the base.
     folds : list of Fold
-        The searches behind the held-out mean; one where there was a split of its own for tuning.
+        The searches behind the held-out mean; a single one with a training set.
     points : list of (dict, float)
-        Every configuration tried, as changes of the base, with its mean over the queries of the search.
+        Every configuration that was tried, as differences from the base, with its mean over the queries of the search.
     heat_map : HeatMap or None
-        Where k1 and b were both searched, and the winner's weighting allows some of their values.
+        None unless k1 and b were both searched, and the winner's weighting allows some of their values.
     """
 
     base: IndexConfig
@@ -179,25 +168,25 @@ class Tuning:
 
     @property
     def settings(self) -> dict[str, Value]:
-        """What the winner changes of the base."""
+        """The winner's differences from the base."""
         return differing(self.base, self.best)
 
     @property
     def pays(self) -> bool:
-        """Whether tuning is significantly better than the base on queries that it has not seen."""
+        """Whether tuning is significantly better than the base on held-out queries."""
         return self.test.difference > 0 and self.test.p_value < 0.05
 
 
 def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = None) -> list[Axis]:
-    """Return what is to be varied, k1 and b together.
+    """Return the axes of a search; k1 and b are varied together.
 
     Parameters
     ----------
     base : IndexConfig
-        Where the search begins; its chunk size is what the multiples of :data:`CHUNK_SIZES` are of.
+        Start of the search; default chunk sizes are multiples of its own.
     wanted : mapping of str to sequence of values, optional
-        Parameters to be searched, each with its values; with none, those of :data:`GRIDS`. By default all of
-        :data:`GRIDS` but the chunk size, since another one is exactly another k1 and b.
+        Parameters to vary -> their values; an empty sequence for the default ones. By default, all parameters that have
+        default values, without the chunk size, since another one is exactly another k1 and b.
 
     Returns
     -------
@@ -207,12 +196,7 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
     Raises
     ------
     ParameterError
-        There is no such parameter, it has no values, or the base does not allow one that is named in `wanted`.
-
-    Notes
-    -----
-    Of the values in :data:`GRIDS`, the search skips those that do not go with the rest of a configuration: where the
-    base has a delta, for one, the weightings that have none.
+        There is no such parameter, it has no default values, or the base does not allow a value of `wanted`.
 
     Examples
     --------
@@ -223,7 +207,8 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
      Axis(grids={'chunk_size': (50, 70, 100, 140, 200, 280, 400)}),
      Axis(grids={'idf': ('lucene',)})]
     """
-    names: Mapping[str, Sequence[Value]] = dict.fromkeys(_DEFAULT, ()) if wanted is None else wanted
+    default = [name for name in GRIDS if name != "chunk_size"]
+    names: Mapping[str, Sequence[Value]] = dict.fromkeys(default, ()) if wanted is None else wanted
     grids = {name: tuple(values) or _default_grid(base, name) for name, values in names.items()}
     for name, values in names.items():
         for value in values:
@@ -235,7 +220,7 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
 
 def _default_grid(base: IndexConfig, name: str) -> tuple[Value, ...]:
     if name not in GRIDS:
-        msg = f"{name} has no values of its own to be searched over: name some, as in {name}=VALUE,VALUE"
+        msg = f"{name} has no default values to search: give some, as in {name}=VALUE,VALUE"
         raise ParameterError(msg)
     if name == "chunk_size":
         return tuple(max(1, round(base.chunk_size * multiple)) for multiple in CHUNK_SIZES)
@@ -245,21 +230,21 @@ def _default_grid(base: IndexConfig, name: str) -> tuple[Value, ...]:
 def coordinate_descent(
     base: IndexConfig, axes: Sequence[Axis], objective: Callable[[IndexConfig], float]
 ) -> IndexConfig:
-    """Improve one axis after the other, until none gains anything.
+    """Maximise an objective along one axis after the other, until none improves it.
 
     Parameters
     ----------
     base : IndexConfig
-        Where to begin.
+        Start of the search.
     axes : sequence of Axis
-        Each is searched over its whole grid.
+        The axes; each is searched over its whole grid.
     objective : callable of IndexConfig to float
-        To be made as great as possible; asked for the same config again and again.
+        The function to maximise. It is called with the same configs again and again.
 
     Returns
     -------
     IndexConfig
-        No single axis has a better point, by more than a hair's breadth (0.0001).
+        A config that no single axis improves by more than 0.0001.
     """
     best, value = base, objective(base)
     improved = True
@@ -273,31 +258,26 @@ def coordinate_descent(
 
 
 def query_folds(queries: int, folds: int, seed: int = 0) -> list[NDArray[np.int64]]:
-    """Deal queries into folds, at random and evenly.
+    """Split queries into folds of equal size, at random.
 
     Parameters
     ----------
     queries : int
-        How many.
+        Number of queries.
     folds : int
-        How many, in [2, queries].
+        Number of folds, in [2, queries].
     seed : int
-        Of the shuffling.
+        Seed of the shuffling.
 
     Returns
     -------
     list of ndarray of int64
-        Places of the queries of each fold, rising. Every query is in one of them.
+        Places of the queries of each fold, sorted. Every query is in one fold.
 
     Raises
     ------
     ParameterError
-        The number of folds breaks its rule.
-
-    Examples
-    --------
-    >>> [fold.tolist() for fold in query_folds(5, 2)]
-    [[2, 3, 4], [0, 1]]
+        `folds` is out of range.
     """
     if not 2 <= folds <= queries:
         msg = f"folds must be in [2, {queries}], the number of judged queries, got {folds}"
@@ -315,63 +295,56 @@ def tune(
     measure: MeasureName = "ndcg@10",
     folds: int = 5,
     seed: int = 0,
-    progress: Callable[[str, int], object] = lambda _what, _done: None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Tuning:
-    """Search for the parameters that are best for a judged set, on counts, without an index.
+    """Search for the best parameters for a judged set, on counts, without an index.
 
-    With a training set the search sees its queries, and the winner is judged on those of `dataset`. Without, it is
-    cross-validated: each fold's queries are answered with what a search over the other folds found, and the winner
-    comes from a last search over all of them.
+    With a training set, the search uses its queries, and the winner is evaluated on those of `dataset`. Without, it is
+    cross-validated: the queries of each fold are answered with the parameters that a search over the other folds found,
+    and the winner is that of a last search over all queries.
 
     Parameters
     ----------
-    dataset : BeirDataset
-        Corpus and judged queries.
+    dataset
+        As for :func:`evaluate`.
     base : IndexConfig
-        What the result is compared with, and where each search begins.
+        Start of each search, which the result is compared with.
     training : BeirDataset, optional
         Other queries for the same corpus.
     axes : sequence of Axis, optional
-        What is varied; by default all of :func:`axes_for`.
+        Parameters to vary; by default those of :func:`axes_for`.
     measure : {"ndcg@10", "recall@100", "mrr@10"}
-        What is made as great as possible.
-    folds : int
-        For cross-validation.
-    seed : int
-        Of the folds and of the paired test.
-    progress : callable of (str, int)
-        Called with ``"documents"``, while the corpus is analysed, or ``"configurations"``, and how many are done.
+        The measure to maximise.
+    folds, seed
+        As for :func:`query_folds`, for cross-validation; `seed` is that of the paired test, too.
+    progress : callable of Progress to None, optional
+        Called with ``"documents"``, while the corpus is analysed, and with ``"configurations"``, of which the total is
+        not known.
 
     Returns
     -------
     Tuning
-        The winner, and what may be expected of it.
+        The winner, and the quality to be expected of it.
 
     Raises
     ------
     InputError
         `training` has queries of `dataset`.
-    MissingExtraError
-        ir-measures is not installed.
     ParameterError
-        The number of folds breaks its rule.
+        `folds` is out of range.
     """
     require_ir_measures()
-    judged = _together(dataset, training)
+    judged = _join_queries(dataset, training)
     trial = _Trial(judged, base, axes_for(base) if axes is None else axes, measure, progress)
     everything = np.arange(len(judged.queries))
     if training is None:
-        held_out = query_folds(len(everything), folds, seed)
-        splits = [(np.setdiff1d(everything, part), part) for part in held_out]
-        seen = everything
+        parts, seen = query_folds(len(everything), folds, seed), everything
     else:
-        seen, rest = everything[len(dataset.queries) :], everything[: len(dataset.queries)]
-        splits = [(seen, rest)]
-    found = [trial.search(train) for train, _ in splits]
+        parts, seen = [everything[: len(dataset.queries)]], everything[len(dataset.queries) :]
+    found = [(trial.search(np.setdiff1d(everything, part)), part) for part in parts]
     best = trial.search(seen)
-    parts = [rest for _, rest in splits]
-    tuned = np.concatenate([trial.values(config)[rest] for config, rest in zip(found, parts, strict=True)])
-    plain = np.concatenate([trial.values(base)[rest] for rest in parts])
+    tuned = np.concatenate([trial.values(config)[part] for config, part in found])
+    plain = np.concatenate([trial.values(base)[part] for part in parts])
     return Tuning(
         base,
         best,
@@ -380,72 +353,67 @@ def tune(
         float(tuned.mean()),
         float(trial.values(best)[: len(dataset.queries)].mean()),
         paired_test(plain, tuned, seed=seed),
-        [trial.fold(config, rest) for config, rest in zip(found, parts, strict=True)],
+        [trial.fold(config, part) for config, part in found],
         trial.points(seen),
         trial.heat_map(best, seen),
     )
 
 
-def _together(dataset: BeirDataset, training: BeirDataset | None) -> BeirDataset:
+def _join_queries(dataset: BeirDataset, training: BeirDataset | None) -> BeirDataset:
     """Return one set with the queries of both, those of `dataset` first."""
     if training is None:
         return dataset
     shared = sorted(dataset.queries.keys() & training.queries.keys())
     if shared:
-        msg = f"the queries to tune on must be others than those to judge by, got {len(shared)} in both: {shared[0]!r}"
+        msg = f"tuning needs other queries than those of the result, got {len(shared)} in both: {shared[0]!r}"
         raise InputError(msg)
     queries, qrels = {**dataset.queries, **training.queries}, {**dataset.qrels, **training.qrels}
     return replace(dataset, queries=queries, qrels=qrels)
 
 
+@dataclass(eq=False)
 class _Trial:
-    """What every config measures on every query, computed once."""
+    """The measure of every config on every query, each computed once."""
 
-    def __init__(
-        self,
-        dataset: BeirDataset,
-        base: IndexConfig,
-        axes: Sequence[Axis],
-        measure: MeasureName,
-        progress: Callable[[str, int], object],
-    ) -> None:
-        self._dataset = dataset
-        self._base = base
-        self._axes = axes
-        self._measure = measure
-        self._progress = progress
-        self._cache = CountsCache(dataset, lambda done: progress("documents", done))
+    dataset: BeirDataset
+    base: IndexConfig
+    axes: Sequence[Axis]
+    measure: MeasureName
+    progress: Callable[[Progress], None] | None
+
+    def __post_init__(self) -> None:
+        self._cache = CountsCache(self.dataset, self.progress)
         self._values: dict[IndexConfig, NDArray[np.float64]] = {}
 
     def values(self, config: IndexConfig) -> NDArray[np.float64]:
         """Return the measure of each query, in the order of the judgements."""
         if config not in self._values:
-            run = self._cache.scorer(config).search_queries(self._dataset.queries)
-            self._values[config] = query_values(self._dataset.qrels, run, [self._measure])[self._measure]
-            self._progress("configurations", len(self._values))
+            run = self._cache.scorer(config).search_queries(self.dataset.queries)
+            self._values[config] = query_values(self.dataset.qrels, run, [self.measure])[self.measure]
+            report_progress(self.progress, "configurations", len(self._values))
         return self._values[config]
 
     def mean(self, config: IndexConfig, queries: NDArray[np.int64]) -> float:
         return float(self.values(config)[queries].mean())
 
     def search(self, queries: NDArray[np.int64]) -> IndexConfig:
-        """Return the config that is best for some queries."""
-        return coordinate_descent(self._base, self._axes, lambda config: self.mean(config, queries))
+        """Return the best config for some queries."""
+        return coordinate_descent(self.base, self.axes, lambda config: self.mean(config, queries))
 
     def fold(self, config: IndexConfig, held_out: NDArray[np.int64]) -> Fold:
-        base, tuned = self.mean(self._base, held_out), self.mean(config, held_out)
-        return Fold(differing(self._base, config), len(held_out), base, tuned)
+        base, tuned = self.mean(self.base, held_out), self.mean(config, held_out)
+        return Fold(differing(self.base, config), len(held_out), base, tuned)
 
     def points(self, queries: NDArray[np.int64]) -> list[tuple[dict[str, Value], float]]:
-        return [(differing(self._base, config), self.mean(config, queries)) for config in self._values]
+        return [(differing(self.base, config), self.mean(config, queries)) for config in self._values]
 
     def heat_map(self, best: IndexConfig, queries: NDArray[np.int64]) -> HeatMap | None:
-        """Return the measure over k1 and b, which the last round of the search has tried with the best of the rest."""
-        grids: dict[str, Any] = next((axis.grids for axis in self._axes if {"k1", "b"} == axis.grids.keys()), {})
+        # The last round of the search has tried k1 and b with the best of the other parameters.
+        grids: dict[str, Any] = next((axis.grids for axis in self.axes if {"k1", "b"} == axis.grids.keys()), {})
         if not grids:
             return None
         means = {(config.k1, config.b): self.mean(config, queries) for config in Axis(grids).candidates(best)}
         if not means:
             return None
         k1, b = (tuple(dict.fromkeys(column)) for column in zip(*means, strict=True))
-        return HeatMap(self._measure, k1, b, [[means[row, column] for column in b] for row in k1])
+        return HeatMap(self.measure, k1, b, [[means[row, column] for column in b] for row in k1])

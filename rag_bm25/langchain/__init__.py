@@ -1,8 +1,8 @@
 """LangChain: an index as a retriever, as a document index and as a vector store.
 
-All of them are thin: a :class:`~rag_bm25.BM25Index` does the work, is opened and closed by its user, and may be shared
-by any number of them. The asynchronous methods run the same code in a thread, since Milvus's embedded engines block;
-queries are embedded by the model's own coroutine.
+All of them are thin: a :class:`~rag_bm25.BM25Index` does the work. Its user opens and closes it, and any number of them
+may share it. The asynchronous methods run the same code in a thread, since Milvus's embedded engines block; the model's
+own coroutine embeds queries.
 """
 
 from __future__ import annotations

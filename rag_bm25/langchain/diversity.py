@@ -1,4 +1,8 @@
-"""Maximal marginal relevance: documents that match a query and differ from each other."""
+"""Maximal marginal relevance: choose documents that match a query and differ from each other.
+
+LangChain's own routine takes the cosine with the query for the relevance. Here any relevance in 0..1 will do, so that
+BM25 and fused scores can be diversified, too.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +15,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25.sparse import SparseVector
+    from rag_bm25.documents.chunks import Hit
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.langchain.searching import SearchMode
+    from rag_bm25.vectors.sparse import SparseVector
 
-__all__ = ["as_rows", "cosines", "diverse"]
+
+def compare(index: BM25Index, mode: SearchMode, hits: Sequence[Hit]) -> tuple[list[Hit], NDArray[np.float64]]:
+    """Return the hits whose vectors can be had, and the similarity of each with each other, in 0..1."""
+    if mode == "sparse" and hits:
+        lexical = index.encode_documents([hit.text for hit in hits], [hit.metadata for hit in hits])
+        return list(hits), _cosine_similarity(_to_matrix(lexical))
+    vectors = {}
+    for namespace in {hit.namespace for hit in hits}:
+        ids = [hit.id for hit in hits if hit.namespace == namespace]
+        found = index.get_embeddings(ids, namespace=namespace)
+        vectors.update({(namespace, id_): vector for id_, vector in found.items()})
+    stored = [hit for hit in hits if (hit.namespace, hit.id) in vectors]  # the others were deleted meanwhile
+    if not stored:
+        return [], np.empty((0, 0))
+    return stored, (1 + _cosine_similarity(np.array([vectors[hit.namespace, hit.id] for hit in stored]))) / 2
 
 
-def as_rows(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
-    """Write out sparse vectors, in the dimensions that they have together.
-
-    Parameters
-    ----------
-    vectors : sequence of SparseVector
-        At least one.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_vectors, n_ids)
-        A row for each.
-
-    Examples
-    --------
-    >>> from rag_bm25.sparse import SparseVector
-    >>> as_rows([SparseVector.from_dict({7: 0.5}), SparseVector.from_dict({7: 0.25, 9: 1.0})])
-    array([[0.5 , 0.  ],
-           [0.25, 1.  ]])
-    """
+def _to_matrix(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
+    """Lay sparse vectors, at least one, into the rows of a matrix; only ids that one of them has get a column."""
     ids, columns = np.unique(np.concatenate([vector.ids for vector in vectors]), return_inverse=True)
     rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
     matrix = np.zeros((len(vectors), len(ids)))
@@ -43,55 +46,15 @@ def as_rows(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
     return matrix
 
 
-def cosines(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Compare vectors with each other.
-
-    Parameters
-    ----------
-    vectors : ndarray of float, shape (n_vectors, dim)
-        One a row.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_vectors, n_vectors)
-        Their cosines, in -1..1; 0 for a vector of zeros.
-
-    Examples
-    --------
-    >>> cosines(np.array([[3.0, 4.0], [0.0, 2.0]]))
-    array([[1. , 0.8],
-           [0.8, 1. ]])
-    """
+def _cosine_similarity(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Compute the cosine of each row with each other; 0 for a row of zeros."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit = vectors.astype(np.float64) / np.where(norms, norms, 1)
     return np.asarray(unit @ unit.T)
 
 
-def diverse(relevance: NDArray[np.float64], similarity: NDArray[np.float64], lambda_mult: float, k: int) -> list[int]:
-    """Choose by maximal marginal relevance.
-
-    Parameters
-    ----------
-    relevance : ndarray of float64, shape (n,)
-        Of each candidate, in 0..1.
-    similarity : ndarray of float64, shape (n, n)
-        Of each candidate with each other, in 0..1.
-    lambda_mult : float
-        Share of the relevance, in [0, 1].
-    k : int
-        How many to choose at most.
-
-    Returns
-    -------
-    list of int
-        The chosen ones, in the order of choice; of equals, the first.
-
-    Examples
-    --------
-    >>> similarity = np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.1], [0.1, 0.1, 1.0]])
-    >>> diverse(np.array([0.8, 0.7, 0.5]), similarity, 0.5, 2)
-    [0, 2]
-    """
+def diversify(relevance: NDArray[np.float64], similarity: NDArray[np.float64], lambda_mult: float, k: int) -> list[int]:
+    """Choose k candidates at most, in the order of choice; of equal ones the first."""
     chosen: list[int] = []
     left = list(range(len(relevance)))
     redundancy = np.zeros(len(relevance))

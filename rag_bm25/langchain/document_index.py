@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-__all__ = ["MilvusBM25DocumentIndex"]
-
 
 class MilvusBM25DocumentIndex(MilvusHybridRetriever, DocumentIndex):
-    """Write, read, delete and find documents; a destination of LangChain's ``index()``.
+    """Write, read, delete and find documents, for LangChain's ``index()`` among others.
 
-    The constructor and the search are those of :class:`MilvusHybridRetriever`, but without an embedding the search is
-    lexical. Where the index has dense vectors, writing needs an embedding, which is asked for the texts that are new or
-    changed. `namespace` is a single one, and what is written goes there.
+    The constructor and the search are those of :class:`MilvusHybridRetriever`, but without an embedding model the
+    search is lexical. To write to an index with dense vectors a model is needed; it embeds texts that are new or have
+    changed. Documents are written to `namespace`, which is a single one; every method takes another one. `get` returns
+    the documents that exist, in the order of the ids.
 
     Examples
     --------
@@ -43,57 +42,42 @@ class MilvusBM25DocumentIndex(MilvusHybridRetriever, DocumentIndex):
         return {"mode": as_mode(None, given.get("embedding")), **given}
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Add documents, or update those whose id is there.
+        """Add documents, or update those whose id already exists.
 
         Parameters
         ----------
         items : sequence of Document
             Those without an id get a hash of their contents.
         **kwargs
-            `namespace`, where it is to be another one; `embeddings`, where the dense vectors are known already;
-            ``reembed=True`` to replace those of texts that are stored already, too, by those of another model.
+            As for :meth:`MilvusBM25VectorStore.add_texts`.
 
         Returns
         -------
         UpsertResponse
-            All ids under "succeeded": what cannot be written is an error, and not a part of the answer.
+            All ids, under "succeeded": a document that cannot be written raises an error.
         """
-        written = add_documents(self.index, items, **{**self._adding(), **kwargs})
+        written = add_documents(self.index, items, **{**self._write_options(), **kwargs})
         return UpsertResponse(succeeded=written, failed=[])
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> DeleteResponse:
-        """Delete documents, named by their ids or by a filter.
+        """Delete documents by their ids or by a filter.
 
         Parameters
         ----------
         ids : list of str, optional
-            Those that are not there are ignored.
+            Unknown ones are ignored.
         **kwargs
-            `filter`, in place of `ids`; `namespace`, where it is to be another one.
+            `filter`, instead of `ids`; `namespace`, instead of the own one.
 
         Returns
         -------
         DeleteResponse
-            How many there were, and where ids were given, which.
+            The number of documents deleted, and their ids if `ids` were given.
         """
         options = {"namespace": self.namespace, **kwargs}
-        there = [] if ids is None else [chunk.id for chunk in self.index.get(ids, namespace=options["namespace"])]
+        found = [] if ids is None else [chunk.id for chunk in self.index.get(ids, namespace=options["namespace"])]
         deleted = self.index.delete(ids, **options)
-        return DeleteResponse(num_deleted=deleted, succeeded=there, num_failed=0, failed=[])
+        return DeleteResponse(num_deleted=deleted, succeeded=found, num_failed=0, failed=[])
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Return documents by their ids.
-
-        Parameters
-        ----------
-        ids : sequence of str
-            Any number.
-        **kwargs
-            `namespace`, where it is to be another one.
-
-        Returns
-        -------
-        list of Document
-            Those that are there, in the order of `ids`.
-        """
         return [to_document(chunk) for chunk in self.index.get(ids, **{"namespace": self.namespace, **kwargs})]

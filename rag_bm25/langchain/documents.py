@@ -11,27 +11,12 @@ if TYPE_CHECKING:
 
     from langchain_core.embeddings import Embeddings
 
-    from rag_bm25.chunks import Chunk, Hit
-    from rag_bm25.index import BM25Index
-
-__all__ = ["add_documents", "add_texts", "to_document"]
+    from rag_bm25.documents.chunks import Chunk, Hit
+    from rag_bm25.index.index import BM25Index
 
 
 def to_document(found: Chunk | Hit, extra: Mapping[str, Any] | None = None) -> Document:
-    """Return a chunk as a document.
-
-    Parameters
-    ----------
-    found : Chunk or Hit
-        The chunk.
-    extra : mapping, optional
-        What to add to its metadata.
-
-    Returns
-    -------
-    Document
-        With its id, and its metadata as they were ingested.
-    """
+    """Return a chunk as a document; `extra` is added to its metadata."""
     return Document(id=found.id, page_content=found.text, metadata={**found.metadata, **(extra or {})})
 
 
@@ -45,30 +30,7 @@ def add_texts(
     reembed: bool = False,
     **options: Any,
 ) -> list[str]:
-    """Add texts under their ids, or under hashes of their contents where they have none.
-
-    Parameters
-    ----------
-    index : BM25Index
-        Where to.
-    texts : iterable of str
-        Any number.
-    metadatas : sequence of mappings, optional
-        One for each text.
-    ids : sequence of str or None, optional
-        One for each text.
-    embedding : Embeddings, optional
-        The model, where the index has dense vectors.
-    reembed : bool
-        Ask the model for all texts, and not only for those that are new or changed.
-    **options
-        As for :meth:`rag_bm25.BM25Index.add`.
-
-    Returns
-    -------
-    list of str
-        Their ids, in their order.
-    """
+    """Add texts, which the model embeds if they are new or have changed, or all of them with `reembed`."""
     given = list(texts)
     if embedding is not None:
         embed = embedding.embed_documents
@@ -77,22 +39,7 @@ def add_texts(
 
 
 def add_documents(index: BM25Index, documents: Sequence[Document], **options: Any) -> list[str]:
-    """Add documents under their ids, or under hashes of their contents where they have none.
-
-    Parameters
-    ----------
-    index : BM25Index
-        Where to.
-    documents : sequence of Document
-        Any number.
-    **options
-        As for :func:`add_texts`.
-
-    Returns
-    -------
-    list of str
-        Their ids, in their order.
-    """
+    """Add documents with the options of :func:`add_texts`."""
     return add_texts(
         index,
         [document.page_content for document in documents],

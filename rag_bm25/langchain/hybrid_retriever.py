@@ -1,4 +1,4 @@
-"""The retriever that asks for words and for meaning."""
+"""The hybrid retriever: BM25 and dense vectors as one ranking."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from rag_bm25.errors import InputError
-from rag_bm25.fusion import RRF, Weighted
+from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.searching.ranking import MAX_K
 from rag_bm25.langchain.retriever import MetadataFilter, MilvusBM25Retriever
 from rag_bm25.langchain.searching import SEARCH_OPTIONS, SearchMode, as_fusion, check_embedding, check_query, search
-from rag_bm25.ranking import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from langchain_core.retrievers import LangSmithRetrieverParams
     from typing_extensions import Self
 
-    from rag_bm25.chunks import Hit
-
-__all__ = ["MilvusHybridRetriever"]
+    from rag_bm25.documents.chunks import Hit
 
 AnyFusion: TypeAlias = Annotated[InstanceOf[RRF] | InstanceOf[Weighted], BeforeValidator(as_fusion)]
 
@@ -34,33 +32,34 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
     The index must have been created with the dimension of the embedding model, ``IndexConfig(dense_dim=...)``. Every
     option may be given to the constructor, and to ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` for one call.
 
-    A query is embedded by ``embed_query``, or natively by ``aembed_query`` where it is awaited. A batch is answered
-    side by side, at most ``max_concurrency`` queries at a time: LangChain has no call that embeds several queries, and
-    ``embed_documents`` is another thing for models that tell queries from documents. In mode "sparse" it is one call to
-    Milvus.
+    A query is embedded by ``embed_query``, and by ``aembed_query`` in asynchronous calls. The queries of a batch run
+    side by side, at most ``max_concurrency`` at a time: LangChain has no call that embeds several queries, and models
+    may embed documents differently. In mode "sparse" a batch is one call to Milvus.
 
     Parameters
     ----------
     index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, score_key, id_key
         As for :class:`MilvusBM25Retriever`.
+    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params
+        As for :class:`MilvusBM25Retriever`.
     embedding : Embeddings
         The model; may be left out in mode "sparse".
     mode : {"hybrid", "sparse", "dense"}
-        Ask both arms, or one of them alone. Options of an arm that is not asked have no effect.
+        Search both arms, or one of them alone. Options of an arm that is not searched have no effect.
     fusion : RRF, Weighted, "rrf" or "weighted"
-        How two scores become one, see :mod:`rag_bm25.fusion`; by name with its defaults.
+        How two scores become one, see :class:`rag_bm25.RRF` and :class:`rag_bm25.Weighted`; a name takes the defaults.
     sparse_k, dense_k : int, optional
-        How many candidates each arm brings to the fusion; by default 100, or `k` where that is more.
+        Number of candidates of each arm; by default 100, or `k` if that is more.
     sparse_filter, dense_filter : mapping or str, optional
         Conditions for one arm, in addition to `filter`.
     dense_search_params : dict, optional
-        What Milvus is told about the dense search, such as ``{"ef": 200}``. `search_params` are for the lexical one; in
-        mode "dense" they are for the dense one where there are no `dense_search_params`.
+        Milvus's parameters of the dense search, such as ``{"ef": 200}``. `search_params` are those of the lexical
+        search; in mode "dense", those of the dense search unless `dense_search_params` are given.
     score_threshold : float, optional
-        Leave out documents whose score is lower: the fused one, or that of the one arm that is asked.
+        Leave out documents with a lower score: the fused one, or that of the only arm.
     sparse_score_key, dense_score_key : str, optional
-        Put the BM25 score, the dense score, into the metadata under this key: None where an arm did not find the
-        document. This changes nothing else.
+        Put the BM25 score, the dense score, into the metadata under this key: None if that arm did not find the
+        document. The ranking stays the same.
 
     Examples
     --------
@@ -90,7 +89,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         return self
 
     def _model(self, queries: Sequence[str] = ()) -> Embeddings | None:
-        """Return what embeds the queries, None where they are not embedded; check them before it is asked."""
+        """Check the queries, and return the model that embeds them, None in mode "sparse"."""
         for query in queries:
             check_query(query, embedded=self.mode != "sparse")
         if self.mode == "sparse":
@@ -101,34 +100,35 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         return self.embedding
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
-        """Name the embedding model to tracers, too."""
         params = super()._get_ls_params(**kwargs)
         model = self.embedding
         return params if model is None else {**params, "ls_embedding_provider": type(model).__name__}
 
-    def _adding(self) -> dict[str, Any]:
-        return {**super()._adding(), "embedding": self.embedding}
+    def _write_options(self) -> dict[str, Any]:
+        return {**super()._write_options(), "embedding": self.embedding}
 
-    def _together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | Self:
-        """Answer lexical queries in one call; the others are asked side by side."""
-        return super()._together(queries, options) if options.get("mode", self.mode) == "sparse" else self
+    def _answer_together(self, queries: Sequence[str], options: Mapping[str, Any]) -> list[list[Document]] | Self:
+        # Only lexical queries are one call to Milvus.
+        return super()._answer_together(queries, options) if options.get("mode", self.mode) == "sparse" else self
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
         model = self._model(queries)
-        return self._ask(queries, [None if model is None else model.embed_query(query) for query in queries])
+        return self._search_embedded(
+            queries, [None if model is None else model.embed_query(query) for query in queries]
+        )
 
     async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
         model = self._model(queries)
         embeddings = [None if model is None else await model.aembed_query(query) for query in queries]
-        return await run_in_executor(None, self._ask, queries, embeddings)
+        return await run_in_executor(None, self._search_embedded, queries, embeddings)
 
-    def _ask(self, queries: Sequence[str], embeddings: Sequence[Sequence[float] | None]) -> list[list[Hit]]:
-        options = {name: value for name, value in self._given().items() if name in SEARCH_OPTIONS}
+    def _search_embedded(self, queries: Sequence[str], embeddings: Sequence[Sequence[float] | None]) -> list[list[Hit]]:
+        options = {name: value for name, value in self._given_options().items() if name in SEARCH_OPTIONS}
         options["arm_scores"] = bool(self.sparse_score_key or self.dense_score_key)
         return search(self.index, queries, embeddings, self.k, mode=self.mode, options=options)
 
-    def _extra(self, hit: Hit) -> dict[str, Any]:
-        extra = super()._extra(hit)
+    def _extra_metadata(self, hit: Hit) -> dict[str, Any]:
+        extra = super()._extra_metadata(hit)
         for arm, key in (("sparse", self.sparse_score_key), ("dense", self.dense_score_key)):
             if key is not None:
                 extra[key] = hit.score if self.mode == arm else getattr(hit, f"{arm}_score", None)

@@ -1,16 +1,19 @@
-"""One way to ask an index, for retrievers and vector stores: by words, by meaning, or by both."""
+"""Search an index by words, by dense vectors, or by both: shared by the retrievers and the vector store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
+from rag_bm25.checks import check_choice
 from rag_bm25.errors import InputError, ParameterError
-from rag_bm25.filters import both, parse_filter
-from rag_bm25.fusion import RRF, Weighted
-from rag_bm25.query_options import QUERY_OPTIONS
+from rag_bm25.filters import conjoin, parse_filter
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.query.options import QUERY_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,94 +21,29 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
 
-    from rag_bm25.chunks import Hit
-    from rag_bm25.fusion import Fusion
-    from rag_bm25.index import BM25Index
-
-__all__ = [
-    "SEARCH_OPTIONS",
-    "SearchMode",
-    "as_fusion",
-    "as_mode",
-    "check_embedding",
-    "check_query",
-    "relevance",
-    "search",
-    "where_of",
-]
+    from rag_bm25.documents.chunks import Hit
+    from rag_bm25.index.searching.fusion import Fusion
 
 SearchMode = Literal["hybrid", "sparse", "dense"]
 MODES: tuple[str, ...] = get_args(SearchMode)
 FUSIONS: Mapping[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}
 
-SMALLEST = float(np.finfo(np.float32).tiny)
-"""Divisor in place of 0, the greatest score of a query without a known term."""
+SMALLEST = float(np.finfo(np.float32).tiny)  # divisor in place of 0, the maximum score of a query without a known term
 
-HYBRID_OPTIONS = frozenset(
-    {"fusion", "sparse_k", "dense_k", "sparse_filter", "dense_filter", "arm_scores", "dense_search_params"}
-)
-"""Options that :meth:`rag_bm25.BM25Index.search_hybrid` has beyond those of a lexical search."""
-
-SEARCH_OPTIONS = frozenset({"filter", "namespace"}) | HYBRID_OPTIONS | QUERY_OPTIONS
-"""All options of a search, in every mode."""
+_KEYWORDS = {one.name for one in signature(BM25Index.search_hybrid).parameters.values() if one.kind is one.KEYWORD_ONLY}
+SEARCH_OPTIONS = _KEYWORDS | QUERY_OPTIONS  # in every mode
+HYBRID_OPTIONS = _KEYWORDS - {"filter", "namespace"}  # those that a lexical search does not have
 
 
 def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:
-    """Return the mode of a search.
-
-    Parameters
-    ----------
-    mode : str or None
-        As it was given, if it was.
-    embedding : Embeddings or None
-        What there is to embed queries with.
-
-    Returns
-    -------
-    {"hybrid", "sparse", "dense"}
-        By default hybrid where there is an embedding model, and sparse without.
-
-    Raises
-    ------
-    ParameterError
-        There is no such mode.
-
-    Examples
-    --------
-    >>> as_mode(None, embedding=None)
-    'sparse'
-    """
+    """Check a mode; by default it is hybrid with an embedding model, and sparse without."""
     if mode is None:
         return "sparse" if embedding is None else "hybrid"
-    if mode not in MODES:
-        msg = f"mode must be one of {', '.join(MODES)}, got {mode!r}"
-        raise ParameterError(msg)
-    return cast("SearchMode", mode)
+    return cast("SearchMode", check_choice("mode", mode, MODES))
 
 
 def as_fusion(fusion: Fusion | str | None) -> Fusion:
-    """Return a fusion, which may be named where its defaults will do.
-
-    Parameters
-    ----------
-    fusion : RRF, Weighted, "rrf", "weighted" or None
-        As it was given, if it was.
-
-    Returns
-    -------
-    RRF or Weighted
-        By default RRF.
-
-    Raises
-    ------
-    ParameterError
-        There is no such fusion.
-
-    Examples
-    --------
-    >>> as_fusion("weighted")
-    Weighted(sparse=0.5, dense=0.5, normalization='min-max')
-    """
+    """Return a fusion, which may be given by its name; by default RRF."""
     if fusion is None:
         return RRF()
     if isinstance(fusion, RRF | Weighted):
@@ -117,47 +55,14 @@ def as_fusion(fusion: Fusion | str | None) -> Fusion:
 
 
 def check_embedding(index: BM25Index, embedding: Embeddings | None) -> None:
-    """Refuse an embedding model where the index has no place for what it makes.
-
-    Parameters
-    ----------
-    index : BM25Index
-        The index.
-    embedding : Embeddings or None
-        What is to be used with it.
-
-    Raises
-    ------
-    InputError
-        The index has no dense vectors.
-    """
+    """Refuse an embedding model for an index without dense vectors."""
     if embedding is not None and index.config.dense_dim is None:
         msg = "embedding given, but the index has no dense vectors: it was created without dense_dim"
         raise InputError(msg)
 
 
 def check_query(query: object, *, embedded: bool) -> None:
-    """Refuse a query that LangChain's users give by mistake, or that a model cannot embed.
-
-    Parameters
-    ----------
-    query : str, mapping of str to float, or Query
-        What is to be searched for; other types are refused by the index.
-    embedded : bool
-        Whether it is to be embedded.
-
-    Raises
-    ------
-    InputError
-        It is a mapping of something else than boosts, or is no text where it is to be embedded.
-
-    Examples
-    --------
-    >>> check_query({"question": "Where?"}, embedded=False)
-    Traceback (most recent call last):
-    rag_bm25.errors.InputError: a query must be a str, got a mapping with 'question': if this is the input of a chain, \
-    take the text out of it first, as in itemgetter('question') | retriever
-    """
+    """Refuse queries that LangChain's users pass by mistake, or that a model cannot embed; the index refuses others."""
     if isinstance(query, Mapping):
         for key, value in query.items():
             if not isinstance(value, int | float):
@@ -178,43 +83,21 @@ def search(
     mode: SearchMode,
     options: Mapping[str, Any],
 ) -> list[list[Hit]]:
-    """Ask an index; lexical queries all in one call to Milvus.
+    """Return the hits of each query; options of an arm that the mode leaves out have no effect.
 
-    Parameters
-    ----------
-    index : BM25Index
-        Where to search.
-    queries : sequence of str
-        Any number of texts.
-    embeddings : sequence of (sequence of float or None)
-        Their dense vectors; not used in mode "sparse".
-    k : int
-        How many hits at most, for each query.
-    mode : {"hybrid", "sparse", "dense"}
-        By what.
-    options : mapping
-        Those of :meth:`rag_bm25.BM25Index.search_hybrid`. Of the two arms' own, only those of an arm that is asked
-        have an effect. In mode "dense", `search_params` are for the dense search where there are no
-        `dense_search_params`.
-
-    Returns
-    -------
-    list of list of Hit
-        One for each query, in their order.
-
-    Raises
-    ------
-    InputError
-        The mode needs dense vectors, and there are none.
-    TypeError
-        There is no such option.
+    Lexical queries are one call to Milvus.
     """
-    _check_names(options)
+    if unknown := sorted(set(options) - SEARCH_OPTIONS):
+        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {', '.join(sorted(SEARCH_OPTIONS))}"
+        raise TypeError(msg)
     if mode == "sparse":
-        return index.search_batch(queries, k, **_lexical(options))
-    vectors = [_required(mode, embedding) for embedding in embeddings]
+        return index.search_batch(queries, k, **_sparse_options(options))
+    vectors = [embedding for embedding in embeddings if embedding is not None]
+    if len(vectors) < len(embeddings):
+        msg = f"mode {mode!r} needs an embedding model, and none was given"
+        raise InputError(msg)
     if mode == "dense":
-        dense = _dense(options)
+        dense = _dense_options(options)
         return [index.search_dense(vector, k, **dense) for vector in vectors]
     hybrid = {**options, "fusion": as_fusion(options.get("fusion"))}
     return [
@@ -222,92 +105,33 @@ def search(
     ]
 
 
-def where_of(mode: SearchMode, options: Mapping[str, Any]) -> Any:
-    """Return the filter of a search of one arm: that of all searches, and the arm's own.
-
-    Parameters
-    ----------
-    mode : {"sparse", "dense"}
-        Which arm.
-    options : mapping
-        As for :func:`search`.
-
-    Returns
-    -------
-    Filter or None
-        Both.
-    """
-    return both(parse_filter(options.get("filter")), parse_filter(options.get(f"{mode}_filter")))
+def filter_of(arm: SearchMode, options: Mapping[str, Any]) -> Any:
+    """Return the filter of one arm: that of the whole search and the arm's own."""
+    return conjoin(parse_filter(options.get("filter")), parse_filter(options.get(f"{arm}_filter")))
 
 
-def relevance(
+def relevance_scores(
     index: BM25Index, query: str, hits: Sequence[Hit], *, mode: SearchMode, options: Mapping[str, Any]
 ) -> NDArray[np.float64]:
-    """Bring scores to 0..1, in the same order.
-
-    A BM25 score is divided by the greatest that any chunk could have for the query, see
-    :meth:`rag_bm25.BM25Index.greatest_scores`. A fused score is divided by that of a chunk that is best in both arms.
-    For a cosine, 0..1 is (1 + cosine) / 2; an inner product is taken for the cosine of vectors of length 1. What is
-    outside all the same is cut off.
-
-    Parameters
-    ----------
-    index : BM25Index
-        Where was searched.
-    query : str
-        What for.
-    hits : sequence of Hit
-        As found.
-    mode : {"hybrid", "sparse", "dense"}
-        By what.
-    options : mapping
-        As for :func:`search`.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_hits,)
-        In 0..1.
-
-    Raises
-    ------
-    ParameterError
-        The mode is "sparse", and the index's weighting has no upper bound.
-    """
+    """Scale the scores of hits to 0..1, as the documentation of MilvusBM25VectorStore says."""
     scores = np.array([hit.score for hit in hits], np.float64)
     if mode == "sparse":
-        (greatest,) = index.greatest_scores([query], **_lexical(options))
-        shares = scores / max(greatest, SMALLEST)
+        (upper_bound,) = index.max_scores([query], **_sparse_options(options))
+        shares = scores / max(upper_bound, SMALLEST)
     elif mode == "dense":
         shares = (1 + scores) / 2
     else:
-        shares = scores / as_fusion(options.get("fusion")).greatest
+        shares = scores / as_fusion(options.get("fusion")).upper_bound
     return np.asarray(np.clip(shares, 0, 1))  # float32 rounds, and another writer may come in between
 
 
-def _lexical(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a lexical search alone."""
+def _sparse_options(options: Mapping[str, Any]) -> dict[str, Any]:
     lexical = {name: value for name, value in options.items() if name not in HYBRID_OPTIONS}
-    return {**lexical, "filter": where_of("sparse", options)}
+    return {**lexical, "filter": filter_of("sparse", options)}
 
 
-def _dense(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a dense search alone."""
+def _dense_options(options: Mapping[str, Any]) -> dict[str, Any]:
     params = options.get("dense_search_params")
-    dense = {name: options[name] for name in ("namespace",) if name in options}
-    dense["search_params"] = options.get("search_params") if params is None else params
-    return {**dense, "filter": where_of("dense", options)}
-
-
-def _check_names(options: Mapping[str, Any]) -> None:
-    """Refuse options that there are not, as Python refuses unknown keywords."""
-    unknown = sorted(set(options) - SEARCH_OPTIONS)
-    if unknown:
-        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {', '.join(sorted(SEARCH_OPTIONS))}"
-        raise TypeError(msg)
-
-
-def _required(mode: SearchMode, embedding: Sequence[float] | None) -> Sequence[float]:
-    if embedding is None:
-        msg = f"mode {mode!r} needs an embedding model, and none was given"
-        raise InputError(msg)
-    return embedding
+    given = {"namespace": options["namespace"]} if "namespace" in options else {}
+    given["search_params"] = options.get("search_params") if params is None else params
+    return {**given, "filter": filter_of("dense", options)}

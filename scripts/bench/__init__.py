@@ -1,4 +1,4 @@
-"""The benchmark suite: how near the library comes to what the engine allows, beside what else there is.
+"""Benchmarks of the library against the limits of the engine and against peers.
 
 Run by ``python scripts/bench``; ``--help`` tells the rest.
 """

@@ -1,4 +1,4 @@
-"""``python scripts/bench``: make the folder a package, so that its modules hide none of the standard library's."""
+"""``python scripts/bench``: import the folder as a package, so that its modules do not shadow the standard library."""
 
 from __future__ import annotations
 

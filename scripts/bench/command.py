@@ -1,4 +1,4 @@
-"""The command line: measure topics, and write what comes out."""
+"""The command line: measure topics and write the results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _as_typed(given: argparse.Namespace) -> str:
-    """Return the command without the paths of this machine."""
+    """Return the command line without local paths."""
     parts = ["python scripts/bench"]
     parts += [f"--only {' '.join(given.only)}"] if list(given.only) != list(TOPICS) else []
     parts += ["--quick"] if given.quick else []
@@ -84,7 +84,7 @@ def _as_typed(given: argparse.Namespace) -> str:
 
 
 def _measure(bench: Bench, topics: Sequence[str], results: Results, file: Path | None) -> bool:
-    """Fill the results, row by row, and return whether no topic has failed."""
+    """Measure topics row by row; return whether all of them succeeded."""
     print("\n".join(f"{name}: {value}" for name, value in results.environment.items()), file=sys.stderr)
     print(*HEAD, sep="\n", flush=True)
     all_measured = True
@@ -103,7 +103,7 @@ FAILED = "failed: "
 
 
 def _rows_of(topic: str, bench: Bench) -> Iterator[Row]:
-    """Yield the rows of a topic; where it fails, say so, for the others have a right to their turn."""
+    """Yield the rows of a topic, or one row that says why it failed: the other topics still run."""
     try:
         yield from TOPICS[topic](bench)
     except Exception as error:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""Chunks to measure with: real ones from JSON lines, or generated ones whose vocabulary grows as that of real ones.
+"""Chunks from JSON lines, or generated ones whose vocabulary grows like that of real text.
 
 Words and phrases are drawn by the double power law of Gerlach and Altmann (2013, Stochastic model for the vocabulary
 growth in natural languages, Phys. Rev. X 3, 021006): a core whose frequencies fall as 1 / r, and a tail that falls as
@@ -37,7 +37,7 @@ NEVER = 1e-15
 
 
 class DoublePowerLaw:
-    """Ranks whose probability falls as 1 / r up to `core`, and as r ** -gamma from there on, without an end."""
+    """Ranks with probability ~ 1 / r up to `core` and ~ r ** -gamma beyond, without an upper bound."""
 
     def __init__(self, core: int = 7873, gamma: float = 1.77) -> None:
         self.core, self.gamma = core, gamma
@@ -47,7 +47,7 @@ class DoublePowerLaw:
         self._head = self._cumulated.tolist()
 
     def vocabulary(self, tokens: float) -> int:
-        """Return how many different words so many are expected to have, by far more than `core` of them."""
+        """Return the expected number of distinct words among many more than `core` words."""
         tail = tokens * self._cumulated[0] * self.core ** (self.gamma - 1)
         return int(math.gamma(1 - 1 / self.gamma) * tail ** (1 / self.gamma))
 
@@ -76,7 +76,7 @@ class DoublePowerLaw:
 
 
 class Generator:
-    """Chinese text without sense, of the words of jieba's dictionary. A phrase is the same wherever it is drawn."""
+    """Random Chinese text from the words of jieba's dictionary; a phrase is the same wherever it is drawn."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -85,7 +85,7 @@ class Generator:
         self._phrases: dict[int, str] = {}
 
     def chunks(self, number: int, part: int = 0) -> Iterator[str]:
-        """Yield chunks; those of another part are other ones, of the same language."""
+        """Yield chunks; each part has its own."""
         rng = np.random.default_rng((self._seed, part))
         for _ in range(number):
             ranks = self._phrase_law.ranks(rng, PHRASES)
@@ -109,12 +109,12 @@ class Generator:
         return self._phrases[rank]
 
     def _word(self, rank: int) -> str:
-        """Return a word of the dictionary, and where it ends a name in Latin letters."""
+        """Return a word of the dictionary; beyond its end, a name in Latin letters."""
         return self._words[rank] if rank < len(self._words) else f" x{np.base_repr(rank, 36).lower()} "
 
 
 def real_chunks(files: Sequence[Path]) -> Iterator[str]:
-    """Cut the texts of JSON lines into chunks of 500 characters, one after the other."""
+    """Cut the texts of JSON lines into chunks of 500 characters."""
     rest = ""
     for text in chain.from_iterable(map(_texts, files)):
         rest += text
@@ -130,7 +130,7 @@ def _texts(file: Path) -> Iterator[str]:
 
 
 def queries_from(texts: Sequence[str], number: int, seed: int) -> list[str]:
-    """Take passages of 12 characters, all of them different as far as there are enough."""
+    """Draw passages of 12 characters, distinct if there are enough."""
     rng = np.random.default_rng((seed, QUERY))
     picked = zip(rng.integers(0, len(texts), 4 * number), rng.integers(0, SIZE - QUERY, 4 * number), strict=True)
     passages = dict.fromkeys(texts[at][start : start + QUERY] for at, start in picked)
@@ -138,6 +138,6 @@ def queries_from(texts: Sequence[str], number: int, seed: int) -> list[str]:
 
 
 def term_texts(rng: np.random.Generator, number: int, terms: int) -> list[str]:
-    """Return chunks of so many terms each, with spaces between them, for what has nothing to do with analysis."""
+    """Draw chunks of numbered terms, separated by spaces, which cost no analysis."""
     ranks = DoublePowerLaw().ranks(rng, number * terms).reshape(number, terms)
     return [" ".join(f"t{rank}" for rank in row) for row in ranks.tolist()]

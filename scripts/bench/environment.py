@@ -1,4 +1,4 @@
-"""Where a run takes place."""
+"""Machine and package versions of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGES = ("rag-bm25", "pymilvus", "milvus-lite", "numpy", "jieba", "rjieba", "
 
 
 def describe(command: str, data: str) -> dict[str, Any]:
-    """Return what a reader must know of the machine and the packages before the figures mean anything."""
+    """Describe the machine and the versions of the packages."""
     return {
         "command": command,
         "date": time.strftime("%Y-%m-%d"),
@@ -31,7 +31,7 @@ def versions(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def missing(module: str, package: str) -> str:
-    """Return why a peer cannot be measured, nothing where it can."""
+    """Return why a peer cannot be measured, or an empty string."""
     return "" if find_spec(module) else f"{package} is not installed"
 
 
@@ -45,7 +45,7 @@ def _cores() -> int:
 
 
 def _processor() -> str:
-    """Return the model of the processor, where the system tells it."""
+    """Return the model of the processor, or its architecture if the model is unknown."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether adding a batch costs more when the index is larger: of our own work, and of the engine's.
+"""Time to add a batch by size of the index, for our own code and for the engine.
 
 Chunks are of 100 terms, so that analysis, which is the same at every size, hides nothing.
 """
@@ -16,7 +16,7 @@ from bench.report import Row
 from bench.timing import Spread
 from bench.workbench import BATCH, NAME
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.milvus_store import MilvusStore
+from rag_bm25.store.milvus import MilvusStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,14 +30,13 @@ FLAT = 1.2  # times what it is at the first size
 
 
 class TimedStore:
-    """Hands every call on to a store, and adds up the time that they take, and what of it is CPU time of ours."""
+    """Proxy of a store that sums the wall time and our CPU time of its calls."""
 
     def __init__(self, store: MilvusStore) -> None:
         self._store = store
         self.seconds = self.cpu = 0.0
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method that is timed, or a plain attribute."""
         value = getattr(self._store, name)
         return functools.partial(self._timed, value) if callable(value) else value
 
@@ -76,7 +75,7 @@ OWN, ENGINE = "our own CPU time", "the engine's wall time"
 
 
 def _grown(bench: Bench, index: BM25Index, store: TimedStore, rng: np.random.Generator, size: int) -> dict[str, Spread]:
-    """Let an index grow, and return the seconds per batch that are ours, and those of the engine and its client."""
+    """Grow an index; return the seconds per batch of our code, and of the engine with its client."""
     for start in range(index.stats().num_chunks, size, BATCH):
         index.add(term_texts(rng, min(BATCH, size - start), TERMS), assume_new=True)
     own, engine = [], []

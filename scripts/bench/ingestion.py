@@ -1,4 +1,4 @@
-"""Ingestion, from text to a stored index, against the slower of analysis alone and insertion alone."""
+"""Ingestion from text to a stored index, against the slower of analysis alone and insertion alone."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from bench.timing import Clock, cpu_seconds, in_turns, seconds_of, timed
 from bench.workbench import BATCH, CONFIG, NAME, batches
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.analysis import Analyzer
-from rag_bm25.document_encoder import DocumentEncoder
-from rag_bm25.ingestion import find_files, ingest
-from rag_bm25.milvus_store import MilvusStore
-from rag_bm25.milvus_store.engines import open_engine, release_engine
-from rag_bm25.milvus_store.schema import chunk_entity
-from rag_bm25.store import ChunkRow
-from rag_bm25.terms import Vocabulary
+from rag_bm25.documents.encoder import DocumentEncoder
+from rag_bm25.ingestion.files import find_files
+from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.opening import open_engine, release_engine
+from rag_bm25.store.milvus.schema import chunk_entity
+from rag_bm25.store.rows import ChunkRow
+from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +46,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def _pipeline(bench: Bench, size: int) -> Iterator[Row]:
-    """Measure the stages alone, and all of them together; of many chunks, in the ways that matter most."""
+    """Measure each stage alone and the whole pipeline; large sizes skip the rarer ways."""
     texts = bench.texts(size)
     stored = encoded_rows(texts)
     file = write_json_lines(bench.folder / f"{size}.jsonl", texts)
@@ -96,7 +98,7 @@ def _segmenters(bench: Bench, size: int) -> Iterator[Row]:
 
 
 def _encoding(bench: Bench) -> Row:
-    """Measure tokens to weights against a sort of the same ids."""
+    """Measure encoding of tokens against a sort of the same ids."""
     texts = bench.texts(min(bench.sizes))[:BATCH]
     analyzer = CONFIG.build_analyzer()
     tokens = {text: analyzer(text) for text in texts}
@@ -126,7 +128,7 @@ def _encoding(bench: Bench) -> Row:
 
 
 def encoded_rows(texts: Sequence[str]) -> list[ChunkRow]:
-    encoder = DocumentEncoder(CONFIG.build_analyzer(), CONFIG.document_weighting())
+    encoder = CONFIG.document_encoder()
     made = []
     for batch in batches(texts):
         vectors = encoder.encode(batch).vectors
@@ -153,11 +155,11 @@ def analysis(texts: Sequence[str]) -> Clock:
 
 
 def insertion(stored: Sequence[ChunkRow], *, plain: bool = False) -> Clock:
-    """Insert rows that are ready, in the store's way or in that of pymilvus."""
+    """Insert encoded rows through the store, or through plain pymilvus."""
     cpu = cpu_seconds()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "bench.db")
-        store, engine = MilvusStore(path, NAME), open_engine(path, token=None, timeout=None, read_only=False)
+        store, engine = MilvusStore(path, NAME), open_engine(Connection(path), read_only=False)
         store.create()
         entities = [{**chunk_entity(row), "sparse": row.vector.to_dict()} for row in stored] if plain else []
         with timed() as clock:
@@ -180,7 +182,7 @@ def ingested(file: Path, **options: Any) -> Clock:
 
 
 def _written(write: Callable[[BM25Index], object], config: IndexConfig, workers: int) -> Clock:
-    """Write to a new index. Opening, closing and the start of workers count as CPU time alone."""
+    """Write to a new index; opening, closing and starting workers count as CPU time only."""
     cpu = cpu_seconds()
     with tempfile.TemporaryDirectory() as folder, BM25Index.open(Path(folder, "b.db"), NAME, config=config) as index:
         index.add(WARM_UP, workers=workers)

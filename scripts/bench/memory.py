@@ -1,4 +1,4 @@
-"""Whether the memory of an ingestion depends on how much there is to ingest: files read by processes of their own."""
+"""Peak memory of an ingestion by number of chunks, in processes of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from bench.report import Row
 from bench.timing import Spread
 from bench.workbench import CONFIG, NAME
 from rag_bm25 import BM25Index
-from rag_bm25.ingestion import find_files, ingest
+from rag_bm25.ingestion.files import find_files
+from rag_bm25.ingestion.ingesting import ingest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def _ingest_apart(bench: Bench, number: int) -> dict[str, float]:
-    """Ingest chunks in a process that does nothing else."""
+    """Ingest chunks in a process of their own."""
     file = write_json_lines(bench.folder / "memory.jsonl", bench.texts(number))
     command = [sys.executable, "-m", "bench.memory", str(file), str(bench.folder / f"memory{number}.db")]
     told = subprocess.run(command, env=bench.child_environment(), check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -61,7 +62,7 @@ def _ingest_apart(bench: Bench, number: int) -> dict[str, float]:
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has had; that of the process that started it is left out on Linux."""
+    """Return the peak memory of this process; on Linux without that of its parent."""
     status = Path("/proc/self/status")
     if status.exists():
         lines = status.read_text(encoding="utf-8").splitlines()

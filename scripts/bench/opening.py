@@ -1,4 +1,4 @@
-"""How long it takes until a search is answered, and what readers and writers keep in memory, a term."""
+"""Time until the first answer, and memory of readers and writers for each term."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from bench.searching import raw_search
 from bench.timing import Clock, Spread, in_turns, timed
 from bench.workbench import NAME
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.milvus_store import MilvusStore
-from rag_bm25.milvus_store.engines import open_engine, release_engine
-from rag_bm25.statistics import Contribution
-from rag_bm25.statistics_log import StatisticsLog
-from rag_bm25.terms import Vocabulary
+from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.repair import overwrite
+from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.opening import open_engine, release_engine
+from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +45,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def _with_terms(path: Path, terms: int, seed: int) -> Path:
-    """Make an index of one chunk and the statistics of a large one."""
+    """Create an index of one chunk with the statistics of a large one."""
     with BM25Index.open(path, NAME, config=CONFIG) as index:
         index.add([QUERY])
     vocabulary = Vocabulary()
@@ -52,7 +54,7 @@ def _with_terms(path: Path, terms: int, seed: int) -> Path:
     vocabulary.add(staged.new)
     df = np.random.default_rng(seed).zipf(1.4, terms).clip(1, terms).astype(np.int64)
     store = MilvusStore(path, NAME)
-    StatisticsLog(store).replace({"": Contribution(2 * terms, 200 * terms, ids, df)}, vocabulary)
+    overwrite(store, {"": Contribution(2 * terms, 200 * terms, ids, df)}, vocabulary)
     store.close()
     return path
 
@@ -70,7 +72,7 @@ def _opening(bench: Bench, path: Path, query: str, terms: int, size: int = 0, co
 
     def raw() -> Clock:
         with timed() as clock:
-            engine = open_engine(path, token=None, timeout=None, read_only=True)
+            engine = open_engine(Connection(path), read_only=True)
             raw_search(engine.client, [vector])
         release_engine(engine)
         return clock

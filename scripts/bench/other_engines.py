@@ -1,4 +1,4 @@
-"""Those that need another environment: milvus-lite 3 with its BM25 function, langchain-milvus, and milvus-model.
+"""Systems that need another environment: milvus-lite 3's BM25 function, langchain-milvus and milvus-model.
 
 They are measured in a process of the interpreter that ``--peers-python`` names, and an index of ours on milvus-lite 3
 beside them. All get the same tokens, joined by spaces.
@@ -20,7 +20,7 @@ from bench.timing import Spread, in_turns, latencies, seconds_of
 from bench.workbench import CONFIG, NAME, K, Opened, batches
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.analysis import query_tokens
-from rag_bm25.milvus_store.engines import NO_PINGS  # milvus-lite takes them for abuse, and hangs up
+from rag_bm25.store.milvus.engine import NO_PINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ BIGRAM_MARK = "\x00"
 
 @dataclass(frozen=True)
 class Task:
-    """What the other process is to do: texts whose tokens stand between spaces, batches to be added, queries."""
+    """Input of the other process: texts, batches and queries as tokens joined by spaces."""
 
     folder: str
     texts: list[str]
@@ -104,13 +104,13 @@ def _in_other_process(bench: Bench, task: Task) -> list[Row]:
 
 
 class Searched(Protocol):
-    """What can be filled, searched and added to."""
+    """A system that can be filled and searched."""
 
     def add(self, texts: Sequence[str]) -> None:
-        """Add texts, so that the next search finds them."""
+        """Add texts and make them searchable."""
 
     def search(self, query: str) -> object:
-        """Return the ten best."""
+        """Return the top ten."""
 
 
 def main(given: str, told: str) -> None:
@@ -120,7 +120,7 @@ def main(given: str, told: str) -> None:
 
 
 def _measured(task: Task) -> Iterator[Row]:
-    """Fill what there is, ask all of them by turns, and add to them by turns."""
+    """Fill all installed systems, then search and extend them in turns."""
     missing = {name: environment.missing(module, name) for name, module in NEEDED.items()}
     size, number = len(task.texts), len(task.more[0])
     yield from (
@@ -159,13 +159,13 @@ def _asking(engine: Searched, queries: Sequence[str]) -> Callable[[int], object]
 
 
 def _adding(engine: Searched, more: Sequence[Sequence[str]]) -> Callable[[], Clock]:
-    """Return what adds one batch after the other, a batch a call."""
+    """Return a function that adds the next batch."""
     waiting = iter(more)
     return lambda: seconds_of(lambda: engine.add(next(waiting)))
 
 
 def _refitting(task: Task) -> Callable[[], Clock]:
-    """Return what fits milvus-model anew, which is how it gets to know chunks."""
+    """Return a function that fits milvus-model again, its only way to learn chunks."""
     from milvus_model.sparse import BM25EmbeddingFunction
 
     texts = [*task.texts, *task.more[0]]
@@ -179,12 +179,10 @@ class Ours:
         self._index = BM25Index.open(folder / "ours3.db", NAME, config=SPLIT)
 
     def add(self, texts: Sequence[str]) -> None:
-        """Add texts, and have them flushed."""
         self._index.add(texts)
         self._index.search(texts[0])
 
     def search(self, query: str) -> object:
-        """Return the ten best."""
         return self._index.search(query, k=K)
 
 
@@ -205,14 +203,12 @@ class BuiltIn:
         self._client.create_collection(NAME, schema=schema, index_params=index)
 
     def add(self, texts: Sequence[str]) -> None:
-        """Insert texts, and flush."""
         for batch in batches(texts):
             self._client.insert(NAME, [{"text": text} for text in batch])
         self._client.flush(NAME)
         self.search(texts[0])
 
     def search(self, query: str) -> object:
-        """Return the ten best."""
         return self._client.search(NAME, [query], anns_field="sparse", limit=K, output_fields=["text"])
 
 
@@ -234,13 +230,11 @@ class LangChain:
         )
 
     def add(self, texts: Sequence[str]) -> None:
-        """Insert texts, and flush."""
         self._store.add_texts(texts)
         self._store.client.flush(NAME)
         self.search(texts[0])
 
     def search(self, query: str) -> object:
-        """Return the ten best."""
         return self._store.similarity_search_with_score(query, k=K)
 
 

@@ -1,4 +1,4 @@
-"""What else there is in Python: libraries that hold everything in this process.
+"""Peers in Python: libraries that hold the whole index in this process.
 
 All get the same tokens as our index, and are not timed for analysing chunks, only queries, as ours is. Each is built
 for the chunks of the index and 1,000 more, which is what adding these costs where nothing can be added; then it is
@@ -28,7 +28,7 @@ Tokens = list[str]
 
 
 class Peer(NamedTuple):
-    """A library: how it is built from tokens, and searched by them."""
+    """A library: how it is built from tokens and searched."""
 
     package: str
     module: str
@@ -60,7 +60,6 @@ def _compared(bench: Bench, size: int) -> Iterator[Row]:
 def _measured(
     bench: Bench, size: int, peer: Peer, tokens: Sequence[Tokens], adding: Spread, opened: Opened
 ) -> Iterator[Row]:
-    """Measure what adding takes, then search."""
     built, measure, value = _added(bench, size, peer, tokens)
     against = f"{OURS}, with analysis"
     yield Row(TOPIC, measure, size, peer.package, value, against, adding, "ratio")
@@ -70,21 +69,21 @@ def _measured(
 
 
 def token_lists(texts: Sequence[str]) -> list[Tokens]:
-    """Analyse chunks; of equal tokens one string is kept."""
+    """Analyse chunks; equal tokens share one string."""
     analyzer = CONFIG.build_analyzer()
     kept: dict[str, str] = {}
     return [[kept.setdefault(token, token) for token in analyzer(text)] for text in texts]
 
 
 def ours_added(bench: Bench, opened: Opened) -> Spread:
-    """Add batches of new chunks, analysis and all."""
+    """Add batches of new chunks, including analysis."""
     effort = bench.effort
     fresh = bench.more_texts(effort.adds * effort.added, part=2)
     return Spread.of_clocks([seconds_of(partial(opened.index.add, texts)) for texts in batches(fresh, effort.added)])
 
 
 def _added(bench: Bench, size: int, peer: Peer, tokens: Sequence[Tokens]) -> tuple[Any, str, Spread]:
-    """Return the peer with all chunks, and what adding the last ones took."""
+    """Build a peer with all chunks; return it with the seconds for the last ones."""
     number = len(tokens) - size
     if peer.add is not None:
         built = peer.build(tokens[:size])
@@ -100,7 +99,7 @@ def _added(bench: Bench, size: int, peer: Peer, tokens: Sequence[Tokens]) -> tup
 
 
 def _searched(bench: Bench, size: int, peer: Peer, built: Any, opened: Opened) -> Row:
-    """Ask a peer and ours by turns."""
+    """Search a peer and our index in turns."""
     analyzer = CONFIG.build_analyzer()
     queries = bench.queries(size, peer.queries or bench.effort.queries)
     ways = {

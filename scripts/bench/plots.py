@@ -1,4 +1,4 @@
-"""Pictures of how things go with the size, from the rows of all runs."""
+"""Plots by size of the index, from the rows of all runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Points = dict[str, dict[int, "Spread"]]  # system -> chunks -> measured
 
 
 class Picture(NamedTuple):
-    """What is drawn, and what stands around it."""
+    """Data and labels of a plot."""
 
     points: Points
     title: str
@@ -26,7 +26,7 @@ class Picture(NamedTuple):
 
 
 def pictures(rows: Sequence[Row]) -> dict[str, Picture]:
-    """Return the pictures that there is something for, by name."""
+    """Return the plots that have data, by name."""
     every = {
         "search": Picture(_searches(rows), "median search, k = 10", "ms"),
         "adding": Picture(_additions(rows), "adding 1,000 chunks to an index", "s"),
@@ -36,7 +36,6 @@ def pictures(rows: Sequence[Row]) -> dict[str, Picture]:
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[str]:
-    """Draw the pictures, and return their names."""
     folder.mkdir(exist_ok=True)
     drawn = pictures(rows)
     for name, picture in drawn.items():
@@ -45,7 +44,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[str]:
 
 
 def _searches(rows: Iterable[Row]) -> Points:
-    """Return the medians, ours and those of others."""
+    """Return median search times by system."""
     p50 = [row for row in rows if row.measure.endswith("p50")]
     ours = [row for row in p50 if row.topic == searching.TOPIC]
     raw = {"MilvusClient.search": {row.chunks: row.reference for row in ours if row.reference}}
@@ -54,7 +53,7 @@ def _searches(rows: Iterable[Row]) -> Points:
 
 
 def _additions(rows: Iterable[Row]) -> Points:
-    """Return what gives an index 1,000 chunks more; on milvus-lite 3, of what has no index alone."""
+    """Return the times to add 1,000 chunks; on milvus-lite 3, only of systems without an index of their own."""
     added = [row for row in rows if row.topic == peers.TOPIC and not row.measure.startswith("search")]
     return _points(added + [row for row in rows if row.system == other_engines.MODEL])
 
@@ -76,7 +75,7 @@ def _points(rows: Iterable[Row]) -> Points:
 
 
 def _draw(picture: Picture, path: Path) -> None:
-    """Draw lines with their quartiles, both axes by powers of ten, with no date in the file."""
+    """Draw lines with quartiles on logarithmic axes; the file carries no date."""
     matplotlib = _matplotlib()
     figure = matplotlib.figure.Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()

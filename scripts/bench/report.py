@@ -25,11 +25,7 @@ FIGURES: dict[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, against what, and what should come out.
-
-    `comparison` says what the figure is that `at_most` or `at_least` is about: value / reference, reference / value,
-    value - reference, or the value itself.
-    """
+    """One row of a table: a measure, its reference and the target."""
 
     topic: str
     measure: str
@@ -45,7 +41,7 @@ class Row:
 
     @property
     def figure(self) -> float | None:
-        """What the row comes to, None where there is nothing to compare."""
+        """The compared figure, None without a reference."""
         if self.comparison is None or self.value is None:
             return None
         reference = self.reference.median if self.reference else 0.0
@@ -53,7 +49,7 @@ class Row:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the target is reached, None where there is none."""
+        """Whether the target is met, None without a target."""
         if self.figure is None or (self.at_most is None and self.at_least is None):
             return None
         low = float("-inf") if self.at_least is None else self.at_least
@@ -62,26 +58,25 @@ class Row:
 
 @dataclass
 class Results:
-    """What a run has measured so far, and where."""
+    """The rows of a run and its environment."""
 
     environment: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
-        """Write everything as JSON, with what follows from it."""
+        """Write rows with their derived values as JSON."""
         rows = [{**asdict(row), "figure": row.figure, "met": row.is_met} for row in self.rows]
         text = json.dumps({"environment": self.environment, "rows": rows}, indent=1, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Results:
-        """Read what :meth:`write` has written."""
         stored = json.loads(path.read_text(encoding="utf-8"))
         return cls(stored["environment"], [_row(row) for row in stored["rows"]])
 
 
 def _row(stored: dict[str, Any]) -> Row:
-    """Return a row as it was; what follows from it is left out."""
+    """Restore a row; derived values are ignored."""
     spreads = {name: Spread(**stored[name]) if stored[name] else None for name in ("value", "reference")}
     return Row(**{name: stored[name] for name in stored if name not in {"figure", "met"}} | spreads)
 
@@ -117,7 +112,7 @@ def _spread(spread: Spread | None) -> str:
 
 
 def _number(value: float) -> str:
-    """Return three digits of a number."""
+    """Format a number with three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -150,7 +145,7 @@ def environment_lines(environment: dict[str, Any]) -> Iterator[str]:
 
 
 def page_section(results: Sequence[Results], pictures: Sequence[str], titles: dict[str, str]) -> str:
-    """Return what the documentation has of some runs: their tables, topic by topic, and the pictures."""
+    """Return the section of the documentation for some runs: tables by topic, and plots."""
     parts = ["\n".join(environment_lines(each.environment)) for each in results]
     rows = [row for each in results for row in each.rows]
     for topic, title in titles.items():
@@ -162,7 +157,7 @@ def page_section(results: Sequence[Results], pictures: Sequence[str], titles: di
 
 
 def update_page(path: Path, section: str) -> None:
-    """Put a section between the two marks of a page."""
+    """Replace the section between the two marks of a page."""
     page = path.read_text(encoding="utf-8")
     pattern = f"{re.escape(BEGIN)}.*{re.escape(END)}"
     changed, count = re.subn(pattern, lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page, flags=re.DOTALL)

@@ -9,7 +9,7 @@ import pymilvus
 from bench.report import Row
 from bench.timing import in_turns, latencies, seconds_of
 from bench.workbench import NAME, K, Opened, batches
-from rag_bm25.milvus_store.schema import CHUNK_CONTENTS, CHUNK_FACTS, SPARSE
+from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, SPARSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def raw_search(client: Any, vectors: list[dict[int, float]]) -> Any:
-    """Search as a user of pymilvus does, and read what a hit of ours has."""
+    """Search with plain pymilvus for the fields of our hits."""
     found = pymilvus.MilvusClient.search(
         client,
         NAME,
@@ -64,7 +64,7 @@ def _single(bench: Bench, size: int, opened: Opened) -> Iterator[Row]:
 
 
 def _batches(bench: Bench, size: int, opened: Opened) -> Iterator[Row]:
-    """Ask many queries at once, and one after the other."""
+    """Compare a batch of queries with single queries."""
     effort = bench.effort
     queries = [text[::-1] for text in bench.queries(size, 2 * effort.rounds * effort.batch)]  # not asked before
     rounds = list(batches(queries, effort.batch))

@@ -1,4 +1,4 @@
-"""The statistics alone, without Milvus, at sizes that no single machine holds: generated, and changed batch by batch.
+"""The statistics alone, without Milvus, at simulated sizes beyond a single machine.
 
 On paper: a term takes 12 bytes in two sorted arrays, and some more while it is new; a batch takes a binary search for
 each of its terms, and the mean IDF one logarithm for each df that occurs. The arrays are copied when the terms that
@@ -19,10 +19,10 @@ from bench.corpus import DoublePowerLaw
 from bench.report import Row
 from bench.timing import Clock, Spread, timed
 from bench.workbench import BATCH
-from rag_bm25.log_rows import Intent
-from rag_bm25.statistics import Contribution, NamespaceStatistics
-from rag_bm25.statistics_log import COMPACT_ABOVE, StatisticsLog
-from rag_bm25.terms import term_id
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.log.log import COMPACT_ABOVE, StatisticsLog
+from rag_bm25.statistics.log.writes import Intent
+from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from bench.workbench import Bench
-    from rag_bm25.store import LogRow
+    from rag_bm25.store.rows import LogRow
 
 TOPIC = "statistics"
 WORDS = 300  # of a chunk
@@ -41,7 +41,7 @@ READER = 40  # bytes a term
 
 
 class DictLog:
-    """The rows of a log in a dictionary."""
+    """A log store in a dictionary."""
 
     name = "memory"
 
@@ -49,26 +49,22 @@ class DictLog:
         self._rows: dict[str, LogRow] = {}
 
     def insert_log(self, rows: Sequence[LogRow]) -> None:
-        """Insert rows."""
         self._rows.update((row.key, row) for row in rows)
 
     def delete_log(self, keys: Sequence[str]) -> None:
-        """Delete rows."""
         for key in keys:
             self._rows.pop(key, None)
 
     def log_keys(self) -> list[str]:
-        """Return all keys."""
         return list(self._rows)
 
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:  # noqa: ARG002
-        """Return the rows that are there."""
         return [self._rows[key] for key in keys if key in self._rows]
 
 
 @dataclass(frozen=True)
 class Delta:
-    """What a batch of chunks brings."""
+    """Contribution and new terms of a batch."""
 
     contribution: Contribution
     new_terms: dict[str, int]
@@ -103,7 +99,7 @@ SUMMING_UP = f"summing up the log, the share of one batch in {COMPACT_ABOVE}"
 
 
 def simulated(chunks: int, number: int, seed: int) -> tuple[Contribution, list[Delta]]:
-    """Return what so many chunks contribute, and the batches that come after them."""
+    """Simulate a corpus; return its contribution and the batches after it."""
     law, rng = DoublePowerLaw(), np.random.default_rng((seed, chunks))
     end = 5 * law.vocabulary(chunks * WORDS)  # beyond it, hardly any rank occurs
     pieces = (law.probabilities(start, min(start + PIECE, end)) for start in range(0, end, PIECE))
@@ -117,7 +113,7 @@ def simulated(chunks: int, number: int, seed: int) -> tuple[Contribution, list[D
 
 
 def _delta(law: DoublePowerLaw, rng: np.random.Generator, df: NDArray[np.int64]) -> Delta:
-    """Draw the words of a batch; those that the corpus does not have are new."""
+    """Draw the words of a batch; words outside of the corpus are new terms."""
     ranks = law.ranks(rng, BATCH * WORDS).reshape(BATCH, WORDS) % 2**31
     entries = np.unique(ranks.astype(np.uint64) | (np.arange(BATCH, dtype=np.uint64)[:, None] << np.uint64(32)))
     words, counts = np.unique(entries & np.uint64(2**32 - 1), return_counts=True)
@@ -134,7 +130,7 @@ def _ids(ranks: NDArray[np.integer]) -> NDArray[np.uint32]:
 
 
 def _times(corpus: Contribution, deltas: Sequence[Delta]) -> dict[str, Spread]:
-    """Write the batches to a log as an index does."""
+    """Time the writes of batches to a log."""
     log = StatisticsLog(DictLog())
     log.vocabulary()
     log.statistics.add("", corpus)
@@ -142,8 +138,7 @@ def _times(corpus: Contribution, deltas: Sequence[Delta]) -> dict[str, Spread]:
     for delta in deltas:
         intent = Intent(log.new_batch(), "bench", time.time(), "", [], Contribution())
         with timed() as update:
-            log.begin(intent, delta.new_terms)
-            log.end(intent, delta.contribution)
+            log.open_write(intent, delta.new_terms).commit(delta.contribution)
         with timed() as mean:
             log.statistics.whole.figures  # noqa: B018 - worked out when it is first asked for
         updates.append(update)
@@ -156,7 +151,7 @@ def _times(corpus: Contribution, deltas: Sequence[Delta]) -> dict[str, Spread]:
 
 
 def _memory(corpus: Contribution, deltas: Sequence[Delta]) -> dict[str, int]:
-    """Return what the statistics keep, and the most that they have had while batches came in."""
+    """Return the bytes that the statistics keep, and their peak during the batches."""
     tracemalloc.start()
     statistics = NamespaceStatistics()
     statistics.add("", corpus)

@@ -1,4 +1,4 @@
-"""Repeated measurements, taken in turns, and what they come to."""
+"""Repeated measurements in turns, and their medians and quartiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Clock:
-    """What a block took, in seconds."""
+    """Seconds that a block took."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -24,33 +24,28 @@ class Clock:
 
 @dataclass(frozen=True)
 class Spread:
-    """Repeated measurements: the median, the quartiles, and how many there are.
-
-    `cpu` is the median CPU time of all processes that did the work, where it was taken.
-    """
+    """Median and quartiles of repeated measurements."""
 
     median: float
     p25: float
     p75: float
     count: int = 1
     unit: str = "s"
-    cpu: float | None = None
+    cpu: float | None = None  # median seconds of all processes at work, if taken
 
     @classmethod
     def of(cls, samples: Sequence[float], unit: str = "s") -> Spread:
-        """Sum measurements up."""
         p25, median, p75 = (float(value) for value in np.percentile(samples, [25, 50, 75]))
         return cls(median, p25, p75, len(samples), unit)
 
     @classmethod
     def of_clocks(cls, clocks: Sequence[Clock]) -> Spread:
-        """Sum wall and CPU times up."""
         walls = cls.of([clock.wall for clock in clocks])
         return cls(walls.median, walls.p25, walls.p75, walls.count, cpu=float(np.median([c.cpu for c in clocks])))
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process, and of those that it has ended."""
+    """Return the CPU time of this process and of its ended children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -70,7 +65,7 @@ def seconds_of(call: Callable[[], object]) -> Clock:
 
 
 def in_turns(ways: Mapping[str, Callable[[], Clock]], repeats: int) -> dict[str, Spread]:
-    """Measure each way in turn, again and again, so that what else the machine does meets all of them."""
+    """Measure all ways in turns, so that other load on the machine affects each of them."""
     taken: dict[str, list[Clock]] = {name: [] for name in ways}
     for _ in range(repeats):
         for name, way in ways.items():
@@ -79,7 +74,7 @@ def in_turns(ways: Mapping[str, Callable[[], Clock]], repeats: int) -> dict[str,
 
 
 def each_in_turn(ways: Mapping[str, Callable[[int], object]], which: Sequence[int]) -> dict[str, list[float]]:
-    """Time every query in every way, forwards and backwards by turns: who comes second finds it in the caches."""
+    """Time each query in each way, in alternating order: the second one finds warm caches."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     for at in which:
         for name in list(ways)[:: -1 if at % 2 else 1]:
@@ -91,14 +86,14 @@ def each_in_turn(ways: Mapping[str, Callable[[int], object]], which: Sequence[in
 
 @dataclass(frozen=True)
 class Latency:
-    """The percentiles of each round of queries, over the rounds, in milliseconds."""
+    """Percentiles over rounds of queries, in milliseconds."""
 
     p50: Spread
     p95: Spread
 
 
 def latencies(ways: Mapping[str, Callable[[int], object]], number: int, rounds: int) -> dict[str, Latency]:
-    """Ask every query once in every way, after a tenth of them to warm up, and divide them into rounds."""
+    """Run each query once in each way, in rounds, after a tenth of them as warm-up."""
     warm = number // 10
     each_in_turn(ways, range(warm))
     taken = [each_in_turn(ways, which.tolist()) for which in np.array_split(np.arange(warm, number), rounds)]

@@ -1,4 +1,4 @@
-"""What the topics share: sizes, texts, queries, and one index for each size."""
+"""Sizes, texts, queries and indexes that the topics share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from bench.corpus import SIZE, Generator, queries_from, real_chunks
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.milvus_store.engines import open_engine, release_engine
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.opening import open_engine, release_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ CONFIG = IndexConfig(chunk_size=SIZE)
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured; less of it for a look at whether the suite works."""
+    """Amounts to measure; QUICK only sees that the suite works."""
 
     smallest: int = 10_000  # chunks, which the growth of an index starts from
     repeats: int = 3  # of what takes seconds; where it takes minutes, once
@@ -59,71 +60,53 @@ QUICK = Effort(
 
 @dataclass
 class Bench:
-    """Makes texts and indexes when they are first asked for.
+    """Sizes, texts, queries and indexes, made on first use."""
 
-    Parameters
-    ----------
-    folder : Path
-        For databases and files, thrown away afterwards.
-    sizes : sequence of int
-        Chunks.
-    effort : Effort
-        How much is measured.
-    seed : int
-        Of all that is generated.
-    files : sequence of Path
-        JSON lines with "text", taken for sizes that they are enough for; generated text for all others.
-    peers_python : str
-        An interpreter with milvus-lite 3, and maybe langchain-milvus and milvus-model; "" where there is none.
-    """
-
-    folder: Path
-    sizes: Sequence[int]
+    folder: Path  # of databases and files, deleted afterwards
+    sizes: Sequence[int]  # in chunks
     effort: Effort = field(default_factory=Effort)
     seed: int = 1
-    files: Sequence[Path] = ()
-    peers_python: str = ""
+    files: Sequence[Path] = ()  # JSON lines with "text", used for sizes that they suffice for
+    peers_python: str = ""  # interpreter with milvus-lite 3 and perhaps langchain-milvus and milvus-model
     peers_versions: dict[str, str] = field(default_factory=dict)
     _texts: dict[int, list[str]] = field(default_factory=dict)
     _indexes: dict[int, Path] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make what generates texts, once: phrases that it has made are kept."""
         self._generator = Generator(self.seed)
 
     @property
     def data(self) -> str:
-        """Where texts come from."""
+        """Describe the source of the texts."""
         names = ", ".join(path.name for path in self.files)
         generated = f"text generated with seed {self.seed}"
         return f"text of {names} for as many chunks as it has, else {generated}" if names else generated
 
     def repeats(self, size: int) -> int:
-        """Return how often to measure what depends on the number of chunks."""
+        """Return the number of repetitions for a number of chunks."""
         return self.effort.repeats if size <= self.effort.repeated_up_to else 1
 
     def texts(self, size: int) -> list[str]:
-        """Return so many chunks, real ones where there are enough."""
+        """Return chunks of the corpus if it has enough, otherwise generated ones."""
         if size not in self._texts:
             real = list(islice(real_chunks(self.files), size))
             self._texts[size] = real if len(real) == size else list(self._generator.chunks(size))
         return self._texts[size]
 
     def more_texts(self, number: int, part: int = 1) -> list[str]:
-        """Return chunks that are in no index yet."""
+        """Return generated chunks that no index holds."""
         return list(self._generator.chunks(number, part))
 
     def queries(self, size: int, number: int) -> list[str]:
-        """Return passages of the chunks of an index."""
         return queries_from(self.texts(size), number, self.seed)
 
     def child_environment(self) -> dict[str, str]:
-        """Return the environment of a process that is to find the suite and the package."""
+        """Return environment variables under which a child process imports the suite and the package."""
         scripts = Path(__file__).resolve().parents[1]
         return {**os.environ, "PYTHONPATH": os.pathsep.join([str(scripts), str(scripts.parent)])}
 
     def index(self, size: int) -> Path:
-        """Return the database of an index with so many chunks, to which topics may have added a few thousand."""
+        """Return the database of an index of this size; topics may have added a few thousand chunks."""
         if size not in self._indexes:
             path = self.folder / f"{size}.db"
             with BM25Index.open(path, NAME, config=CONFIG) as index:
@@ -133,20 +116,18 @@ class Bench:
 
 
 class Opened:
-    """An index and the plain client of its engine, side by side."""
+    """An open index and the plain client of its engine."""
 
     def __init__(self, path: Path, **options: Any) -> None:
-        self._engine = open_engine(path, token=None, timeout=None, read_only=False)
+        self._engine = open_engine(Connection(path), read_only=False)
         self.client = self._engine.client
         self.engine: str = self._engine.dialect.engine
         self.index = BM25Index.open(path, NAME, **options)
 
     def __enter__(self) -> Opened:
-        """Return both."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close both."""
         self.index.close()
         release_engine(self._engine)
 

@@ -39,7 +39,7 @@ LANGUAGES = {"zh": "simplified", "hant": "traditional", "en": "English"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the demo in a temporary folder, or in the file that is to be kept."""
+    """Run the demo in a temporary folder, or in a file to keep."""
     parser = argparse.ArgumentParser(description="Ingest the demo corpus, answer three questions, and measure.")
     parser.add_argument("--keep", metavar="FILE", type=Path, help="leave the index in this file, such as demo.db")
     kept = parser.parse_args(arguments).keep
@@ -49,7 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(file: Path) -> None:
-    """Show ingestion, search, explanation and evaluation, one after the other."""
     with BM25Index.open(file, "demo", config=IndexConfig(chunk_size=300)) as index:
         ingest(index)
         for language, question in QUESTIONS.items():
@@ -59,7 +58,6 @@ def run(file: Path) -> None:
 
 
 def ingest(index: BM25Index) -> None:
-    """Add every chunk, with its metadata."""
     rows: list[dict[str, Any]] = [json.loads(line) for line in (CORPUS / "corpus.jsonl").open(encoding="utf-8")]
     start = time.perf_counter()
     index.add(
@@ -74,7 +72,6 @@ def ingest(index: BM25Index) -> None:
 
 
 def answer(index: BM25Index, language: str, question: str) -> None:
-    """Show the two best chunks."""
     heading(f"{question}   {dim(f'({language})')}")
     for hit in index.search(question, k=2):
         print(f"{hit.score:7.4f}  {hit.id}")
@@ -82,7 +79,7 @@ def answer(index: BM25Index, language: str, question: str) -> None:
 
 
 def explain(index: BM25Index, question: str) -> None:
-    """Show what each term gives to the best hit, and all of it for the term that gives most."""
+    """Show the contribution of each term to the top hit, and the details of the largest one."""
     (best,) = index.search(question, k=1)
     tree = index.explain(question, best.id)
     heading(f"Why {best.score:.4f} for {best.id}?")
@@ -92,7 +89,7 @@ def explain(index: BM25Index, question: str) -> None:
 
 
 def heaviest(tree: Explanation) -> Explanation:
-    """Return the term that gives most."""
+    """Return the term with the largest contribution."""
     return max(tree.details, key=lambda term: term.value)
 
 
@@ -108,7 +105,6 @@ def evaluate(index: BM25Index) -> None:
 
 
 def say_what_next(kept: Path | None) -> None:
-    """Name commands to go on with."""
     heading("Try next, after . .venv/bin/activate")
     if kept:
         print(f"rag-bm25 search '充电器 召回' --uri {kept} --collection demo --explain")
@@ -119,12 +115,11 @@ def say_what_next(kept: Path | None) -> None:
 
 
 def heading(text: str) -> None:
-    """Print a heading after an empty line."""
     print(f"\n{styled('1', text)}")
 
 
 def best_sentence(text: str, question: str) -> str:
-    """Return the sentence that has most terms of the question."""
+    """Return the sentence with most terms of the question."""
     terms = set(ANALYZER(question))
     return max(SENTENCE.findall(text), key=lambda sentence: len(terms.intersection(ANALYZER(sentence)))).strip()
 
@@ -137,12 +132,11 @@ def shortened(text: str, columns: int) -> str:
 
 
 def dim(text: str) -> str:
-    """Return a text that stands back."""
     return styled("2", text)
 
 
 def styled(code: str, text: str) -> str:
-    """Return a text with a style, on terminals."""
+    """Style a text, on terminals only."""
     return f"\033[{code}m{text}\033[0m" if sys.stdout.isatty() else text
 
 

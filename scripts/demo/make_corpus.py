@@ -1,4 +1,4 @@
-"""Cut ``documents/`` into chunks at blank lines and write ``corpus/`` in BEIR form.
+"""Cut ``documents/`` into chunks at blank lines and write ``corpus/`` in BEIR format.
 
 The chunks, and the questions of ``queries.tsv`` with their judgments, are the whole input. Run it after any edit::
 
@@ -58,7 +58,6 @@ def read_queries(path: Path) -> tuple[list[Query], list[tuple[str, str, int]]]:
 
 
 def write_jsonl(path: Path, rows: Iterable[Chunk | Query]) -> None:
-    """Write one JSON object a line."""
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 

@@ -23,7 +23,7 @@ except ImportError as error:
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.bulk import encode_part, load, merge
-from rag_bm25.milvus_store import MilvusStore
+from rag_bm25.store.milvus import MilvusStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.bulk import encode_parts, load, merge
-from rag_bm25.milvus_store import MilvusStore
+from rag_bm25.store.milvus import MilvusStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.ingestion import find_files, ingest
+from rag_bm25.ingestion import ingest
+from rag_bm25.ingestion.files import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Fuzzers: a module for each target, whose ``check`` raises where one input breaks a rule. See ``__main__``."""
+"""Fuzzers: a module for each target, whose ``check`` is a test of Hypothesis. See ``__main__``."""

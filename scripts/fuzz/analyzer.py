@@ -1,4 +1,4 @@
-"""Any text -> tokens: never an error, the same tokens from both segmenters, and work in proportion to the text.
+"""Any text -> tokens: never an error, the same tokens from both segmenters, work in proportion to the text.
 
 Time and memory are the runner's affair: it ends an input that takes too long or too much. Some inputs are repeated
 until they are long, so that what grows with the square of a text is noticed.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuzz.strategies import FEW, characters, mostly, texts
 from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.analysis.normalization import normalize
 from rag_bm25.analysis.runs import find_runs, is_han
-from rag_bm25.terms import BIGRAM_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
-if TYPE_CHECKING:
-    from fuzz.drawing import Draw
-
-__all__ = ["PIECES", "check", "check_tokens"]
+__all__ = ["check"]
 
 LONG = 10_000
 IDEOGRAPHS = (  # of CJK, as Unicode has them, and not as the analyzer does
@@ -40,28 +40,31 @@ PIECES = [
 USER_WORDS = ("5G网络", "node.js", ("云计算", 3), ("北京大学生", None), "C", "+1", "the")
 
 
+SETTINGS = [
+    AnalyzerConfig(),
+    AnalyzerConfig(segmentation="exact", stem=False, simplify=False, stop_words=()),
+    AnalyzerConfig(user_words=USER_WORDS, split_camel_case=True, stop_words=("的", "合同", "the", "don't")),
+    AnalyzerConfig(query_segmentation="exact", bigrams=False, split_camel_case=True),
+]
+TEXTS = st.binary(max_size=400).map(lambda data: data.decode(errors="replace"))
+TEXTS |= st.lists(characters(), max_size=200).map("".join) | texts(PIECES, 60) | texts(PIECES, 60)
+
+
 @functools.cache
-def _analyzers(which: int) -> tuple[Analyzer, Analyzer]:
-    """Return two analyzers of the same settings, with either segmenter."""
-    settings = (
-        AnalyzerConfig(),
-        AnalyzerConfig(segmentation="exact", stem=False, simplify=False, stop_words=()),
-        AnalyzerConfig(user_words=USER_WORDS, split_camel_case=True, stop_words=("的", "合同", "the", "don't")),
-        AnalyzerConfig(query_segmentation="exact", bigrams=False, split_camel_case=True),
-    )[which]
-    return Analyzer(settings, segmenter="jieba"), Analyzer(settings, segmenter="rjieba")
+def _analyzers(config: AnalyzerConfig) -> tuple[Analyzer, Analyzer]:
+    """Return an analyzer for each segmenter."""
+    return Analyzer(config, segmenter="jieba"), Analyzer(config, segmenter="rjieba")
 
 
-def check(draw: Draw) -> None:
-    """Draw settings and a text."""
-    analyzers = _analyzers(draw.number(4))
-    times = draw.choice([1] * 255 + [LONG])
-    text = _text(draw)
-    check_tokens(*analyzers, (text * times)[: max(LONG, len(text))])
+@FEW
+@given(st.sampled_from(SETTINGS), TEXTS, mostly(st.just(1), st.just(LONG), 256))
+def check(config: AnalyzerConfig, text: str, times: int) -> None:
+    """Analyze a text, which is repeated now and then."""
+    check_tokens(*_analyzers(config), (text * times)[: max(LONG, len(text))])
 
 
 def check_tokens(jieba: Analyzer, rjieba: Analyzer, text: str) -> None:
-    """Hold the tokens of a text to what the analyzer promises."""
+    """Check the tokens of a text against the promises of the analyzer."""
     tokens = rjieba(text)
     assert tokens == jieba(text), "the segmenters differ"
     assert tokens == rjieba(text), "tokens depend on what was analyzed before"
@@ -80,7 +83,7 @@ def check_tokens(jieba: Analyzer, rjieba: Analyzer, text: str) -> None:
 
 
 def _check_chinese_words(analyzer: Analyzer, normal: str) -> None:
-    """See that the words of runs are the runs."""
+    """Check that the words of runs join to the runs."""
     runs = ["".join(words) for words in analyzer.chinese_words(normal)]
     if not analyzer.config.user_words:
         assert runs == [run for run in find_runs(normal) if is_han(run)]
@@ -88,7 +91,7 @@ def _check_chinese_words(analyzer: Analyzer, normal: str) -> None:
 
 
 def _bigrams(analyzer: Analyzer, normal: str) -> list[str]:
-    """Work bigrams out by a loop over all pairs of characters."""
+    """Compute bigrams by a loop over all pairs of characters."""
     if not analyzer.config.bigrams:
         return []
     pairs = (a + b for a, b in pairwise(normal) if _is_ideograph(a) and _is_ideograph(b))
@@ -98,13 +101,3 @@ def _bigrams(analyzer: Analyzer, normal: str) -> list[str]:
 @functools.cache
 def _is_ideograph(character: str) -> bool:
     return any(ord(character) in block for block in IDEOGRAPHS)
-
-
-def _text(draw: Draw) -> str:
-    """Return a text of pieces, of UTF-8 as it is, or of any code points."""
-    kind = draw.number(4)
-    if kind == 0:
-        return draw.rest().decode(errors="surrogatepass" if draw.chance(2) else "replace")
-    if kind == 1:
-        return "".join(draw.character() for _ in range(draw.number(200)))
-    return draw.text(PIECES, 60)

@@ -1,4 +1,4 @@
-"""The embedded engine itself: it finds what a filter means, and never anything outside of the namespaces asked for.
+"""The embedded engine itself: it finds the rows of a filter, and none outside of the given namespaces.
 
 Whichever milvus-lite is installed is asked, in a database of its own. An expression that it cannot evaluate is an error
 of ours; it must not end the engine, which the next input would notice.
@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memory_store import matches
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fuzz.filters import drawn_expression, drawn_filter
-from rag_bm25.errors import FilterError, RagBM25Error
+from fuzz.filters import EXPRESSIONS, MAPPINGS
+from fuzz.strategies import FEW
+from rag_bm25.errors import RagBM25Error
 from rag_bm25.filters import Expression, parse_filter
-from rag_bm25.milvus_store import MilvusStore
-from rag_bm25.milvus_store.expressions import Lite3Dialect
-from rag_bm25.sparse import SparseVector
-from rag_bm25.store import ChunkRow
-
-if TYPE_CHECKING:
-    from fuzz.drawing import Draw
+from rag_bm25.store.memory import matches
+from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.milvus.expressions import Lite3Dialect
+from rag_bm25.store.rows import ChunkRow, Scope
+from rag_bm25.vectors.sparse import SparseVector
 
 __all__ = ["check"]
 
-NAMESPACES = ["mine", 'q"uo\\te', "other"]
 METADATA: list[dict[str, Any]] = [
     {},
     {"a": 1, "b": "x"},
@@ -38,61 +36,48 @@ METADATA: list[dict[str, Any]] = [
     {"a": "line\nbreak", "b": "tab\tand \\ and '", "source": "𠮷"},
     {"a": -1, "b": "", "a.b": 1, "%": "法律", "_": "1"},
 ]
+ROWS = [
+    ChunkRow(f"{place:02x}a", f"{place}", namespace, 1, "0" * 24, "text", metadata, SparseVector.from_dict({1: 1.0}))
+    for place, (namespace, metadata) in enumerate((n, m) for n in ("mine", 'q"uo\\te', "other") for m in METADATA)
+]
 
 
-def check(draw: Draw) -> None:
-    """Ask for the rows that fit a mapping or an expression."""
-    given = drawn_expression(draw) if draw.chance(2) else drawn_filter(draw)
-    namespaces = draw.choice([["mine"], ['q"uo\\te'], ["mine", "other"]])
-    with suppress(RagBM25Error):
-        where = parse_filter(given)
-        if where is None:
-            return
-        found = _found(where, namespaces)
-        if found is None:
-            return
-        assert {row.namespace for row in found} <= set(namespaces), f"rows of others, by {given!r}"
-        if not isinstance(where, Expression) and not _may_take_true_for_one(where):
-            _check_rows(where, namespaces, found)
+@FEW
+@given(EXPRESSIONS | MAPPINGS, st.sampled_from([["mine"], ['q"uo\\te'], ["mine", "other"]]))
+def check(given_filter: Any, namespaces: list[str]) -> None:
+    """Query the rows that match a mapping or an expression."""
+    try:
+        where = parse_filter(given_filter)
+        found = [] if where is None else _find(where, namespaces)
+    except RagBM25Error:
+        return
+    assert {row.namespace for row in found} <= set(namespaces), f"rows of others, by {given_filter!r}"
+    if where is not None and not isinstance(where, Expression) and not _may_take_true_for_one(where):
+        expected = {row.pk for row in ROWS if row.namespace in namespaces and matches(where, row.metadata)}
+        assert {row.pk for row in found} == expected, f"{where}: {sorted(row.pk for row in found)}"
 
 
 def _may_take_true_for_one(where: Any) -> bool:
-    """Tell what milvus-lite 3 is known, and documented, to find too much of."""
+    """Tell whether milvus-lite 3 is documented to find too much: it takes true for 1."""
     dialect = _store()._open.dialect  # noqa: SLF001
     return isinstance(dialect, Lite3Dialect) and any(word in repr(where) for word in ("True", "False"))
 
 
-def _check_rows(where: Any, namespaces: list[str], found: list[ChunkRow]) -> None:
-    expected = {row.pk for row in _rows() if row.namespace in namespaces and matches(where, row.metadata)}
-    assert {row.pk for row in found} == expected, f"{where}: {sorted(row.pk for row in found)}, not {sorted(expected)}"
-
-
-def _found(where: Any, namespaces: list[str]) -> list[ChunkRow] | None:
+def _find(where: Any, namespaces: list[str]) -> list[ChunkRow]:
     try:
-        return [row for page in _store().scan_chunks(where=where, namespaces=namespaces) for row in page]
-    except FilterError:
-        return None
+        return [row for page in _store().scan_chunks(Scope(where, tuple(namespaces))) for row in page]
     finally:
-        assert _store().count_chunks() == len(_rows()), "the engine has lost its rows"
+        assert _store().count_chunks() == len(ROWS), "the engine has lost its rows"
 
 
 @functools.cache
 def _store() -> MilvusStore:
     store = MilvusStore(Path(_folder().name, "f.db"), "docs")
     store.create()
-    store.insert_chunks(_rows())
+    store.insert_chunks(ROWS)
     return store
 
 
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="fz-", dir="/tmp")  # the engine needs a short path
-
-
-@functools.cache
-def _rows() -> list[ChunkRow]:
-    one = SparseVector.from_dict({1: 1.0})
-    return [
-        ChunkRow(f"{place:02x}a", f"{place}", namespace, 1, "0" * 24, "text", metadata, one)
-        for place, (namespace, metadata) in enumerate((n, m) for n in NAMESPACES for m in METADATA)
-    ]

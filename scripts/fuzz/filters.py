@@ -1,305 +1,165 @@
-"""Filters from a user's hands: what is written for an engine means what was asked for, and nothing else.
+"""Filters of users: the expression that an engine gets means the same as the filter, and nothing else.
 
-Each expression that is written is read again by a reader of its own, with the engine's rules for strings, and evaluated
-on metadata; the result must be that of the filter itself, within the namespaces that were asked for.
+Each expression that is written is read again by Python's grammar, with the engine's rules for strings, and evaluated on
+metadata; the result must be that of the filter itself, within the namespaces that were asked for.
 """
 
 from __future__ import annotations
 
+import ast
 import json
+import operator
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memory_store import matches
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fuzz.strategies import FEW, json_values, mostly, scalars, texts
 from rag_bm25.errors import FilterError
-from rag_bm25.filters import Expression, parse_filter
-from rag_bm25.milvus_store.expressions import Dialect, Lite2Dialect, Lite3Dialect, where_clause
+from rag_bm25.filters import Expression, Not, parse_filter
+from rag_bm25.store.memory import matches
+from rag_bm25.store.milvus.expressions import Dialect, Lite2Dialect, Lite3Dialect, where_clause
+from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fuzz.drawing import Draw
-    from rag_bm25.filters import Filter
+__all__ = ["EXPRESSIONS", "MAPPINGS", "check"]
 
-__all__ = ["WORDS", "check", "drawn_expression", "drawn_filter", "drawn_metadata"]
-
+KEYS = ["a", "b", "a.b", "source", "x", "ab", "法律", "𠮷", "%"]
 WORDS = [
-    *(
-        "a",
-        "b",
-        "a.b",
-        "source",
-        "x",
-        "ab",
-        "法律",
-        "𠮷",
-        "%",
-        "a%",
-        "%b%",
-        "_",
-        "",
-        " ",
-        "1",
-        "true",
-        "null",
-        "namespace",
-    ),
-    *(
-        '"',
-        "'",
-        "\\",
-        "\\\\",
-        '\\"',
-        "]",
-        "[",
-        ")",
-        "(",
-        "{",
-        "}",
-        ",",
-        "\n",
-        "\r",
-        "\r\n",
-        "\t",
-        "\0",
-        "\x1f",
-        "\u2028",
-    ),
-    *('") or (pk != "', "' or '1'=='1", '"] or true or metadata["', "\\n", "\\u0041", "\ud800", "//", "/*", "#", ";"),
+    *(*KEYS, "a%", "%b%", "_", "", " ", "1", "true", "null", "namespace", "\n", "\r", "\r\n", "\t", "\0", "\x1f"),
+    *('"', "'", "\\", "\\\\", '\\"', *"][)({},", "\u2028", "\ud800", "\\n", "\\u0041", "//", "/*", "#", ";"),
+    *('") or (pk != "', "' or '1'=='1", '"] or true or metadata["'),
 ]
-OPERATORS = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$like", "$contains", "$above", "a"]
 PIECES = [
-    *(
-        'metadata["a"]',
-        "metadata['b']",
-        "namespace",
-        "pk",
-        "id",
-        "length",
-        "metadata",
-        '["a"]',
-        "[0]",
-        "exists ",
-        "like ",
-    ),
-    *(
-        "==",
-        "!=",
-        ">",
-        ">=",
-        "<",
-        "<=",
-        " in ",
-        " not in ",
-        " and ",
-        " or ",
-        " not ",
-        "&&",
-        "||",
-        "!",
-        "+",
-        "-",
-        "*",
-        "/",
-    ),
-    *(
-        "%",
-        "1",
-        "0",
-        "2.5",
-        "9" * 5000,
-        "9" * 19,
-        "1e3",
-        "0x1",
-        "true",
-        "'x'",
-        '"x"',
-        "'",
-        '"',
-        "\\",
-        "(",
-        ")",
-        "[",
-        "]",
-    ),
-    *(
-        "[1]",
-        "{",
-        "}",
-        ",",
-        " ",
-        "\n",
-        "json_contains(",
-        "array_length(",
-        "json_contains_any(",
-        'metadata["a"], ',
-        "#",
-        ";",
-    ),
-    *(
-        '(metadata["a"] == 1)',
-        ' or pk != ""',
-        ") or (",
-        '"other"',
-        "法",
-        "\0",
-        "1 < ",
-        " < 3",
-        "**",
-        "is null",
-        "text_match(",
-    ),
+    *('metadata["a"]', "metadata['b']", "namespace", "pk", "id", "length", "metadata", '["a"]', "[0]", "exists "),
+    *("like ", " in ", " not in ", " and ", " or ", " not ", "&&", "||", "==", "!=", ">=", "<=", "**", *"><!+-*/%"),
+    *("1", "0", "2.5", "9" * 5000, "9" * 19, "1e3", "0x1", "true", "'x'", '"x"', "[1]", "法", *"'\"\\()[]{}, \n#;\0"),
+    *("json_contains(", "array_length(", "json_contains_any(", "text_match(", 'metadata["a"], ', "is null"),
+    *('(metadata["a"] == 1)', ' or pk != ""', ") or (", '"other"', "1 < ", " < 3"),
 ]
 CONDITIONS = [
     *('metadata["a"] == 1', "metadata['b'] != 'x'", 'metadata["a"] in [1, 2.5]', 'metadata["b"] not in ["x", "ab"]'),
     *('metadata["b"] like "a%"', 'json_contains(metadata["b"], 1)', 'array_length(metadata["b"]) > 1', "pk != ''"),
-    *(
-        '0 <= metadata["a"] < 2',
-        'metadata["a"] % 2 == 1',
-        'metadata["a"] + 1 >= 2',
-        "namespace == 'other'",
-        "length == 1",
-    ),
+    *('0 <= metadata["a"] < 2', 'metadata["a"] % 2 == 1', 'metadata["a"] + 1 >= 2', "namespace == 'other'", "1 == 1"),
     *('metadata["b"]["a"] == 1', 'metadata["b"][0] == 1', 'namespace in ["other"]', "id like '%'", "-1 < length <= 1"),
     *('metadata["source"] == "\\") or (pk != \\""', "true == true", "namespace like '%'", 'pk > "0"', 'text == "text"'),
-    *('json_contains_any(metadata["b"], [1, "x"])', "metadata['a'] * 2 == 2", "metadata['a'] / 2 == 0.5", "1 == 1"),
+    *(
+        'json_contains_any(metadata["b"], [1, "x"])',
+        "metadata['a'] * 2 == 2",
+        "metadata['a'] / 2 == 0.5",
+        "length == 1",
+    ),
 ]
 NAMESPACES = ["mine", 'q"uo\\te', "新"]
 DIALECTS = (Dialect(), Lite2Dialect(), Lite3Dialect())
 HUGE = 10**5000  # which Python does not write in decimals
+NUMBERS = [0, 1, 2, -1, 0.5, 1.0, -0.0, 1e300, 5e-324, 2**53 + 1, 2**63 - 1, -(2**63) + 1, True, False]
+
+NAMES = st.sampled_from(WORDS)
+SCALARS = texts(WORDS, 3) | texts(WORDS, 3) | st.sampled_from(NUMBERS) | mostly(scalars(WORDS), st.just(HUGE))
+BESIDE_SETS = st.sampled_from(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$like", "$contains", "$above", "a"])
+CONDITION = mostly(
+    st.dictionaries(BESIDE_SETS, SCALARS, min_size=1, max_size=2)
+    | st.dictionaries(st.sampled_from(["$in", "$nin"]), st.lists(SCALARS, max_size=3), min_size=1)
+    | st.dictionaries(st.just("$exists"), st.booleans(), min_size=1),
+    st.dictionaries(BESIDE_SETS, json_values(WORDS), max_size=2),
+    16,
+)
+LEAVES = st.dictionaries(mostly(NAMES, st.tuples(NAMES, NAMES), 5), SCALARS | CONDITION, min_size=1, max_size=2)
+MAPPINGS = mostly(
+    st.recursive(
+        LEAVES,
+        lambda inner: (
+            st.dictionaries(st.just("$not"), inner, min_size=1)
+            | st.dictionaries(st.sampled_from(["$and", "$or"]), st.lists(inner, max_size=3), min_size=1)
+        ),
+        max_leaves=6,
+    ),
+    json_values(WORDS),
+    40,
+)
+METADATA = st.dictionaries(
+    st.sampled_from(KEYS),
+    st.recursive(
+        st.none() | st.sampled_from([0, 1, 2, -1, 0.5, 1e300, True, False]) | texts(WORDS, 3),
+        lambda inner: (
+            st.dictionaries(st.sampled_from(KEYS), inner, max_size=2)
+            | st.lists(st.sampled_from([1, 1.0, "a", "x", True, 0.5]), max_size=2)
+        ),
+        max_leaves=3,
+    ),
+    max_size=3,
+)
 
 
-def check(draw: Draw) -> None:
+@st.composite
+def _conditions(draw: Callable[[Any], Any]) -> str:
+    """Draw conditions, joined, with something put in or taken out."""
+    text, *others = draw(st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=4))
+    for other in others:
+        joined = f"{text}{draw(st.sampled_from([' and ', ' or ', '&&', ' || ']))}{other}"
+        text = draw(st.sampled_from([joined, f"({joined})"]))
+    at = draw(st.integers(0, len(text)))
+    return draw(st.just(text) | texts(PIECES, 2).map(lambda put: text[:at] + put + text[at + len(put) % 4 :]))
+
+
+EXPRESSIONS = mostly(_conditions(), texts(PIECES, 16), 4)
+
+
+@FEW
+@given(
+    EXPRESSIONS | MAPPINGS | MAPPINGS,
+    st.lists(METADATA, max_size=3),
+    st.sampled_from([None, ("mine",), tuple(NAMESPACES)]),
+)
+def check(given_filter: Any, rows: list[dict[str, Any]], namespaces: tuple[str, ...] | None) -> None:
     """Write a filter, or an expression, for every engine."""
-    namespaces = draw.choice([None, ["mine"], NAMESPACES])
-    if draw.chance(3):
-        _check_expression(drawn_expression(draw), namespaces)
-    else:
-        _check_mapping(drawn_filter(draw), [drawn_metadata(draw) for _ in range(3)], namespaces)
-
-
-def drawn_filter(draw: Draw, depth: int = 3) -> Any:
-    """Return what a user may pass for a mapping, mostly a sound one."""
-    if draw.chance(40):
-        return draw.json(WORDS)
-    return dict(_entry(draw, depth) for _ in range(1 + draw.number(2)))
-
-
-def drawn_metadata(draw: Draw) -> dict[str, Any]:
-    """Return metadata that a filter may fit."""
-    return {draw.choice(WORDS[:9]): _value(draw) for _ in range(draw.number(4))}
-
-
-def drawn_expression(draw: Draw) -> str:
-    """Return what a user may pass for an expression: conditions, with something put in or taken out, or any pieces."""
-    if draw.chance(4):
-        return draw.text(PIECES, 16)
-    text = draw.choice(CONDITIONS)
-    for _ in range(draw.number(4)):
-        joined = f"{text}{draw.choice([' and ', ' or ', '&&', ' || '])}{draw.choice(CONDITIONS)}"
-        text = f"({joined})" if draw.chance(2) else joined
-    if draw.chance(2):
-        return text
-    at, removed = draw.number(len(text)), draw.number(4)
-    return text[:at] + draw.text(PIECES, 2) + text[at + removed :]
-
-
-def _entry(draw: Draw, depth: int) -> tuple[Any, Any]:
-    kind = draw.number(6) if depth else 5
-    if kind == 0:
-        return "$not", drawn_filter(draw, depth - 1)
-    if kind == 1:
-        return draw.choice(["$and", "$or"]), [drawn_filter(draw, depth - 1) for _ in range(draw.number(4))]
-    key = (draw.choice(WORDS), draw.choice(WORDS)) if draw.chance(5) else draw.choice(WORDS)
-    return key, dict(_condition(draw) for _ in range(1 + draw.number(2))) if draw.chance(2) else _scalar(draw)
-
-
-def _condition(draw: Draw) -> tuple[str, Any]:
-    operator = draw.choice(OPERATORS)
-    if draw.chance(16):
-        return operator, draw.json(WORDS)
-    if operator in ("$in", "$nin"):
-        return operator, [_scalar(draw) for _ in range(draw.number(4))]
-    return operator, bool(draw.number(2)) if operator == "$exists" else _scalar(draw)
-
-
-def _scalar(draw: Draw) -> Any:
-    kind = draw.number(4)
-    if kind < 2:
-        return draw.text(WORDS, 3)
-    if kind == 2:
-        return draw.choice(
-            [0, 1, 2, -1, 0.5, 1.0, -0.0, 1e300, 5e-324, 2**53 + 1, 2**63 - 1, -(2**63) + 1, True, False]
-        )
-    return HUGE if draw.chance(8) else draw.scalar(WORDS)
-
-
-def _value(draw: Draw, depth: int = 2) -> Any:
-    kind = draw.number(6)
-    if kind == 0 and depth:
-        return {draw.choice(WORDS[:9]): _value(draw, depth - 1) for _ in range(draw.number(3))}
-    if kind == 1:
-        return [draw.choice([1, 1.0, "a", "x", True, 0.5]) for _ in range(draw.number(3))]
-    if kind == 2:
-        return None
-    return draw.choice([0, 1, 2, -1, 0.5, 1e300, True, False]) if kind == 3 else draw.text(WORDS, 3)
-
-
-def _check_mapping(given: Any, rows: list[dict[str, Any]], namespaces: list[str] | None) -> None:
     try:
-        where = parse_filter(given)
+        where = parse_filter(given_filter)
     except FilterError:
-        return
-    if isinstance(where, Expression):  # a mapping that was no mapping
         return
     for dialect in DIALECTS:
         try:
-            written = where_clause(dialect, where, namespaces)
+            written = where_clause(dialect, Scope(where, namespaces))
         except FilterError:
             continue
-        holds = _Reader(written, dialect).read() if written else lambda _: True
-        for metadata in rows:
-            for namespace in [*NAMESPACES, "other"]:
-                expected = _expected(where, metadata) and (namespaces is None or namespace in namespaces)
-                found = holds({"metadata": metadata, "namespace": namespace, "pk": "0a"}) is True
-                assert found == expected, f"{dialect.engine}: {written}"
+        if isinstance(where, Expression):
+            _check_expression(dialect, where.text, namespaces, written)
+        else:
+            _check_mapping(dialect, where, rows, namespaces, written)
 
 
-def _expected(where: Filter | None, metadata: dict[str, Any]) -> bool:
-    return where is None or matches(where, metadata)
+def _check_mapping(
+    dialect: Dialect, where: Any, rows: list[Any], namespaces: tuple[str, ...] | None, written: str
+) -> None:
+    tree = _parse(written, dialect) if written else None
+    for metadata in rows:
+        for namespace in [*NAMESPACES, "other"]:
+            expected = (where is None or matches(where, metadata)) and (namespaces is None or namespace in namespaces)
+            row = {"metadata": metadata, "namespace": namespace, "pk": "0a"}
+            found = tree is None or _holds(tree, row, dialect) is True
+            assert found == expected, f"{dialect.engine}: {written}"
 
 
-def _check_expression(text: str, namespaces: list[str] | None) -> None:
-    """See that an expression cannot get out of the parentheses around it."""
-    for dialect in DIALECTS:
-        try:
-            written = where_clause(dialect, parse_filter(text), namespaces)
-        except FilterError:
-            continue
-        if namespaces is None:
-            assert written == text
-            continue
-        assert written == f"({text}) and ({where_clause(dialect, None, namespaces)})"
-        assert _depths(text) == (0, 0), f"{dialect.engine}: {written}"
-        parse_filter({"$not": {"a": 1}})
-        _is_negated_whole(dialect, text)
-
-
-def _is_negated_whole(dialect: Dialect, text: str) -> None:
-    """See that what is negated is the whole expression."""
-    from rag_bm25.filters import Not
-
+def _check_expression(dialect: Dialect, text: str, namespaces: tuple[str, ...] | None, written: str) -> None:
+    """Check that an expression cannot escape from its parentheses."""
+    if namespaces is None:
+        assert written == text
+        return
+    assert written == f"({text}) and ({where_clause(dialect, Scope(None, namespaces))})"
+    assert _depths(text) == (0, 0), f"{dialect.engine}: {written}"
     try:
-        written = where_clause(dialect, Not(Expression(text)), None)
+        negated = where_clause(dialect, Scope(Not(Expression(text))))
     except FilterError:
         return
-    assert written == f"not ({text})"
+    assert negated == f"not ({text})"
 
 
 def _depths(text: str) -> tuple[int, int]:
-    """Return the least depth of brackets, and the last one; -1 for a string that does not end."""
+    """Return the minimum and the last depth of brackets; -1 for an unterminated string."""
     depth = least = 0
     quote = ""
     characters = iter(text)
@@ -317,164 +177,88 @@ def _depths(text: str) -> tuple[int, int]:
     return least, -1 if quote else depth
 
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(
-    rf"\s*(?:(?P<string>{_STRING})|(?P<number>-?(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d+)?))"
-    r"|(?P<word>[a-z_]+)|(?P<sign>==|!=|>=|<=|[<>()\[\],]))",
-    re.DOTALL,
-)
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|[a-z_]+|==|!=|>=|<=|[<>()\[\],])', re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-}
-_MISSING = object()
+_PYTHON = {"exists": "~", "like": "@", "true": "True", "false": "False", "null": "None"}
 
 
-@dataclass
-class _Reader:
-    """Reads an expression of ours as an engine would, into a function of a row: True, False, or None for unknown."""
+def _parse(text: str, dialect: Dialect) -> ast.expr:
+    """Parse an expression as Python: strings as the engine reads them, `~` for exists, `@` for like."""
+    python: list[str] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        assert match, f"nothing that an engine knows at {at} of {text}"
+        at, token = match.end(), match[1]
+        if token[0] == '"':
+            is_key = python[-1] == "[" and python[-2] in ("metadata", "]")
+            token = repr(_read_string(token, dialect, is_key=is_key))
+        python.append(_PYTHON.get(token, token))
+    try:
+        return ast.parse(" ".join(python), mode="eval").body
+    except SyntaxError as error:
+        msg = f"{text} is no expression"
+        raise AssertionError(msg) from error
 
-    text: str
-    dialect: Dialect
-    at: int = 0
 
-    def read(self) -> Callable[[dict[str, Any]], bool | None]:
-        holds = self._or()
-        assert not self.text[self.at :].strip(), f"{self.text[self.at :]!r} is left of {self.text}"
-        return holds
+def _read_string(literal: str, dialect: Dialect, *, is_key: bool) -> str:
+    inside = literal[1:-1]
+    if not isinstance(dialect, Lite2Dialect):
+        assert not re.search(r"[\r\n]", inside), "a string over two lines"
+        return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], inside)
+    if is_key:
+        return json.loads(literal)
+    assert re.fullmatch(r'(?:[^"\\\r\n]|\\\r\n|\\[^\r])*', inside), "a line break that is not escaped"
+    return re.sub(r"\\(\r\n|.)", r"\1", inside, flags=re.DOTALL)
 
-    def _peek(self) -> tuple[str, str]:
-        match = _TOKEN.match(self.text, self.at)
-        return ("", "") if match is None else (str(match.lastgroup), match[0].strip(" \n\t") if match else "")
 
-    def _take(self, wanted: str) -> bool:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None or match.group(str(match.lastgroup)) != wanted or match.lastgroup == "string":
-            return False
-        self.at = match.end()
-        return True
+def _holds(node: ast.expr, row: dict[str, Any], dialect: Dialect) -> bool | None:
+    """Evaluate an expression as an engine does: True, False, or None for unknown."""
+    match node:
+        case ast.BoolOp(ast.Or(), parts):
+            return _any([_holds(part, row, dialect) for part in parts])
+        case ast.BoolOp(ast.And(), parts):
+            return _not(_any([_not(_holds(part, row, dialect)) for part in parts]))
+        case ast.UnaryOp(ast.Not(), part):
+            return _not(_holds(part, row, dialect))
+        case ast.UnaryOp(ast.Invert(), path):
+            return _value_at(row, path) is not None
+        case ast.Compare(path, [op], [wanted]) | ast.BinOp(path, op, wanted):
+            return _compare(type(op), _value_at(row, path), ast.literal_eval(wanted), dialect)
+        case ast.Call(ast.Name("json_contains"), [path, wanted]):
+            return _compare(ast.Call, _value_at(row, path), ast.literal_eval(wanted), dialect)
+    msg = f"nothing that an engine knows: {ast.dump(node)}"
+    raise AssertionError(msg)
 
-    def _expect(self, wanted: str) -> None:
-        assert self._take(wanted), f"{wanted!r} is not at {self.at} of {self.text}"
 
-    def _or(self) -> Callable[[dict[str, Any]], bool | None]:
-        parts = [self._and()]
-        while self._take("or"):
-            parts.append(self._and())
-        return lambda row: _any([part(row) for part in parts])
+def _compare(op: type, value: Any, wanted: Any, dialect: Dialect) -> bool | None:
+    if op is ast.Is:
+        return value is wanted
+    if op in (ast.In, ast.NotIn):
+        return any(_same(value, member) for member in wanted) == (op is ast.In)
+    if value is None and isinstance(dialect, Lite3Dialect):
+        return None
+    if op in _ORDERS and _kind(value) != _kind(wanted):
+        return None if isinstance(dialect, Lite3Dialect) else False
+    if op is ast.MatMult and isinstance(dialect, Lite2Dialect) and wanted and not wanted.strip("%"):
+        return False
+    return _OPERATORS[op](value, wanted)
 
-    def _and(self) -> Callable[[dict[str, Any]], bool | None]:
-        parts = [self._condition()]
-        while self._take("and"):
-            parts.append(self._condition())
-        return lambda row: _not(_any([_not(part(row)) for part in parts]))
 
-    def _condition(self) -> Callable[[dict[str, Any]], bool | None]:
-        if self._take("not"):
-            part = self._condition()
-            return lambda row: _not(part(row))
-        if self._take("("):
-            part = self._or()
-            self._expect(")")
-            return part
-        if self._take("exists"):
-            path = self._path()
-            return lambda row: _value_at(row, path) is not None
-        if self._take("json_contains"):
-            return self._contains()
-        return self._comparison()
+def _is_like(value: Any, pattern: str) -> bool:
+    wanted = ".*".join(map(re.escape, pattern.split("%")))
+    return isinstance(value, str) and re.fullmatch(wanted, value, re.DOTALL) is not None
 
-    def _contains(self) -> Callable[[dict[str, Any]], bool | None]:
-        self._expect("(")
-        path = self._path()
-        self._expect(",")
-        wanted = self._literal()
-        self._expect(")")
-        return lambda row: self._in_array(_value_at(row, path), wanted)
 
-    def _in_array(self, value: Any, wanted: Any) -> bool | None:
-        if isinstance(value, list):
-            return any(_same(member, wanted) for member in value)
-        return None if value is None and isinstance(self.dialect, Lite3Dialect) else False
-
-    def _comparison(self) -> Callable[[dict[str, Any]], bool | None]:
-        path = self._path()
-        if self._take("is"):
-            self._expect("null")
-            return lambda row: _value_at(row, path) is None
-        negated = self._take("not")
-        if self._take("in"):
-            members = self._list()
-            return lambda row: self._member(_value_at(row, path), members, negated)
-        if self._take("like"):
-            pattern = self._literal()
-            return lambda row: self._like(_value_at(row, path), pattern)
-        operator = next(sign for sign in ("==", "!=", ">=", "<=", ">", "<") if self._take(sign))
-        wanted = self._literal()
-        return lambda row: self._compare(_value_at(row, path), operator, wanted)
-
-    def _member(self, value: Any, members: list[Any], negated: bool) -> bool | None:
-        return any(_same(value, member) for member in members) != negated
-
-    def _like(self, value: Any, pattern: str) -> bool | None:
-        if not isinstance(value, str):
-            return None if value is None and isinstance(self.dialect, Lite3Dialect) else False
-        wanted = ".*".join(map(re.escape, pattern.split("%")))
-        if isinstance(self.dialect, Lite2Dialect) and pattern and not pattern.strip("%"):
-            return False
-        return re.fullmatch(wanted, value, re.DOTALL) is not None
-
-    def _compare(self, value: Any, operator: str, wanted: Any) -> bool | None:
-        if value is None and isinstance(self.dialect, Lite3Dialect):
-            return None
-        if operator in _ORDERS:
-            if _kind(value) == _kind(wanted):
-                return _ORDERS[operator](value, wanted)
-            return None if isinstance(self.dialect, Lite3Dialect) else False
-        return _same(value, wanted) == (operator == "==")
-
-    def _path(self) -> list[str]:
-        kind, name = self._peek()
-        assert kind == "word", f"no field at {self.at} of {self.text}"
-        assert name in ("metadata", "namespace", "pk")
-        self._expect(name)
-        path = [name]
-        while name == "metadata" and self._take("["):
-            path.append(self._string(key=True))
-            self._expect("]")
-        return path
-
-    def _list(self) -> list[Any]:
-        self._expect("[")
-        members = [self._literal()]
-        while self._take(","):
-            members.append(self._literal())
-        self._expect("]")
-        return members
-
-    def _literal(self) -> Any:
-        match = _TOKEN.match(self.text, self.at)
-        assert match is not None, f"no literal at {self.at} of {self.text}"
-        if match["string"]:
-            return self._string(key=False)
-        self.at = match.end()
-        if match["word"]:
-            return {"true": True, "false": False}[match["word"]]
-        return float(match["number"]) if set(match["number"]) & set(".en") else int(match["number"])
-
-    def _string(self, *, key: bool) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        assert match is not None, f"no string at {self.at} of {self.text}"
-        self.at = match.end()
-        inside = match["string"][1:-1]
-        if not isinstance(self.dialect, Lite2Dialect):
-            assert not re.search(r"[\r\n]", inside), "a string over two lines"
-            return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], inside)
-        assert key or re.fullmatch(r'(?:[^"\\\r\n]|\\\r\n|\\[^\r])*', inside), "a line break that is not escaped"
-        return json.loads(match["string"]) if key else re.sub(r"\\(\r\n|.)", r"\1", inside, flags=re.DOTALL)
+def _value_at(row: dict[str, Any], path: ast.expr) -> Any:
+    match path:
+        case ast.Name("namespace" | "pk" | "metadata" as name):
+            return row[name]
+        case ast.Subscript(ast.Name("metadata") | ast.Subscript() as parent, ast.Constant(str(key))):
+            value = _value_at(row, parent)
+            return value.get(key) if isinstance(value, dict) else None
+    msg = f"no path: {ast.dump(path)}"
+    raise AssertionError(msg)
 
 
 def _any(parts: list[bool | None]) -> bool | None:
@@ -485,16 +269,19 @@ def _not(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
-def _value_at(row: dict[str, Any], path: list[str]) -> Any:
-    value: Any = row
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
-
-
 def _kind(value: Any) -> str:
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
 
 
 def _same(value: Any, other: Any) -> bool:
     return _kind(value) == _kind(other) and bool(value == other)
+
+
+_ORDERS = {ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Lt: operator.lt, ast.LtE: operator.le}
+_OPERATORS: dict[type, Callable[[Any, Any], bool]] = {
+    **_ORDERS,
+    ast.Eq: _same,
+    ast.NotEq: lambda value, wanted: not _same(value, wanted),
+    ast.MatMult: _is_like,
+    ast.Call: lambda value, wanted: isinstance(value, list) and any(_same(member, wanted) for member in value),
+}

@@ -11,20 +11,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from memory_store import Collections, MemoryStore
+from hypothesis import given
+from hypothesis import strategies as st
+from support.memory_store import Collections, MemoryStore
 
+from fuzz.strategies import FEW, damaged, json_values, mostly, mutated
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ConfigMismatchError, FormatError, RagBM25Error
-from rag_bm25.log_rows import Change, Intent, lease_row
-from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.statistics import Contribution
-from rag_bm25.statistics_log import StatisticsLog
+from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.settings import unfinished_copy
+from rag_bm25.statistics.log.writes import Change, Intent, LeaseRow
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
-    from fuzz.drawing import Draw
-    from rag_bm25.store import LogRow
+    from collections.abc import Callable
 
-__all__ = ["check", "damaged_rows", "sound_rows"]
+    from rag_bm25.store.rows import LogRow
+
+__all__ = ["check"]
 
 KINDS = ["config", "terms", "intent", "lease", "delta", "snapshot", "copy", "k1", "foreign", ""]
 WORDS = [
@@ -55,7 +60,7 @@ WORDS = [
         "\0",
     ),
 ]
-BOMB = base64.b64encode(zlib.compress(bytes(48 << 20), 9)).decode()  # 65,000 characters, 48 MB
+KEY_PARTS = ["", "0", "1", "-1", "00", "9" * 30, "x", " 1", "１", *KINDS, *WORDS]
 
 
 def split(text: str) -> list[str]:
@@ -63,12 +68,17 @@ def split(text: str) -> list[str]:
     return text.split()
 
 
+def _pack(plain: bytes) -> str:
+    return base64.b64encode(zlib.compress(plain)).decode()
+
+
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 BUILT_IN = IndexConfig(chunk_size=4)
+BOMB = _pack(bytes(48 << 20))
 
 
 @functools.cache
-def sound_rows(config: IndexConfig = CONFIG) -> tuple[Collections, tuple[LogRow, ...]]:
+def _sound_rows(config: IndexConfig) -> tuple[Collections, tuple[LogRow, ...]]:
     """Return a small index with rows of every kind, and the rows of its log."""
     store = MemoryStore()
     with BM25Index.from_store(store, config=config) as index:
@@ -80,100 +90,92 @@ def sound_rows(config: IndexConfig = CONFIG) -> tuple[Collections, tuple[LogRow,
     log.compact(above=2)
     log.write_term_k1(SparseVector.from_dict({7: 1.2, 9: 1.5}))
     changes = [Change("0" * 32, "a", ""), Change("1" * 32, "b", "a")]
-    intent = Intent(
-        log.new_batch(), "somebody", 1.0, "n", changes, Contribution(1, 2, _ids(3, 5), np.ones(2, np.int64))
-    )
-    log.begin(intent, {"fig": 12345})
-    store.insert_log([lease_row(intent.batch, 0, 2.0)])
+    added = Contribution(1, 2, np.array([3, 5], np.uint32), np.ones(2, np.int64))
+    intent = Intent(log.new_batch(), "somebody", 1.0, "n", changes, added)
+    log.open_write(intent, {"fig": 12345})
+    store.insert_log(LeaseRow(intent.batch, 2.0).encode(0))
     with BM25Index.from_store(store.reopen(), config=config) as index:
         index.add(["grape apple"], ids=["g"])
     return store.collections, tuple(store.collections.log.values())
 
 
-def check(draw: Draw) -> None:
-    """Damage some rows; read, search, write and repair what is there."""
-    config = draw.choice([*[CONFIG] * 15, BUILT_IN])
-    sound, rows = sound_rows(config)
-    damaged = damaged_rows(draw, rows)
-    given = config if draw.chance(2) or config is CONFIG else None
-    _use(_copy(sound, damaged), given)
-    store = MemoryStore(collections=_copy(sound, damaged))
-    if any(key.startswith("copy:") for key in damaged) or not _fits(store.reopen(), config):
+@FEW
+@given(mostly(st.just(CONFIG), st.just(BUILT_IN), 16), st.booleans(), st.data())
+def check(config: IndexConfig, is_given: bool, data: st.DataObject) -> None:
+    """Read, search, write and repair an index of which some rows are damaged."""
+    sound, rows = _sound_rows(config)
+    log = data.draw(_damaged_rows(rows))
+    _use(MemoryStore(collections=_copy(sound, log)), config if is_given or config is CONFIG else None)
+    store = MemoryStore(collections=_copy(sound, log))
+    if any(key.startswith("copy:") for key in log) or not _fits(store.reopen(), config):
         return
     with BM25Index.from_store(store, config=config, repair=True) as index:
         assert index.verify().ok, "the statistics are wrong after a repair"
-        assert {chunk.id for chunk in index.chunks()} >= {
-            row.id for row in sound.chunks.values() if row.namespace == ""
-        }
+        kept = {row.id for row in sound.chunks.values() if row.namespace == ""}
+        assert {chunk.id for chunk in index.chunks()} >= kept
 
 
-def damaged_rows(draw: Draw, rows: tuple[LogRow, ...]) -> dict[str, LogRow]:
-    """Return the rows of a log, one to three of them damaged, by their keys."""
-    kept = {row.key: row for row in rows}
-    for _ in range(1 + draw.number(3)):
-        row = draw.choice(rows)
-        if not draw.chance(6):
-            kept.pop(row.key, None)
-        if not draw.chance(6):
-            row = _damaged(draw, row)
-            kept[row.key] = row
-    return kept
+@st.composite
+def _damaged_rows(draw: Callable[[Any], Any], rows: tuple[LogRow, ...]) -> dict[str, LogRow]:
+    """Draw the rows of a log by their keys, one to three of them missing, damaged or there twice."""
+    log = {row.key: row for row in rows}
+    for row in draw(st.lists(st.sampled_from(rows), min_size=1, max_size=3)):
+        if draw(st.integers(1, 6)) < 6:
+            log.pop(row.key, None)
+        if draw(st.integers(1, 6)) < 6:
+            other = draw(_damaged_row(row))
+            log[other.key] = other
+    return log
 
 
-def _damaged(draw: Draw, row: LogRow) -> LogRow:
-    what = draw.number(6)
-    if what == 0:
-        return replace(row, key=_key(draw, row.key))
-    if what == 1:
-        return replace(row, kind=draw.choice(KINDS))
-    if what == 2:
-        meta = draw.mutated(row.meta, WORDS)
-        return replace(row, meta=json.loads(json.dumps(meta, default=str)) if isinstance(meta, dict) else {"": 0})
-    if what == 3:
-        return replace(row, added=_vector(draw), removed=_vector(draw))
-    return replace(row, packed=_packed(draw, row.packed))
+def _damaged_row(row: LogRow) -> st.SearchStrategy:
+    return st.one_of(
+        _keys(row.key).map(lambda key: replace(row, key=key)),
+        st.sampled_from(KINDS).map(lambda kind: replace(row, kind=kind)),
+        mutated(row.meta, WORDS).map(lambda meta: replace(row, meta=_as_json(meta))),
+        st.builds(functools.partial(replace, row), added=_vectors(), removed=_vectors()),
+        _packed(row.packed).map(lambda packed: replace(row, packed=packed)),
+    )
 
 
-def _key(draw: Draw, key: str) -> str:
-    if draw.chance(4):
-        return draw.damaged(key.encode()).decode(errors="replace")
+def _as_json(meta: Any) -> dict[str, Any]:
+    return json.loads(json.dumps(meta, default=str)) if isinstance(meta, dict) else {"": 0}
+
+
+def _keys(key: str) -> st.SearchStrategy:
     parts = key.split(":")
-    parts[draw.number(len(parts))] = draw.choice(["", "0", "1", "-1", "00", "9" * 30, "x", " 1", "１", *KINDS, *WORDS])
-    return ":".join(parts)
+    other_part = st.tuples(st.integers(0, len(parts) - 1), st.sampled_from(KEY_PARTS)).map(
+        lambda drawn: ":".join([*parts[: drawn[0]], drawn[1], *parts[drawn[0] + 1 :]])
+    )
+    return mostly(other_part, damaged(key.encode()).map(lambda data: data.decode(errors="replace")), 4)
 
 
-def _packed(draw: Draw, packed: str) -> str:
-    how = draw.number(8)
-    if how == 0:
-        return draw.damaged(packed.encode()).decode(errors="replace")
-    if how == 1:
-        return BOMB
-    if how == 2 or not packed:
-        return _pack(json.dumps(draw.json(WORDS), default=str).encode())
+def _packed(packed: str) -> st.SearchStrategy:
+    """Draw what stands in place of packed data."""
+    other = json_values(WORDS).map(lambda value: _pack(json.dumps(value, default=str).encode()))
+    if not packed:
+        return other
     plain = zlib.decompress(base64.b64decode(packed))
-    if how == 3:
-        return _pack(b"[" * 100_000)
+    changed = damaged(plain).map(_pack)
     with suppress(ValueError):
-        return _pack(json.dumps(draw.mutated(json.loads(plain), WORDS), default=str).encode())
-    return _pack(draw.damaged(plain))
+        changed = mutated(json.loads(plain), WORDS).map(lambda value: _pack(json.dumps(value, default=str).encode()))
+    text = damaged(packed.encode()).map(lambda data: data.decode(errors="replace"))
+    return st.one_of(text, st.sampled_from([BOMB, _pack(b"[" * 100_000)]), other, changed)
 
 
-def _pack(plain: bytes) -> str:
-    return base64.b64encode(zlib.compress(plain)).decode()
+def _vectors() -> st.SearchStrategy:
+    values = st.sampled_from([1.0, 2.0, 0.5, -1.0, 1e30, float("nan"), float("inf"), 2.0**24])
+    weights = st.dictionaries(st.integers(0, 2) | st.integers(0, 2**32 - 2), values, max_size=3)
+    return weights.map(lambda drawn: _vector(sorted(drawn.items())) if drawn else EMPTY)
 
 
-def _vector(draw: Draw) -> SparseVector:
-    ids = sorted({draw.number(2**32) % draw.choice([3, 2**32 - 1]) for _ in range(draw.number(4))})
-    values = [draw.choice([1.0, 2.0, 0.5, -1.0, 1e30, float("nan"), float("inf"), 2.0**24]) for _ in ids]
-    return SparseVector(_ids(*ids), np.array(values, np.float32)) if ids else EMPTY
-
-
-def _ids(*ids: int) -> Any:
-    return np.array(ids, np.uint32)
+def _vector(entries: list[tuple[int, float]]) -> SparseVector:
+    ids, values = zip(*entries, strict=True)
+    return SparseVector(np.array(ids, np.uint32), np.array(values, np.float32))
 
 
 def _fits(store: MemoryStore, config: IndexConfig) -> bool:
-    """Tell whether what is stored, if it can be read, is the config, and not one of a newer version."""
+    """Tell whether the stored config is unreadable or equal, and not of a newer version."""
     try:
         BM25Index.from_store(store, config=config, repair=True).close()
     except ConfigMismatchError:
@@ -187,11 +189,10 @@ def _copy(sound: Collections, rows: dict[str, LogRow]) -> Collections:
     return Collections(dict(sound.chunks), dict(rows), exist=True)
 
 
-def _use(collections: Collections, config: IndexConfig | None) -> None:
-    """Do with an index what programs do; an error of ours may stop any of it."""
-    store = MemoryStore(collections=collections)
+def _use(store: MemoryStore, config: IndexConfig | None) -> None:
+    """Use an index as programs do; each call may raise an error of ours."""
     with suppress(RagBM25Error):
-        StatisticsLog(store).unfinished_copy()
+        unfinished_copy(store)
     with suppress(RagBM25Error), BM25Index.from_store(store, config=config) as index:
         for call in (
             lambda: [index.explain("apple", hit.id) for hit in index.search("apple banana fig", 5)],

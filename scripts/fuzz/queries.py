@@ -1,20 +1,20 @@
-"""Queries from a user's hands, with every option: an error of ours, or hits whose scores are explained."""
+"""Queries of users, with every option: an error of ours, or hits whose scores are explained."""
 
 from __future__ import annotations
 
 import functools
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memory_store import MemoryStore
+from hypothesis import given
+from hypothesis import strategies as st
+from support.memory_store import MemoryStore
 
+from fuzz.strategies import FEW, mostly, scalars, texts
 from rag_bm25 import BM25Index, Fuzzy, IndexConfig, Query, QueryExpansion, QueryPart, Synonyms
 from rag_bm25.errors import RagBM25Error
-from rag_bm25.min_should_match import check_min_should_match, required_words
-
-if TYPE_CHECKING:
-    from fuzz.drawing import Draw
+from rag_bm25.query.min_should_match import check_min_should_match, required_words
 
 __all__ = ["check"]
 
@@ -32,6 +32,7 @@ PIECES = [
         "aple",
         "appel",
         "pie",
+        "banan",
         "合同",
         "劳动",
         "劳动和同",
@@ -39,43 +40,62 @@ PIECES = [
         "v2.5.1",
         "iPhone",
         "the",
-        "state-of-the-art",
+        "a",
+        "ß",
+        "👍",
     ),
-    *(
-        "banan",
-        "^",
-        "^2",
-        "^0.5",
-        "^.5",
-        "^1e9",
-        "^99999",
-        "^٣",
-        '"',
-        "“",
-        "”",
-        "*",
-        " ",
-        "\u3000",
-        "(",
-        ")",
-        "\\",
-        "\ud800",
-    ),
-    *("\0", "\n", "app*", '"合同 解除"^2', "a", "x" * 70, "１５", "ß", "👍", "-", "+", "AND", "~2", ":", "=>"),
+    *("^", "^2", "^0.5", "^.5", "^1e9", "^99999", "^٣", '"', "“", "”", "*", " ", "\u3000", "(", ")", "\\", "\ud800"),
+    *("\0", "\n", "app*", '"合同 解除"^2', "state-of-the-art", "x" * 70, "１５", "-", "+", "AND", "~2", ":", "=>"),
 ]
-COUNTS = ["3", "-1", "75%", "-25%", "3<90%", "2<-25% 9<-3", "0", "-0", "999999999%", "9" * 10, "<", "1<", "%", ""]
-COUNTS += [" ", "３", 2, -1]
+COUNTS = ["3", "-1", "75%", "-25%", "3<90%", "2<-25% 9<-3", "0", "-0", "999999999%", "9" * 10, "<", "1<", "%", "", " "]
 SYNONYMS = Synonyms.parse("apple, fruit^0.5, 苹果\n合同 => 协议, 合同^0.9\npie, tart tatin")
 
+QUERIES = texts(PIECES, 10)
+WEIGHTED = st.dictionaries(texts(PIECES, 2), mostly(st.just(2.0), scalars(PIECES), 2), min_size=1, max_size=2)
+FUZZY = st.builds(
+    Fuzzy,
+    max_edits=st.sampled_from(["auto", 0, 1, 2]),
+    prefix_length=st.integers(0, 2),
+    terms=st.sampled_from(["unknown", "all"]),
+)
+OPTIONS = st.fixed_dictionaries(
+    {
+        "syntax": st.booleans(),
+        "min_should_match": mostly(st.none(), st.sampled_from([*COUNTS, "３", 2, -1]) | scalars(PIECES), 3),
+        "expansion": st.none()
+        | st.builds(QueryExpansion, synonyms=st.sampled_from([SYNONYMS, None]), fuzzy=st.none() | FUZZY),
+        "bigram_weight": st.sampled_from([None, 0, 0.4, 1e300, 5e-324]),
+        "idf": mostly(st.sampled_from([None, "lucene", "zero", "plus", "tfidf", "plain"]), st.just("x"), 16),
+        "k3": st.sampled_from([None, 0, 8.0, 1e308]),
+        "statistics": st.sampled_from(["namespace", "all"]),
+    }
+)
 
-def check(draw: Draw) -> None:
-    """Search, explain, and ask what was meant."""
-    options = _options(draw)
-    query, namespace = _query(draw), draw.choice(["", "n", None])
+
+@st.composite
+def _in_parts(draw: Any) -> Any:
+    text, other = draw(QUERIES), draw(texts(PIECES, 2))
+    try:
+        return Query((QueryPart(text, 0.5, prefix=True), QueryPart(other)))
+    except RagBM25Error:
+        return text
+
+
+@FEW
+@given(
+    QUERIES | QUERIES | WEIGHTED | _in_parts(),
+    st.sampled_from(["", "n", None]),
+    st.sampled_from([1, 5, 16_384]),
+    OPTIONS,
+)
+def check(query: Any, namespace: str | None, k: int, options: dict[str, Any]) -> None:
+    """Search, explain and suggest."""
+    with suppress(RagBM25Error):
+        check_min_should_match(options["min_should_match"])
+        assert all(0 <= required_words(options["min_should_match"], words) <= words for words in range(5))
     with suppress(RagBM25Error):
         index = _index()
-        hits = index.search(query, draw.choice([1, 5, 16_384]), namespace=namespace, **options)
-        for hit in hits:
+        for hit in index.search(query, k, namespace=namespace, **options):
             assert math.isfinite(hit.score)
             assert hit.score > 0
             if namespace is not None:  # else it is weighed by the statistics of all that were searched
@@ -84,39 +104,6 @@ def check(draw: Draw) -> None:
         if isinstance(query, str):
             index.suggest(query)
             assert str(Query.of(query)) == query
-
-
-def _query(draw: Draw) -> Any:
-    text = draw.text(PIECES, 10)
-    kind = draw.number(4)
-    if kind == 0:
-        return {text: draw.scalar(PIECES), draw.text(PIECES, 2): 2.0}
-    if kind == 1:
-        with suppress(RagBM25Error):
-            return Query((QueryPart(text, 0.5, prefix=True), QueryPart(draw.text(PIECES, 2))))
-    return text
-
-
-def _options(draw: Draw) -> dict[str, Any]:
-    count = draw.choice(COUNTS) if draw.chance(3) else draw.scalar(PIECES) if draw.chance(4) else None
-    with suppress(RagBM25Error):
-        check_min_should_match(count)
-        assert all(0 <= required_words(count, words) <= words for words in range(5))
-    return {
-        "syntax": bool(draw.number(2)),
-        "min_should_match": count,
-        "expansion": _expansion(draw) if draw.chance(2) else None,
-        "bigram_weight": draw.choice([None, 0, 0.4, 1e300, 5e-324]),
-        "idf": draw.choice([None, "lucene", "zero", "plus", "tfidf", "plain", "x"]),
-        "k3": draw.choice([None, 0, 8.0, 1e308]),
-        "statistics": draw.choice(["namespace", "all"]),
-    }
-
-
-def _expansion(draw: Draw) -> QueryExpansion:
-    edits = draw.choice(["auto", 0, 1, 2])
-    fuzzy = Fuzzy(max_edits=edits, prefix_length=draw.number(3), terms=draw.choice(["unknown", "all"]))
-    return QueryExpansion(synonyms=SYNONYMS if draw.chance(2) else None, fuzzy=fuzzy if draw.chance(2) else None)
 
 
 @functools.cache

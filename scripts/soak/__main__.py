@@ -1,4 +1,4 @@
-"""``python scripts/soak``: find the folder's modules, the package's and the tests' reference, in a fresh clone."""
+"""``python scripts/soak``: import the folder, the package and the tests' reference from a fresh clone."""
 
 from __future__ import annotations
 

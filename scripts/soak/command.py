@@ -1,4 +1,4 @@
-"""Grow an index or use it day by day, and see after each reopening that nothing was lost.
+"""Grow an index or use it day by day, and check after each reopening that nothing was lost.
 
     python scripts/soak grow --chunks 100000
     python scripts/soak daily --runs 2000 --corpus docs.jsonl
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a soak, and print what was seen."""
     given = _parser().parse_args(arguments)
     workdir = given.workdir or Path(tempfile.mkdtemp(prefix="soak-"))
     workdir.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Long jobs that are killed: each must leave the index sound, and come to its end when it is run again."""
+"""Long jobs that are killed: each must leave the index sound, and succeed when it is run again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import shutil
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from reference import split
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.bulk import encode_parts, load, merge
-from rag_bm25.copying import copy_index, drop_index
 from rag_bm25.errors import IndexNotFoundError, InputError, RagBM25Error
-from rag_bm25.ingestion import find_files, ingest
-from rag_bm25.milvus_store import MilvusStore
-from rag_bm25.reindexing import reindex
+from rag_bm25.index.maintenance.copying import copy_index, drop_index
+from rag_bm25.ingestion.files import find_files
+from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.ingestion.reindexing import reindex
+from rag_bm25.store.milvus import MilvusStore
 from soak.operations import CONFIG, Operation
 
 if TYPE_CHECKING:
@@ -32,36 +33,30 @@ SPARE = 300  # chunks of an index that is dropped or encoded anew
 
 
 class Job:
-    """A job on the database of a kill test.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the database is.
-    """
+    """A job on the database of a kill test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.source = folder / "kill.db"
 
     def prepare(self, rng: random.Random, model: Model) -> None:
-        """Write the needs of the job; `model` is what the database holds."""
+        """Set up the job; `model` is the content of the database."""
         self.rng, self.model = rng, model
         self.write_needs()
 
     def write_needs(self) -> None:
-        """Write whatever the job takes for given; by default nothing."""
+        """Create the input of the job; by default nothing."""
 
     def run(self) -> None:
-        """Do the job, in the process that is killed; also where it was done before."""
+        """Run the job in the process that is killed; it may already be done."""
         raise NotImplementedError
 
     def faults_when_cut(self) -> Iterator[str]:
-        """Yield what is wrong after a kill at any moment."""
+        """Yield faults after a kill at any moment."""
         raise NotImplementedError
 
     def faults_when_done(self) -> Iterator[str]:
-        """Yield what is wrong after it came to its end."""
+        """Yield faults after the job ended."""
         raise NotImplementedError
 
 
@@ -72,30 +67,25 @@ class Copy(Job):
 
     @property
     def target(self) -> Path:
-        """Where the other index is."""
         return self.folder / self.name
 
     def write_needs(self) -> None:
-        """Begin with no file."""
         remove(self.target)
 
     def run(self) -> None:
-        """Copy; a finished copy is refused."""
         source, target = MilvusStore(self.source, COLLECTION), self._store()
         with closing(source), closing(target), suppress(InputError):
             copy_index(source, target)
 
     def expected(self) -> Model:
-        """Return the chunks of the other index."""
         return self.model
 
     def faults_when_cut(self) -> Iterator[str]:
-        """See that half a copy does not open, and that a whole one is right."""
+        """Check that half a copy does not open, and that a whole one is right."""
         with suppress(RagBM25Error):
             yield from self.faults_when_done()
 
     def faults_when_done(self) -> Iterator[str]:
-        """See that it is there, and right."""
         yield from faults_of(BM25Index.open(self.target, COLLECTION, config=CONFIG, read_only=True), self.expected())
 
     def _store(self) -> MilvusStore:
@@ -108,7 +98,7 @@ class Bulk(Copy):
     name = "bulk.db"
 
     def write_needs(self) -> None:
-        """Encode what the database holds in one namespace."""
+        """Encode the chunks of one namespace."""
         remove(self.target)
         shutil.rmtree(self._files, ignore_errors=True)
         rows = [{"id": id_, "text": text} for id_, text in of_law(self.model)]
@@ -121,31 +111,27 @@ class Bulk(Copy):
         return self.folder / "parts"
 
     def run(self) -> None:
-        """Load; a finished load is refused."""
         with closing(self._store()) as target, suppress(InputError):
             load(self._files, target)
 
     def expected(self) -> Model:
-        """Return what the files hold."""
         return {("law", id_): text for id_, text in of_law(self.model)}
 
 
 class Reindex(Job):
-    """Encode the texts with other parameters, into an index beside."""
+    """Reindex the texts with other parameters into another index."""
 
     config = IndexConfig(chunk_size=20, k1=1.2, length_unit="terms", analyzer=split)
 
     def run(self) -> None:
-        """Bring the other index up to date."""
         with BM25Index.open(self.source, COLLECTION, config=CONFIG) as source, self._open() as target:
             reindex(source, target)
 
     def faults_when_cut(self) -> Iterator[str]:
-        """See that the other index is sound, whatever it lacks."""
+        """Check that the other index is sound, whatever is missing."""
         yield from faults_of(self._open(), None)
 
     def faults_when_done(self) -> Iterator[str]:
-        """See that it holds the same."""
         yield from faults_of(self._open(), self.model)
 
     def _open(self) -> BM25Index:
@@ -153,27 +139,24 @@ class Reindex(Job):
 
 
 class Import(Job):
-    """Put statistics of a file in the place of the stored ones, which are the same."""
+    """Replace the stored statistics by equal ones from a file."""
 
     def write_needs(self) -> None:
-        """Write the file."""
         with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
             index.export_statistics(self.folder / "statistics.gz")
 
     def run(self) -> None:
-        """Import."""
         with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
             index.import_statistics(self.folder / "statistics.gz")
 
     def faults_when_cut(self) -> Iterator[str]:
-        """See that nothing has changed."""
         yield from faults_of(BM25Index.open(self.source, COLLECTION, config=CONFIG), self.model)
 
     faults_when_done = faults_when_cut
 
 
 class Ingest(Job):
-    """Bring an index up to date with a folder, and delete what the folder no longer has."""
+    """Ingest a folder into an index, and prune deleted files."""
 
     config = IndexConfig(chunk_size=60, length_unit="characters", analyzer=split)
 
@@ -185,7 +168,6 @@ class Ingest(Job):
         self._after: set[str] = set()
 
     def write_needs(self) -> None:
-        """Add, change, cut and delete some files."""
         self._before = self._after
         for number in self.rng.sample(range(FILES), self.rng.randint(1, FILES)):
             path = self._files / f"{number}.txt"
@@ -197,12 +179,11 @@ class Ingest(Job):
         self._after = {mark for path in self._files.iterdir() for mark in PARAGRAPHS.findall(path.read_text("utf-8"))}
 
     def run(self) -> None:
-        """Ingest the folder."""
         with self._open() as index:
             ingest(index, find_files([self._files]), prune=True)
 
     def faults_when_cut(self) -> Iterator[str]:
-        """See that the chunks are old or new ones, and that none is missing that was to stay."""
+        """Check that chunks are old or new ones, and that none is missing that should stay."""
         with self._open() as index:
             stored = self._stored(index)
             if not self._before & self._after <= stored <= self._before | self._after:
@@ -210,7 +191,6 @@ class Ingest(Job):
             yield from differences(index)
 
     def faults_when_done(self) -> Iterator[str]:
-        """See that the index holds what the folder holds."""
         with self._open() as index:
             stored = self._stored(index)
             if stored != self._after:
@@ -225,25 +205,23 @@ class Ingest(Job):
 
 
 class Drop(Job):
-    """Drop an index that is in the same database."""
+    """Drop another index of the database."""
 
     def write_needs(self) -> None:
-        """Create it anew: nothing of the last one may be left."""
+        """Create the index again: nothing of the last one may be left."""
         with BM25Index.open(self.source, "spare", config=CONFIG) as index:
             index.add([f"word{self.rng.randrange(SPARE)}" for _ in range(SPARE)], ids=list(map(str, range(SPARE))))
 
     def run(self) -> None:
-        """Drop it; one that is gone is none."""
         with closing(MilvusStore(self.source, "spare")) as store, suppress(IndexNotFoundError):
             drop_index(store)
 
     def faults_when_cut(self) -> Iterator[str]:
-        """See that an index that opens is sound."""
         with suppress(RagBM25Error):
             yield from faults_of(BM25Index.open(self.source, "spare", config=CONFIG, read_only=True), None)
 
     def faults_when_done(self) -> Iterator[str]:
-        """See that another index of the name is new and empty."""
+        """Check that a new index of this name is empty."""
         yield from faults_of(BM25Index.open(self.source, "spare", config=CONFIG), {})
 
 
@@ -257,7 +235,7 @@ class Reencode(Job):
         self._texts: Model = {}
 
     def write_needs(self) -> None:
-        """Add and update some chunks of an index beside."""
+        """Add and update chunks of another index."""
         words = [
             " ".join(f"w{int(100 ** self.rng.random())}" for _ in range(self.rng.randint(2, 40))) for _ in range(SPARE)
         ]
@@ -267,16 +245,15 @@ class Reencode(Job):
             Operation("add", "", texts).apply(index)
 
     def run(self) -> None:
-        """Encode them."""
         with self._open() as index:
             index.reencode()
 
     def faults_when_cut(self) -> Iterator[str]:
-        """See that texts, N and df are as they were."""
+        """Check that texts, N and df are unchanged."""
         yield from faults_of(self._open(), self._texts)
 
     def faults_when_done(self) -> Iterator[str]:
-        """See that, and that there is nothing left to do."""
+        """Check also that no chunk is left to encode."""
         yield from faults_of(self._open(), self._texts)
         with self._open() as index:
             if left := index.reencode().reencoded:
@@ -293,7 +270,6 @@ JOBS: dict[str, type[Job]] = {
 
 
 def of_law(model: Model) -> list[tuple[str, str]]:
-    """Return ids and texts of one namespace."""
     return [(id_, text) for (namespace, id_), text in model.items() if namespace == "law"]
 
 

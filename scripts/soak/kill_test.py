@@ -1,4 +1,4 @@
-"""Kill writers at random moments, and see that no acknowledged chunk is lost and that every count is right.
+"""Kill writers at random moments, and check that no acknowledged chunk is lost and that all counts are right.
 
     python scripts/soak/kill_test.py                  the writer is killed
     python scripts/soak/kill_test.py --kill two       a process in which two index objects write at once
@@ -47,12 +47,12 @@ from typing import TYPE_CHECKING
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
 
-from reference import BM25, Corpus, split  # noqa: E402
+from support.reference import BM25, Corpus, split  # noqa: E402
 
 from rag_bm25 import BM25Index  # noqa: E402
 from rag_bm25.errors import RagBM25Error, StoreError  # noqa: E402
-from rag_bm25.milvus_store import MilvusStore  # noqa: E402
-from rag_bm25.statistics_log import StatisticsLog  # noqa: E402
+from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
+from rag_bm25.store.milvus import MilvusStore  # noqa: E402
 from soak.jobs import COLLECTION, JOBS, Job  # noqa: E402
 from soak.operations import CHUNK_SIZE, CONFIG, NAMESPACES, WORDS, Model, Operation, operations, update  # noqa: E402
 from soak.victims import Victim, say  # noqa: E402
@@ -71,14 +71,14 @@ KINDS = ("writer", "two", "engine", "repair", *JOBS)
 
 
 def streams(what: str, seed: str) -> dict[str, Iterator[Operation]]:
-    """Return what the writers of one process do, by their name; two write to namespaces of their own."""
+    """Return the operations of each writer of a process; two writers have namespaces of their own."""
     if what != "two":
         return {"": operations(seed)}
     return {name: operations(f"{seed}.{name}", [f"{one}{name}" for one in NAMESPACES]) for name in ("a", "b")}
 
 
 def write(what: str, uri: str, seed: str, tell: int) -> None:
-    """Work on the database until killed, or asked to end; start when told to."""
+    """Write on command until killed or asked to end."""
     load()
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
@@ -98,13 +98,12 @@ def write(what: str, uri: str, seed: str, tell: int) -> None:
 
 
 def end_all(failure: threading.ExceptHookArgs) -> None:
-    """End the process: a writer that failed must not go unnoticed because another one works on."""
+    """End the process: a failed writer must not go unnoticed while another one continues."""
     traceback.print_exception(failure.exc_type, failure.exc_value, failure.exc_traceback)
     os._exit(1)
 
 
 def write_one(uri: str, name: str, stream: Iterator[Operation], tell: int, attempts: int, stopping: list[int]) -> None:
-    """Work with an index object of one's own."""
     with BM25Index.open(uri, COLLECTION, config=CONFIG) as index:
         for number, task in enumerate(stream):
             say(tell, f"start{name} {number}")
@@ -115,7 +114,7 @@ def write_one(uri: str, name: str, stream: Iterator[Operation], tell: int, attem
 
 
 def attempt(task: Operation, index: BM25Index, tell: int, *, attempts: int) -> None:
-    """Do an operation, again where the engine died."""
+    """Apply an operation; try again if the engine died."""
     try:
         task.apply(index)
     except StoreError:
@@ -126,12 +125,11 @@ def attempt(task: Operation, index: BM25Index, tell: int, *, attempts: int) -> N
 
 
 def repair(uri: str) -> None:
-    """Repair the database."""
     BM25Index.from_store(MilvusStore(uri, COLLECTION), config=CONFIG, repair=True).close()
 
 
 def run(work: partial[None], tell: int) -> None:
-    """Do one thing; start when told to."""
+    """Run one function on command."""
     load()
     if not sys.stdin.readline():
         return  # the test has ended without it
@@ -141,8 +139,8 @@ def run(work: partial[None], tell: int) -> None:
 
 
 def load() -> None:
-    """Load what is loaded on first use otherwise, and let writers sum up after a few deltas."""
-    importlib.import_module("rag_bm25.milvus_store.engines")
+    """Preload modules, and compact the log after a few deltas."""
+    importlib.import_module("rag_bm25.store.milvus.engine")
     StatisticsLog.compact.__kwdefaults__ = {"above": COMPACT_ABOVE}
 
 
@@ -151,7 +149,7 @@ def load() -> None:
 
 @dataclass
 class Totals:
-    """What was seen; the last six must be 0."""
+    """Totals of a run; the last six must be 0."""
 
     kills: int = 0
     within_a_write: int = 0
@@ -168,22 +166,11 @@ class Totals:
     broken_jobs: int = 0
 
     def table(self) -> str:
-        """Return one line a figure."""
         return "\n".join(f"{item.name.replace('_', ' '):24}{getattr(self, item.name):12,}" for item in fields(self))
 
 
 class KillTest:
-    """One database, killed again and again.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the database may be.
-    what : str
-        What gets killed, one of KINDS; ``engine`` alternates between the engine alone and the engine with the writer.
-    seed : int
-        Decides what the writers do, and when they are killed.
-    """
+    """One database, killed again and again."""
 
     def __init__(self, folder: Path, what: str, seed: int) -> None:
         self.totals = Totals()
@@ -198,7 +185,6 @@ class KillTest:
         self._job: Job | None = JOBS[what](folder) if what in JOBS else None
 
     def run(self, rounds: int) -> Totals:
-        """Kill so many times, and check after each."""
         play = self._job_round if self._job else self._repair_round if self._what == "repair" else self._writer_round
         self._rounds = rounds
         self._prepare(0)
@@ -210,12 +196,12 @@ class KillTest:
         return self.totals
 
     def _prepare(self, number: int) -> None:
-        """Start the process of a round early, since loading its modules takes longer than all that it does."""
+        """Start the process of a round early: loading its modules takes longer than its work."""
         if number < self._rounds:
             self._victim = Victim(self._what, self._uri, f"{self._seed}.{number}")
 
     def _writer_round(self, number: int) -> None:
-        """Let a writer work, kill something, and check what is stored."""
+        """Kill a writer or its engine at work, then check the database."""
         victim = self._victim
         victim.start()
         alone = self._what == "engine" and number % 2 == 0
@@ -236,7 +222,7 @@ class KillTest:
         self._acknowledge(victim)
 
     def _acknowledge(self, victim: Victim) -> None:
-        """Follow what a writer said it did, then look at what is there."""
+        """Apply acknowledged operations to the model, then check the database."""
         under_way: dict[Key, str | None] = {}
         for name, stream in streams(self._what, victim.seed).items():
             done, started = victim.said(f"done{name}"), victim.said(f"start{name}")
@@ -258,7 +244,7 @@ class KillTest:
             self.totals.acknowledged_chunks += len(changes)
 
     def _repair_round(self, number: int) -> None:
-        """Write something, damage the log, kill the repair once or twice, and let one come to its end."""
+        """Write, damage the log, kill the repair once or twice, then let it end."""
         self._write_something()
         self._damage()
         victim = self._kill_once_or_twice(number)
@@ -267,7 +253,7 @@ class KillTest:
         self._check({})
 
     def _job_round(self, number: int) -> None:
-        """Write something, kill the job once or twice, look, and let one come to its end."""
+        """Write, kill the job once or twice, check, then let it end."""
         assert self._job is not None
         self._write_something()
         self._job.prepare(self._rng, self._model)
@@ -280,7 +266,6 @@ class KillTest:
         self._prepare(number + 1)
 
     def _finish(self) -> None:
-        """Run the job again, to its end."""
         again = Victim(self._what, self._uri, self._victim.seed)
         again.start()
         again.wait_for("open")
@@ -295,7 +280,7 @@ class KillTest:
             self._follow(islice(operations(self._victim.seed), 3), index)
 
     def _kill_once_or_twice(self, number: int) -> Victim:
-        """Let the process of this round run for a random time, and in odd rounds another one."""
+        """Kill the process after a random time; in odd rounds also a second one."""
         victim = self._victim
         for one in [victim, *(Victim(self._what, self._uri, victim.seed) for _ in range(number % 2))]:
             one.start()
@@ -308,7 +293,6 @@ class KillTest:
         return victim
 
     def _faults_of(self, faults: Iterator[str]) -> None:
-        """Note what is wrong with what a job has made."""
         try:
             found = list(faults)
         except RagBM25Error as error:
@@ -318,7 +302,6 @@ class KillTest:
             self._fault(fault)
 
     def _damage(self) -> None:
-        """Delete some rows of the log."""
         store = MilvusStore(self._uri, COLLECTION)
         keys = [key for key in store.log_keys() if not key.startswith("config")]
         store.delete_log(self._rng.sample(keys, self._rng.randint(1, len(keys))))
@@ -385,18 +368,18 @@ class KillTest:
         print(self.faults[-1], file=sys.stderr, flush=True)
 
     def _note(self, **facts: object) -> None:
-        """Keep a line of what happened, whatever happens to this process."""
+        """Append a line to the journal, synced to disk."""
         print(json.dumps(facts, ensure_ascii=False), file=self._journal, flush=True)
         os.fsync(self._journal.fileno())
 
 
 def close(one: float, other: float) -> bool:
-    """Tell whether two scores are equal to 1e-5."""
+    """Compare two scores to 1e-5."""
     return abs(one - other) <= 1e-5 * abs(other)
 
 
 def main() -> int:
-    """Run the rounds and print what was seen, or be one of the processes that are killed."""
+    """Run the rounds, or one of the processes that are killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kill", choices=KINDS, default="writer", help="what (default: writer)")
     parser.add_argument("--rounds", type=int, default=200, help="how many (default: 200)")
@@ -417,7 +400,6 @@ def main() -> int:
 
 
 def report(what: str, rounds: int, seed: int) -> int:
-    """Run the rounds and print what was seen."""
     with tempfile.TemporaryDirectory() as folder:
         test = KillTest(Path(folder), what, seed)
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What an index must hold, in four bytes a chunk, and what is written to it next."""
+"""The expected content of an index, in four bytes a chunk, and the next writes."""
 
 from __future__ import annotations
 
@@ -21,69 +21,45 @@ Kind = Literal["add", "stream", "delete", "delete part"]
 
 @dataclass(frozen=True)
 class Write:
-    """One call of the index.
-
-    Parameters
-    ----------
-    kind : {"add", "stream", "delete", "delete part"}
-        Which call.
-    namespace : str
-        Where.
-    numbers : ndarray of int64
-        The chunks that it touches.
-    versions : ndarray of int32
-        The text that each has afterwards; 0 for none.
-    part : int
-        Whose metadata the filter of a deletion names.
-    """
+    """One call of the index."""
 
     kind: Kind
     namespace: str
     numbers: Numbers
-    versions: NDArray[np.int32]
-    part: int = -1
+    versions: NDArray[np.int32]  # of the texts afterwards, 0 for none
+    part: int = -1  # in the filter of a deletion
 
     def __str__(self) -> str:
-        """Say it in a few words."""
         return f"{self.kind} {len(self.numbers):,} in {self.namespace!r}"
 
 
 def chunk_id(number: int) -> str:
-    """Return the id of a chunk."""
     return f"chunk-{number}"
 
 
 def number_of(id_: str) -> int:
-    """Return the number of a chunk, -1 where the id is none of ours."""
+    """Return the number of a chunk, -1 for a foreign id."""
     tail = id_.removeprefix("chunk-")
     return int(tail) if tail.isdecimal() and chunk_id(int(tail)) == id_ else -1
 
 
 def namespace_of(number: int) -> str:
-    """Return the namespace of a chunk."""
     return NAMESPACES[number % len(NAMESPACES)]
 
 
 class Model:
-    """Which version of each chunk is stored; 0 for those that are not, the negative last one for deleted ones.
-
-    Parameters
-    ----------
-    capacity : int
-        How many chunks there can ever be.
-    """
+    """Stored version of each chunk: 0 if there never was one, the negative last one if deleted."""
 
     def __init__(self, capacity: int) -> None:
         self.versions = np.zeros(capacity, np.int32)
         self.used = 0  # all numbers that ever had a text are below
 
     def stored(self, namespace: str | None = None) -> Numbers:
-        """Return the numbers of the stored chunks."""
         found = np.flatnonzero(self.versions > 0)
         return found if namespace is None else found[_namespaces(found) == namespace]
 
     def apply(self, writes: list[Write]) -> list[Write]:
-        """Note what writes leave behind, and return them."""
+        """Apply writes to the model, and return them."""
         for write in writes:
             gone = -np.abs(self.versions[write.numbers])
             self.versions[write.numbers] = np.where(write.versions > 0, write.versions, gone)
@@ -93,7 +69,7 @@ class Model:
     # What comes next
 
     def everyday(self, rng: random.Random, below: int) -> list[Write]:
-        """Draw and note what a small program does that runs now and then: new, changed and deleted documents."""
+        """Draw and apply the writes of a small daily run: new, changed and deleted documents."""
         kind = rng.choices(["change", "again", "nothing"], [85, 10, 5])[0]
         size = rng.choice([1, rng.randint(2, 10), rng.randint(11, 40)])
         writes: list[Write] = []
@@ -108,7 +84,7 @@ class Model:
         return writes
 
     def growth(self, rng: random.Random, target: int) -> list[Write]:
-        """Draw and note updates, deletions and returns of what is stored, and as many new chunks as are missing."""
+        """Draw and apply updates, deletions and returns of stored chunks, and the missing number of new ones."""
         there = len(self.stored())
         writes = self.apply(self._puts(self._some_stored(rng, min(there // 20, MOST_AT_ONCE))))
         deleted = self._some_stored(rng, min(there // 20, MOST_AT_ONCE))
@@ -119,7 +95,7 @@ class Model:
         return writes + self.apply(self._puts(np.arange(self.used, self.used + missing), kind="stream"))
 
     def _puts(self, numbers: Numbers, *, newer: int = 1, kind: Kind = "add") -> list[Write]:
-        """Write the next version of chunks, or with `newer=0` the stored one again."""
+        """Write the next version of chunks, or with `newer=0` the stored one."""
         return [
             Write(kind, namespace, some, np.abs(self.versions[some]) + newer) for namespace, some in _parted(numbers)
         ]

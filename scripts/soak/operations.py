@@ -1,4 +1,4 @@
-"""What the writers do that are killed, and what must be stored afterwards."""
+"""Operations of the writers that are killed, and the chunks that must be stored afterwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reference import split
+from support.reference import split
 
 from rag_bm25 import IndexConfig
 
@@ -38,7 +38,6 @@ class Operation:
     part: int = 0
 
     def apply(self, index: BM25Index) -> None:
-        """Do it."""
         if self.kind == "add":
             metadatas = [{"part": part_of(id_)} for id_ in self.texts]
             index.add(list(self.texts.values()), ids=list(self.texts), metadatas=metadatas, namespace=self.namespace)
@@ -50,7 +49,7 @@ class Operation:
             index.drop_namespace(self.namespace)
 
     def changes(self, model: Model) -> dict[Key, str | None]:
-        """Tell what it leaves of each chunk that it touches, None where the chunk is deleted."""
+        """Return the new text of each chunk that it touches, None for deleted ones."""
         if self.kind == "add":
             return {(self.namespace, id_): text for id_, text in self.texts.items()}
         if self.kind == "delete":
@@ -61,7 +60,7 @@ class Operation:
 
 
 def operations(seed: str, namespaces: Sequence[str] = NAMESPACES) -> Iterator[Operation]:
-    """Yield what one writer of one round does, without end."""
+    """Yield the endless operations of a writer."""
     rng = random.Random(seed)
     number = 0
     while True:
@@ -83,7 +82,7 @@ def operation(rng: random.Random, name: str, namespaces: Sequence[str]) -> Opera
 
 
 def draw_text(rng: random.Random, name: str) -> str:
-    """Draw a text of some words, a few of them in most texts; sometimes an old one or none."""
+    """Draw a text with some frequent words; sometimes an old or an empty one."""
     if rng.random() < 0.05:
         return rng.choice(["", "the same again"])
     words = [f"w{int(WORDS ** rng.random())}" for _ in range(rng.randint(2, 25))]
@@ -91,12 +90,11 @@ def draw_text(rng: random.Random, name: str) -> str:
 
 
 def part_of(id_: str) -> int:
-    """Return the metadata of a chunk, so that a filter can find it."""
+    """Return the part of a chunk, which filters name."""
     return zlib.crc32(id_.encode()) % PARTS
 
 
 def update(model: Model, changes: Mapping[Key, str | None]) -> None:
-    """Apply the changes of an operation."""
     for key, text in changes.items():
         if text is None:
             model.pop(key, None)

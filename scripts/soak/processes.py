@@ -1,4 +1,4 @@
-"""Processes that are started for one thing, and what they take."""
+"""Processes for one function call, and their memory."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ _T = TypeVar("_T")
 
 
 class ProcessFailedError(RuntimeError):
-    """A process ended with an error, or without a word."""
+    """A child process failed, or ended without an answer."""
 
 
 def in_new_process(function: Callable[..., _T], *args: Any) -> _T:
-    """Call a function in a process of its own, which has opened nothing yet.
-
-    It is forked from this one, which must never have opened an index: modules are loaded already, and nothing else.
-    """
+    """Call a function in a forked process; this one must never have opened an index."""
     context = multiprocessing.get_context("fork")
     reader, writer = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=[writer, partial(function, *args)])
@@ -51,7 +48,6 @@ def _answer(writer: Connection, function: Callable[[], Any]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """List the child processes of a process."""
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -62,7 +58,7 @@ def children(pid: int) -> list[int]:
 
 
 def memory() -> dict[str, int]:
-    """Return the greatest megabytes so far of this process and of its children, of which one is an engine."""
+    """Return the peak megabytes of this process and of its children (the engine)."""
     engines = sum(_greatest_rss(pid) for pid in children(os.getpid()))
     return {"client MB": _greatest_rss(os.getpid()), "engine MB": engines}
 

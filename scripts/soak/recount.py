@@ -1,4 +1,4 @@
-"""Count the raw rows of an index again, with nothing of the package but its analyzer."""
+"""Recount the raw rows of an index, with only the analyzer of the package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from reference import chunk_weight, idf, length_norm
+from support.reference import chunk_weight, idf, length_norm
 
 from soak.exported import Counts, Exported
 from soak.model import Model, number_of
@@ -20,22 +20,7 @@ CLOSE = 1e-5
 
 
 def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
-    """Compare all rows with the model, the statistics with a recount, and hits with BM25 written with loops.
-
-    Parameters
-    ----------
-    visitor : Visitor
-        Whose last visit has exported the statistics.
-    model : Model
-        What must be stored.
-    questions : list of Question
-        The searches of that visit.
-
-    Returns
-    -------
-    Seen
-        Figures and faults.
-    """
+    """Compare rows with the model, statistics with a recount, and hits with BM25 by loops."""
     seen = Seen()
     with seen.timed("recount"):
         exported = Exported.read(visitor.exported())
@@ -49,13 +34,12 @@ def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
 
 
 def _wanted(exported: Exported, questions: list[Question]) -> set[int]:
-    """Return the ids of the terms that were searched for."""
     terms = {term for question in questions for term in question.terms}
     return {exported.terms.id(term) or NO_TERMS for term in terms} - {NO_TERMS}
 
 
 class _Recount:
-    """All rows, once."""
+    """Counts of all rows."""
 
     def __init__(self, texts: Texts, model: Model, wanted: set[int], seen: Seen) -> None:
         self._texts = texts
@@ -84,7 +68,6 @@ class _Recount:
             self.postings.setdefault((namespace, id_), {})[number] = row["sparse"][id_]
 
     def _check(self, row: dict[str, Any], number: int) -> None:
-        """Compare a row with the model."""
         known = 0 <= number < len(self._met)
         version = int(self._model.versions[number]) if known else 0
         if version <= 0 or self._met[number]:
@@ -95,11 +78,10 @@ class _Recount:
             self._met[number] = True
 
     def version(self, number: int) -> int:
-        """Return which text a chunk must have."""
         return int(self._model.versions[number])
 
     def compare(self, exported: Exported) -> None:
-        """Compare the counts with what the index says."""
+        """Compare the counts with exported statistics."""
         for namespace in {*self.chunks, *exported.sums}:
             told = exported.total(namespace, "chunks"), exported.total(namespace, "length")
             if told != (self.chunks[namespace], self.lengths[namespace]):
@@ -118,7 +100,7 @@ class _Recount:
 
 
 class _Answer:
-    """The hits of one search, beside BM25 over all rows."""
+    """The hits of a search, compared with BM25 over all rows."""
 
     def __init__(self, question: Question, exported: Exported, counted: _Recount, texts: Texts, seen: Seen) -> None:
         self._question = question
@@ -129,7 +111,7 @@ class _Answer:
         self._ids = {term: exported.terms.id(term) or NO_TERMS for term in question.terms}
 
     def check(self) -> None:
-        """Compare the best scores, and the weights of the hits with the formula."""
+        """Compare the top scores, and the stored weights of the hits."""
         scores = self._scores()
         best = sorted(scores.values(), reverse=True)[:HITS]
         hits = self._question.hits

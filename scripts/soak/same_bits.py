@@ -1,4 +1,4 @@
-"""See whether all ways into an index store the same bits: serial ingestion, with workers, and bulk loading.
+"""Check that serial ingestion, ingestion with workers and bulk loading store the same bits.
 
     python scripts/soak/same_bits.py --chunks 10000
 
@@ -23,13 +23,13 @@ import numpy as np
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.bulk import encode_parts, load, merge
-from rag_bm25.milvus_store import MilvusStore
-from rag_bm25.statistics_log import StatisticsLog
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.store.milvus import MilvusStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 SIZE = 500
 CONFIG = IndexConfig(chunk_size=SIZE)
@@ -69,7 +69,7 @@ def loaded(uri: Path, rows: Sequence[dict[str, Any]], workers: int) -> None:
 
 
 def fingerprints(uri: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Return a digest of everything that an index has, by what it is."""
+    """Return digests of all parts of an index."""
     store = MilvusStore(uri, "docs", read_only=True)
     with BM25Index.from_store(store, read_only=True) as index:
         found = {"rows": digest(stored(store)), **statistics(store)}
@@ -80,7 +80,7 @@ def fingerprints(uri: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
 
 
 def stored(store: Store) -> list[Any]:
-    """Return all rows, but for the names of the batches that brought them."""
+    """Return all rows without the names of their batches."""
     return [
         (
             row.pk, row.id, row.namespace, row.text, row.length, json.dumps(row.metadata, sort_keys=True),

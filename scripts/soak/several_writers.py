@@ -1,4 +1,4 @@
-"""Let four processes write to one server while two read, and see that every count is right at every moment.
+"""Let four processes write to one server while two read, and check every count at every moment.
 
     python scripts/soak/several_writers.py --lite3-python <a Python that has milvus-lite 3>
 
@@ -34,13 +34,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-import engines  # noqa: E402
-from reference import split  # noqa: E402
-from serialized_store import file_locked, serialized  # noqa: E402
+from support import engines  # noqa: E402
+from support.reference import split  # noqa: E402
+from support.serialized_store import file_locked, serialized  # noqa: E402
 
 from rag_bm25 import BM25Index, IndexConfig  # noqa: E402
-from rag_bm25.milvus_store import MilvusStore  # noqa: E402
-from rag_bm25.statistics_log import StatisticsLog  # noqa: E402
+from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
+from rag_bm25.store.milvus import MilvusStore  # noqa: E402
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,7 @@ PATIENCE = 300.0
 
 @dataclass(frozen=True)
 class Place:
-    """What the processes share."""
+    """Server, folder and counters that the processes share."""
 
     uri: str
     folder: Path
@@ -80,18 +80,17 @@ class Place:
 
 @dataclass
 class Writer:
-    """One writer: what it does follows from its number and the seed."""
+    """A writer whose operations follow from its number and the seed."""
 
     number: int
     seed: int
     stored: dict[tuple[str, str], str] = field(default_factory=dict)  # namespace and id -> text
 
     def __post_init__(self) -> None:
-        """Begin at the beginning."""
         self._rng = random.Random(f"{self.seed}.{self.number}")
 
     def step(self) -> tuple[str, dict[str, str], list[str]]:
-        """Draw a namespace, chunks to write and ids to delete, and note what is stored afterwards."""
+        """Draw a namespace, chunks to write and ids to delete, and apply them to the model."""
         namespace = self._rng.choice(NAMESPACES)
         own = [id_ for where, id_ in self.stored if where == namespace]
         if len(own) > 20 and self._rng.random() < 0.25:
@@ -105,13 +104,13 @@ class Writer:
         return namespace, texts, []
 
     def _text(self) -> str:
-        """Draw a text, with words that no other text may have had so far."""
+        """Draw a text, with words that may be new to the corpus."""
         words = [f"w{int(WORDS ** self._rng.random())}" for _ in range(self._rng.randint(2, 20))]
         return " ".join([*words, f"new{self._rng.randrange(10_000)}"])
 
 
 def write(place: Place, number: int, seed: int, operations: int) -> None:
-    """Write, and tell before and after each operation."""
+    """Write, and count each operation before and after it."""
     StatisticsLog.compact.__kwdefaults__ = {"above": COMPACT_ABOVE}
     writer = Writer(number, seed)
     mine = place.counters()[number]
@@ -132,7 +131,7 @@ def write(place: Place, number: int, seed: int, operations: int) -> None:
 
 
 def read(place: Place) -> int:
-    """Ask for N again and again until all writers have ended; return how often, and raise where it is impossible."""
+    """Read N until all writers have ended; raise for an impossible one, return the number of reads."""
     asked, counters = 0, place.counters()
     with place.open(read_only=True) as index:
         while not asked or not counters[:, 4].all():
@@ -149,31 +148,7 @@ def read(place: Place) -> int:
 
 
 def run(uri: str, folder: Path, *, writers: int = 4, readers: int = 2, operations: int = 100, seed: int = 1) -> str:
-    """Let the processes work, and check what they leave.
-
-    Parameters
-    ----------
-    uri : str
-        Of the server.
-    folder : Path
-        An empty one, for the lock and the counters.
-    writers, readers : int
-        How many processes.
-    operations : int
-        How many each writer does.
-    seed : int
-        Decides what the writers do.
-
-    Returns
-    -------
-    str
-        What happened, a line a figure.
-
-    Raises
-    ------
-    AssertionError
-        If anything was wrong.
-    """
+    """Run the processes, check the result, and return its figures; AssertionError for any fault."""
     place = Place(uri, folder, writers)
     place.create()
     began = time.monotonic()
@@ -190,7 +165,7 @@ def run(uri: str, folder: Path, *, writers: int = 4, readers: int = 2, operation
 
 
 def finish(processes: list[subprocess.Popen[bytes]]) -> list[str]:
-    """Wait for all, and return what each printed; where one fails, end the others."""
+    """Wait for all processes and return their outputs; if one fails, end the others."""
     try:
         printed = [process.communicate(timeout=PATIENCE) for process in processes]
     finally:
@@ -202,7 +177,7 @@ def finish(processes: list[subprocess.Popen[bytes]]) -> list[str]:
 
 
 def check(place: Place, seed: int, operations: int) -> str:
-    """Compare what is stored with what the writers did, and the statistics with a recount."""
+    """Compare chunks with the operations of the writers, and statistics with a recount."""
     expected: dict[tuple[str, str], str] = {}
     for number in range(place.writers):
         writer = Writer(number, seed)
@@ -221,7 +196,7 @@ def check(place: Place, seed: int, operations: int) -> str:
 
 
 def main() -> int:
-    """Start a server and the processes, or be one of them."""
+    """Start a server and the processes, or run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lite3-python", default=os.environ.get("RAG_BM25_LITE3_PYTHON", ""))
     parser.add_argument("--operations", type=int, default=100, help="how many each writer does (default: 100)")

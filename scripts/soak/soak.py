@@ -29,52 +29,28 @@ COLUMNS = (
 
 
 class SoakFailedError(Exception):
-    """Something was not as it must be."""
+    """A check of a soak failed."""
 
 
 @dataclass
 class Soak:
-    """One index, visited again and again, each time by a new process.
-
-    Parameters
-    ----------
-    visitor : Visitor
-        Who visits it.
-    capacity : int
-        How many ids there may be.
-    seed : int
-        Decides what is written; nothing else does.
-    tell : callable of str to None
-        Told of the progress.
-    call : callable
-        Calls a function with arguments, by default in a new process.
-    done : int
-        How many visits an earlier run of the same soak has made: they are drawn, and not made again.
-
-    Attributes
-    ----------
-    rows : list of dict
-        The figures of each look at everything.
-    visits : int
-        How often the index was opened.
-    """
+    """One index, visited many times, each time by a new process."""
 
     visitor: Visitor
-    capacity: int
+    capacity: int  # maximum number of ids
     seed: int
     tell: Callable[[str], None] = print
-    call: Callable[..., Any] = in_new_process
-    done: int = 0
-    rows: list[dict[str, float]] = field(default_factory=list)
-    visits: int = 0
+    call: Callable[..., Any] = in_new_process  # runs a function, by default in a new process
+    done: int = 0  # visits of an earlier run, which are drawn and skipped
+    rows: list[dict[str, float]] = field(default_factory=list)  # figures of each full check
+    visits: int = 0  # number of openings
 
     def __post_init__(self) -> None:
-        """Begin with nothing."""
         self.model = Model(self.capacity)
         self._rng = random.Random(self.seed)
 
     def grow(self, chunks: int) -> None:
-        """Let the index grow in steps; after each, look at everything, and use it a few times as one does every day."""
+        """Grow the index in steps; after each, check everything and make a few daily visits."""
         for size in steps_to(chunks):
             self._visit(lambda size=size: self.model.growth(self._rng, size), "none")  # type: ignore[misc]
             self.look()
@@ -83,19 +59,19 @@ class Soak:
         self.look()
 
     def use_daily(self, runs: int, chunks: int, look_every: int) -> None:
-        """Use the index as small programs do that run now and then, with at most so many chunks."""
+        """Use the index in many small runs, with at most so many chunks."""
         for run in range(1, runs + 1):
             self.use(below=chunks)
             if not run % look_every or run == runs:
                 self.look()
 
     def use(self, below: int | None = None) -> None:
-        """Visit the index once, compare it with the model, and write a little."""
+        """Visit the index once: compare it with the model, and write a little."""
         limit = min(self.capacity, self.model.used + ROOM) if below is None else below
         self._visit(lambda: self.model.everyday(self._rng, limit))
 
     def look(self) -> None:
-        """Compare everything with the model, and count all rows again."""
+        """Compare everything with the model, and recount all rows."""
         seen = self._visit(list, "whole")
         if self.visits <= self.done:
             return
@@ -105,7 +81,7 @@ class Soak:
         self._require_right(found, [])
 
     def _visit(self, plan: Callable[[], list[Write]], check: Depth = "quick") -> Seen:
-        """Visit the index, which must be as the model was before the plan."""
+        """Visit the index, which must equal the model before the planned writes."""
         self.visits += 1
         before = Model(0)
         before.versions, before.used = self.model.versions.copy(), self.model.used
@@ -129,7 +105,7 @@ class Soak:
             raise SoakFailedError("\n  ".join(lines))
 
     def table(self) -> str:
-        """Return the figures of each look at everything."""
+        """Return a table with the figures of each full check."""
         cells = [[_shown(row[name]) if name in row else "-" for name in COLUMNS] for row in self.rows]
         widths = [max(map(len, column)) for column in zip(COLUMNS, *cells, strict=True)]
         lines = [COLUMNS, *cells]

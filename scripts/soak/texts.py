@@ -1,4 +1,4 @@
-"""Texts of any number, made of the sentences of a corpus."""
+"""Any number of texts, composed of the sentences of a corpus."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ WITHOUT_TERMS = 200  # of so many texts, one has no terms
 
 
 class Texts:
-    """Texts by number and version, the same in every process, so that nobody has to keep them.
-
-    Parameters
-    ----------
-    corpus : Path
-        A file of JSON lines with ``text``, or a folder with ``.txt`` and ``.md`` files.
-    seed : int
-        Another seed gives other texts.
-    """
+    """Texts by number and version, the same in every process."""
 
     def __init__(self, corpus: Path, seed: int) -> None:
         found = (part.strip() for text in read(corpus) for part in SENTENCE_END.split(text))
@@ -36,26 +28,25 @@ class Texts:
             raise SystemExit(f"{corpus} has no sentence of {SHORTEST} characters or more")
 
     def text(self, number: int, version: int) -> str:
-        """Return one to five sentences, and a word that no other text has."""
+        """Return one to five sentences and a unique word."""
         rng = random.Random(f"{self._seed}.{number}.{version}")
         if not rng.randrange(WITHOUT_TERMS):
             return "。" * version
         return " ".join([rare_word(number, version), *rng.choices(self._sentences, k=rng.randint(1, 5))])
 
     def piece(self, rng: random.Random, longest: int = 12) -> str:
-        """Return some characters from the middle of a sentence, to search for."""
+        """Return a piece of a sentence, as a query."""
         sentence = rng.choice(self._sentences)
         start, end = sorted(rng.sample(range(len(sentence) + 1), 2))
         return sentence[start : min(end, start + longest)]
 
 
 def rare_word(number: int, version: int) -> str:
-    """Return the word that a text has for itself, as articles, orders and errors have numbers."""
+    """Return the word that only this text has, like the number of an order."""
     return f"no{number}v{version}"
 
 
 def read(corpus: Path) -> Iterator[str]:
-    """Yield the texts of a corpus."""
     if corpus.is_dir():
         files = sorted(path for path in corpus.rglob("*") if path.suffix in {".md", ".txt"})
         yield from (path.read_text("utf-8", errors="replace") for path in files)
@@ -65,12 +56,6 @@ def read(corpus: Path) -> Iterator[str]:
 
 
 def steps_to(chunks: int) -> list[int]:
-    """Return the sizes at which a growing index is looked at: 1,000, 3,000, 10,000 and so on, and the last one.
-
-    Examples
-    --------
-    >>> steps_to(20_000)
-    [1000, 3000, 10000, 20000]
-    """
+    """Return the sizes at which a growing index is checked: 1,000, 3,000, 10,000 ... and the last one."""
     sizes = [unit * 10**power for power in range(3, 9) for unit in (1, 3)]
     return [*(size for size in sizes if size < chunks), chunks]

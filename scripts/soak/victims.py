@@ -1,4 +1,4 @@
-"""A process that tells how far it is, and that can be killed."""
+"""A process that reports its progress and can be killed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PATIENCE = 180.0
 
 
 def say(tell: int, line: str) -> None:
-    """Write a line to the pipe, in one piece."""
+    """Write a line to the pipe atomically."""
     os.write(tell, f"{line}\n".encode())
 
 
 class Victim:
-    """A process that tells how far it is, and that can be killed."""
+    """A process that reports its progress and can be killed."""
 
     def __init__(self, role: str, uri: Path, seed: str) -> None:
         self.seed = seed
@@ -40,31 +40,31 @@ class Victim:
         self._rest = b""
 
     def start(self) -> None:
-        """Let it begin, now that the database is free."""
+        """Let it begin: the database is free."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.flush()
 
     def wait_for(self, word: str, times: int = 1) -> None:
-        """Return once it has said a word so many times."""
+        """Wait until it has written a word a number of times."""
         end = time.monotonic() + PATIENCE
         while self.said(word) < times:
             if not self._read(end - time.monotonic()):
                 raise RuntimeError(f"the process of seed {self.seed} ended without {word!r}: {self._errors()}")
 
     def said(self, word: str) -> int:
-        """Count how often it has said a word that begins so."""
+        """Count the words that it wrote with this prefix."""
         return sum(line.startswith(word) for line in self.lines)
 
     def kill(self, *, writer: bool = True, engine: bool = False) -> None:
-        """Kill it, its engine, or both, with nothing in between."""
+        """Kill it, its engine, or both at once."""
         pids = [*(children(self._process.pid) if engine else []), *([self._process.pid] if writer else [])]
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def end(self) -> int:
-        """Read the rest of what it said, and return its exit code."""
+        """Read the rest of its output, and return the exit code."""
         while self._read(PATIENCE):
             pass
         self.complaint = self._errors()
@@ -76,12 +76,11 @@ class Victim:
         return code
 
     def stop(self) -> int:
-        """Ask it to end, and return its exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self.end()
 
     def _read(self, seconds: float) -> bool:
-        """Read what is there; False where it has ended."""
+        """Read available output; False at its end."""
         ready, _, _ = select.select([self._pipe], [], [], max(seconds, 0))
         if not ready:
             raise TimeoutError(f"the process of seed {self.seed} has said nothing for a long time")
@@ -91,7 +90,6 @@ class Victim:
         return bool(found)
 
     def _errors(self) -> str:
-        """Read what it wrote to stderr, to the end."""
         assert self._process.stderr is not None
         if self._process.stderr.closed:
             return self.complaint

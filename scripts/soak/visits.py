@@ -1,4 +1,4 @@
-"""One visit: open an index, look whether all is there that must be, write something, close it."""
+"""One visit: open an index, compare it with the model, write, close it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from rag_bm25 import BM25Index, Chunk, IndexConfig
+from rag_bm25 import BM25Index, Chunk, IndexConfig, Progress
 from soak.exported import NO_TERMS, Exported, Terms, named
 from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
 from soak.processes import memory
@@ -37,50 +37,35 @@ COMPLETIONS = 50
 
 
 class Place(Protocol):
-    """Where an index is."""
+    """Location of an index."""
 
-    def open(self) -> BM25Index:
-        """Open the index, as a program does that was just started."""
-        ...
+    def open(self) -> BM25Index: ...
 
     def log_rows(self) -> int:
-        """Count the rows of the statistics log; the index is closed."""
+        """Count the rows of the statistics log; the index must be closed."""
         ...
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield every stored chunk with id, namespace, text, length and sparse, as the engine has it."""
+        """Yield id, namespace, text, length and sparse of each stored chunk."""
         ...
 
 
 @dataclass(frozen=True)
 class MilvusPlace:
-    """A file of the embedded engine, or a server.
-
-    Parameters
-    ----------
-    uri : str
-        Path or address.
-    collection : str
-        Name of the index.
-    token : str, optional
-        Of the server.
-    """
+    """A file of the embedded engine, or a server."""
 
     uri: str
     collection: str
     token: str | None = None
 
     def open(self) -> BM25Index:
-        """Open the index, as a program does that was just started."""
         return BM25Index.open(self.uri, self.collection, config=CONFIG, token=self.token)
 
     def log_rows(self) -> int:
-        """Count the rows of the statistics log."""
         with self._pymilvus(log := f"{self.collection}_bm25") as client:
             return int(client.query(log, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield every stored chunk as pymilvus alone reads it."""
         fields = ["id", "namespace", "text", "length", "sparse"]
         with self._pymilvus(self.collection) as client:
             pages = client.query_iterator(self.collection, batch_size=1_000, filter="", output_fields=fields)
@@ -89,7 +74,7 @@ class MilvusPlace:
 
     @contextmanager
     def _pymilvus(self, collection: str) -> Iterator[Any]:
-        """Connect with nothing of the package; on a busy machine an engine may start too slowly for pymilvus."""
+        """Connect by pymilvus alone; on a busy machine the engine may start too slowly for one attempt."""
         from pymilvus import MilvusClient, MilvusException
 
         for left in reversed(range(CONNECTING)):
@@ -107,8 +92,8 @@ class MilvusPlace:
 
 
 def preload() -> None:
-    """Load what every visit would load, modules and dictionaries: a tenth of a second then, instead of two."""
-    for module in ("milvus_lite.server_manager", "pymilvus", "rag_bm25.milvus_store.engines"):
+    """Load modules and dictionaries once, before forking: 0.1 s a visit instead of 2 s."""
+    for module in ("milvus_lite.server_manager", "pymilvus", "rag_bm25.store.milvus.engine"):
         importlib.import_module(module)
     CONFIG.build_analyzer()("预热")
     logging.getLogger("pymilvus").setLevel(logging.ERROR)  # an iterator's warning about its clock
@@ -116,45 +101,24 @@ def preload() -> None:
 
 @dataclass(frozen=True)
 class Question:
-    """A search that was made, and what it found.
-
-    Parameters
-    ----------
-    query, namespace : str
-        What was asked, and where.
-    terms : dict of str to int
-        How often the query has each term.
-    hits : list of (str, float)
-        Ids and scores.
-    """
+    """A search and its hits."""
 
     query: str
     namespace: str
-    terms: dict[str, int]
-    hits: list[tuple[str, float]]
+    terms: dict[str, int]  # with their frequency in the query
+    hits: list[tuple[str, float]]  # ids and scores
 
 
 @dataclass
 class Seen:
-    """What a visit saw.
-
-    Parameters
-    ----------
-    figures : dict
-        Name -> number.
-    faults : list of str
-        What was wrong.
-    questions : list of Question
-        For a recount to check.
-    """
+    """Figures and faults of a visit."""
 
     figures: dict[str, float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
-    questions: list[Question] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)  # for a recount
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Note how long something took."""
         began = time.monotonic()
         yield
         self.figures[f"{name} s"] = round(time.monotonic() - began, 2)
@@ -162,41 +126,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who visits an index; each visit is in a process of its own.
-
-    Parameters
-    ----------
-    place : Place
-        Where the index is.
-    texts : Texts
-        What the chunks say.
-    workdir : Path
-        Where the vocabulary of the last visit is kept.
-    """
+    """Opens an index, checks it and writes; each visit runs in a process of its own."""
 
     place: Place
     texts: Texts
-    workdir: Path
+    workdir: Path  # keeps the vocabulary of the last visit
 
     def visit(self, model: Model, writes: list[Write], seed: str, check: Depth = "quick") -> Seen:
-        """Open the index, compare it with the model, then write.
-
-        Parameters
-        ----------
-        model : Model
-            What must be there.
-        writes : list of Write
-            What to do.
-        seed : str
-            Decides which samples are taken.
-        check : {"none", "quick", "whole"}
-            How closely to look at what is there: ``whole`` reads the vocabulary, too.
-
-        Returns
-        -------
-        Seen
-            Figures and faults.
-        """
+        """Open the index, compare it with the model, then write."""
         seen = Seen()
         with seen.timed("open"):
             index = self.place.open()
@@ -211,7 +148,7 @@ class Visitor:
         return seen
 
     def terms(self) -> Terms:
-        """Return the vocabulary as it was last seen."""
+        """Return the vocabulary of the last visit."""
         path = self.workdir / "terms.npz"
         if not path.exists():
             return NO_TERMS
@@ -219,7 +156,7 @@ class Visitor:
             return Terms(kept["prints"], kept["ids"])
 
     def exported(self) -> Path:
-        """Return where the statistics are that were last seen."""
+        """Return the file of the last exported statistics."""
         return self.workdir / "statistics.gz"
 
     def _write(self, index: BM25Index, write: Write) -> None:
@@ -245,10 +182,10 @@ class Visitor:
 def _told_from_time_to_time() -> Any:
     began, last = time.monotonic(), 0
 
-    def tell(report: Any) -> None:
+    def tell(progress: Progress) -> None:
         nonlocal last
-        if report.added - last >= PROGRESS_EVERY:
-            last = report.added
+        if progress.done - last >= PROGRESS_EVERY:
+            last = progress.done
             rate = last / (time.monotonic() - began)
             print(f"  {last:,} chunks added, {rate:,.0f} a second, {memory()}", flush=True)
 
@@ -257,7 +194,7 @@ def _told_from_time_to_time() -> Any:
 
 @dataclass
 class _Checks:
-    """Compare an index with the model, through what it offers its users."""
+    """Compare an index with the model through its public methods."""
 
     index: BM25Index
     visitor: Visitor
@@ -271,7 +208,7 @@ class _Checks:
         self._stored = self.model.stored()
 
     def all(self, *, whole: bool) -> None:
-        """Check everything that does not need the raw rows; without the vocabulary, unless that is asked for."""
+        """Run all checks that need no raw rows; the vocabulary only for `whole` or after a fault."""
         with self.seen.timed("first search"):
             self.index.search(self.visitor.texts.piece(self.rng), namespace=None)
         with self.seen.timed("verify"):
@@ -296,7 +233,7 @@ class _Checks:
             )
 
     def _check_vocabulary(self) -> Exported:
-        """See that no term was lost since the last visit, and that none got another id."""
+        """Check that since the last visit no term was lost or got another id."""
         path = self.visitor.exported()
         newer = path.with_name("newer.gz")
         self.index.export_statistics(newer)
@@ -316,7 +253,7 @@ class _Checks:
         return exported
 
     def _check_exported(self) -> None:
-        """Check what the index says of itself in one file."""
+        """Check the exported statistics."""
         with self.seen.timed("export"):
             exported = self._check_vocabulary()
         self._check_known_terms(exported.terms)
@@ -330,7 +267,7 @@ class _Checks:
                 self._fault(f"N of {namespace!r}: {told:,} of {expected:,}")
 
     def _check_chunks(self) -> None:
-        """Get some chunks by their id, deleted ones too."""
+        """Get some chunks by id, including deleted ones."""
         used = self.model.used
         for number in self.rng.sample(range(used), min(SAMPLE, used)):
             version, namespace = int(self.model.versions[number]), namespace_of(number)
@@ -339,7 +276,7 @@ class _Checks:
                 self._fault(f"{chunk_id(number)} should have version {version}, has {found}")
 
     def _check_known_terms(self, terms: Terms) -> None:
-        """See that the vocabulary has all terms of some texts, also of those that were replaced or deleted."""
+        """Check that the vocabulary has the terms of some texts, including replaced and deleted ones."""
         used = self.model.used
         for number in self.rng.sample(range(used), min(SAMPLE, used)):
             last = abs(int(self.model.versions[number]))
@@ -350,7 +287,7 @@ class _Checks:
                 self._fault(f"terms of version {version} of {chunk_id(number)} are lost: {missing[:SHOWN]}")
 
     def _check_prefixes(self) -> None:
-        """Find some chunks by the beginning of the word that they have for themselves."""
+        """Find some chunks by a prefix of their unique word."""
         for number in self.rng.sample(self._stored.tolist(), min(SHOWN, len(self._stored))):
             version, id_ = int(self.model.versions[number]), chunk_id(number)
             if not self.visitor.texts.text(number, version).startswith(rare_word(number, version)):
@@ -362,7 +299,7 @@ class _Checks:
                 self._fault(f"search for {prefix}*: {[hit.id for hit in hits]}, expected {id_}")
 
     def _questions(self, exported: Exported) -> list[Question]:
-        """Search for pieces of sentences whose words are not too frequent to be counted again."""
+        """Search for pieces of sentences whose words are rare enough for a recount."""
         questions: list[Question] = []
         for _ in range(20 * QUESTIONS):
             query, namespace = self.visitor.texts.piece(self.rng), namespace_of(self.rng.randrange(4))

@@ -1,4 +1,4 @@
-"""An extension of griffe: what numpydoc writes in reStructuredText, as Markdown. Formulas become MathML."""
+"""An extension of griffe: reStructuredText of numpydoc as Markdown, with formulas as MathML."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LONG = 400  # characters
 
 
 class Markdown(Extension):
-    """Rewrites docstrings as soon as they are read, and leaves out what says nothing."""
+    """Rewrites docstrings when they are read, and leaves out members without content."""
 
     def on_class(self, *, cls: Class, **_: Any) -> None:
-        """Leave out what Python calls by itself; the parameters of ``__init__`` are shown with the class."""
+        """Leave out special methods; the parameters of ``__init__`` are shown with the class."""
         for name in [name for name in cls.members if SPECIAL.fullmatch(name)]:
             del cls.members[name]
 
@@ -78,7 +78,7 @@ def reference(name: str, obj: Object) -> str:
 
 
 def path_of(name: str, obj: Object) -> str:
-    """Find what a name stands for: a full name, one in the module, or a method of the class."""
+    """Resolve a name: a full one, one of the module, or a method of the class."""
     for scope in (obj, *([obj.parent] if obj.parent else [])):
         if name.split(".", maxsplit=1)[0] in getattr(scope, "members", {}):
             return f"{scope.path}.{name}"

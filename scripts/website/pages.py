@@ -1,4 +1,4 @@
-"""A hook of mkdocs: pages out of the files at the root of the repository, and links that work on the site, too.
+"""A hook of mkdocs: pages from files at the root of the repository, with their links adapted.
 
 The same files are read in a repository's browser, where links to code lead somewhere. The site has no code: there,
 such a link is the name of the file.
@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def linked(link: re.Match[str], source: str, page: str) -> str:
-    """Write one link anew; `source` is the path in the repository of the file that has it."""
+    """Rewrite one link; `source` is the path of its file in the repository."""
     text, anchor = link[1], link[3] or ""
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
     goal = ROOT_PAGES.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else "")

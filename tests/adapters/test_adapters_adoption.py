@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memory_store import Collections, MemoryStore
-from reference import Corpus, split
-from strategies import texts
+from support.memory_store import Collections, MemoryStore
+from support.reference import Corpus, split
+from support.strategies import texts
 
-from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, IndexConfig, IndexNotFoundError
+from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, IndexConfig, IndexNotFoundError, Progress
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
 from rag_bm25.adapters.encoder import document_encoding
 from rag_bm25.errors import ParameterError
-from rag_bm25.log_rows import config_of, config_rows
-from rag_bm25.sparse import SparseVector
-from rag_bm25.terms import term_id
+from rag_bm25.statistics.log.settings import ConfigRow
+from rag_bm25.statistics.portable import read_statistics
+from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ QUERIES = ["apple fig", "apple apple", "unknown", ""]
 
 
 class Source:
-    """What stands in for a ForeignCollection; fields are checked by the real one."""
+    """What stands in for a ExternalCollection; fields are checked by the real one."""
 
     def __init__(self, collection: Foreign) -> None:
         self.rows = collection
@@ -77,8 +78,8 @@ class Foreign:
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> Foreign:
     collection = Foreign()
-    monkeypatch.setattr("rag_bm25.milvus_store.ForeignCollection", lambda *_, **__: Source(collection))
-    monkeypatch.setattr("rag_bm25.milvus_store.BesideStore", collection.open_beside)
+    monkeypatch.setattr("rag_bm25.adapters.adoption.ExternalCollection", lambda *_, **__: Source(collection))
+    monkeypatch.setattr("rag_bm25.adapters.adoption.MilvusLogStore", collection.open_beside)
     return collection
 
 
@@ -102,41 +103,39 @@ def test_weighs_as_an_encoder_that_learned_the_same(foreign: Foreign, config: In
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(texts(), max_size=8), st.integers(1, 4))
-def test_counts_what_loops_count(foreign: Foreign, some: list[str], page: int) -> None:
+def test_counts_what_loops_count(foreign: Foreign, tmp_path: Path, some: list[str], page: int) -> None:
     foreign.texts, foreign.page, foreign.beside = some, page, Collections()
     encoder = adopted(IndexConfig(chunk_size=4, length_unit="terms", analyzer=split))
     corpus = Corpus({str(at): split(text) for at, text in enumerate(some)})
     figures = encoder.stats()
     assert (figures.num_chunks, figures.num_terms) == (corpus.n, len(corpus.dfs()))
     assert figures.total_length == sum(map(len, corpus.chunks.values()))
-    whole = encoder._counts.statistics.whole.contribution()
-    assert dict(zip(whole.ids.tolist(), whole.df.tolist(), strict=True)) == {
-        term_id(term): df for term, df in corpus.dfs().items()
+    encoder.save(tmp_path / "file")
+    _, totals, _ = read_statistics(tmp_path / "file")
+    counted = {
+        id_: df for total in totals.values() for id_, df in zip(total.ids.tolist(), total.df.tolist(), strict=True)
     }
+    assert counted == {term_id(term): df for term, df in corpus.dfs().items()}
 
 
 def test_pages_are_analysed_in_bounded_batches(
     foreign: Foreign, config: IndexConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rag_bm25.adapters.adoption.BATCH", 2)
-    told: list[tuple[int, int]] = []
-    adopted(config, progress=lambda done, total: told.append((done, total)))
-    assert told == [(2, 4), (3, 4), (4, 4)]
+    told: list[Progress] = []
+    adopted(config, progress=told.append)
+    assert told == [Progress("texts counted", done, 4) for done in (2, 3, 4)]
 
 
 def test_more_rows_than_were_there_at_first_are_no_more_than_all(foreign: Foreign, config: IndexConfig) -> None:
-    told: list[tuple[int, int]] = []
-
-    def grow(done: int, total: int) -> None:
-        told.append((done, total))
-
+    told: list[Progress] = []
     original = Source.count
     Source.count = lambda *_: 2  # type: ignore[method-assign]
     try:
-        adopted(config, progress=grow)
+        adopted(config, progress=told.append)
     finally:
         Source.count = original  # type: ignore[method-assign]
-    assert told == [(3, 3), (4, 4)]
+    assert told == [Progress("texts counted", 3, 3), Progress("texts counted", 4, 4)]
 
 
 @pytest.mark.usefixtures("tiny_id_space")
@@ -217,9 +216,9 @@ def test_terms_stay_known_for_ever(foreign: Foreign, config: IndexConfig, tmp_pa
     foreign.texts = ["grape"]
     adopted(config)
     opened(config).save(tmp_path / "file")
-    loaded = BM25Encoder.load(tmp_path / "file", config=config)
-    assert set(loaded._vocabulary) == {"apple", "banana", "cherry", "fig", "grape"}
-    assert loaded.num_chunks == 1
+    _, _, vocabulary = read_statistics(tmp_path / "file")
+    assert set(vocabulary) == {"apple", "banana", "cherry", "fig", "grape"}
+    assert BM25Encoder.load(tmp_path / "file", config=config).num_chunks == 1
 
 
 @pytest.mark.parametrize("after", ["create", "insert_log", "delete_log"])
@@ -241,18 +240,20 @@ def test_an_adoption_that_is_cut_short_leaves_the_old_counts_or_the_new_ones(
         store.on_call = None if options["read_only"] else fail
         return store
 
-    monkeypatch.setattr("rag_bm25.milvus_store.BesideStore", failing)
+    monkeypatch.setattr("rag_bm25.adapters.adoption.MilvusLogStore", failing)
     with pytest.raises(KeyboardInterrupt):
         adopted(config)
     assert opened(config).encode_queries(QUERIES) == (new if after == "delete_log" else old)
-    monkeypatch.setattr("rag_bm25.milvus_store.BesideStore", normal)
+    monkeypatch.setattr("rag_bm25.adapters.adoption.MilvusLogStore", normal)
     adopted(config)
     assert opened(config).encode_queries(QUERIES) == new
 
 
 def test_a_first_adoption_that_is_cut_short_can_be_repeated(foreign: Foreign, config: IndexConfig) -> None:
     foreign.beside.exist = True  # created, and nothing written
-    with pytest.raises(IndexNotFoundError, match="there are no statistics beside the collection 'X'; adopt counts it"):
+    with pytest.raises(
+        IndexNotFoundError, match="there are no statistics beside the collection 'X'; call adopt to count it"
+    ):
         opened(config)
     assert adopted(config).num_chunks == opened(config).num_chunks == 4
 
@@ -280,9 +281,11 @@ def test_what_was_opened_can_be_saved(foreign: Foreign, config: IndexConfig, tmp
     encoder = adopted(config)
     encoder.save(tmp_path / "adopted")
     opened(config).save(tmp_path / "opened")
-    one, two = (BM25Encoder.load(tmp_path / name, config=config) for name in ("adopted", "opened"))
+    names = ("adopted", "opened")
+    one, two = (BM25Encoder.load(tmp_path / name, config=config) for name in names)
     assert one.encode_queries(QUERIES) == two.encode_queries(QUERIES) == encoder.encode_queries(QUERIES)
-    assert list(one._vocabulary) == list(two._vocabulary)
+    vocabularies = [list(read_statistics(tmp_path / name)[2]) for name in names]
+    assert vocabularies[0] == vocabularies[1]
 
 
 def test_without_storing_other_settings_are_allowed_and_the_stored_ones_are_taken_for_the_rest(
@@ -318,7 +321,7 @@ def test_other_settings_than_the_stored_are_refused(
 ) -> None:
     adopted(config)
     foreign.calls.clear()
-    with pytest.raises(ConfigMismatchError, match=f"{says}; to begin anew, drop the collection 'X_bm25'"):
+    with pytest.raises(ConfigMismatchError, match=f"{says}\\. To start over, drop the collection 'X_bm25'"):
         adopted(config, **given)
     assert "insert_log" not in foreign.calls
 
@@ -343,7 +346,7 @@ def test_the_first_time_needs_a_config(foreign: Foreign) -> None:
 
 def test_a_lost_callable_is_named(foreign: Foreign, config: IndexConfig) -> None:
     adopted(config)
-    with pytest.raises(ConfigMismatchError, match=r"the analyzer reference\.split: pass that callable"):
+    with pytest.raises(ConfigMismatchError, match=r"the analyzer support\.reference\.split: pass that callable"):
         adopted()
 
 
@@ -382,8 +385,8 @@ def test_the_statistics_of_an_index_are_not_replaced(foreign: Foreign, config: I
 def test_damaged_settings_are_not_used(foreign: Foreign, config: IndexConfig, damaged: object) -> None:
     adopted(config)
     [key] = [key for key in foreign.beside.log if key.startswith("config")]
-    stored = config_of([foreign.beside.log[key]])
-    [foreign.beside.log[key]] = config_rows({**stored, "adopted": damaged})
+    stored = ConfigRow.decode([foreign.beside.log[key]])
+    [foreign.beside.log[key]] = ConfigRow.encode({**stored, "adopted": damaged})
     for call in (lambda: adopted(config), lambda: opened(config)):
         with pytest.raises(FormatError, match="does not say which texts were counted"):
             call()
@@ -406,8 +409,8 @@ def test_vectors_of_the_same_parameters_pass(foreign: Foreign, config: IndexConf
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (IndexConfig(chunk_size=5, length_unit="terms", analyzer=split), "its weights are others"),
-        (IndexConfig(chunk_size=4, length_unit="terms", analyzer=lambda text: split(text.upper())), "terms are others"),
+        (IndexConfig(chunk_size=5, length_unit="terms", analyzer=split), "its weights differ"),
+        (IndexConfig(chunk_size=4, length_unit="terms", analyzer=lambda text: split(text.upper())), "its terms differ"),
     ],
 )
 def test_vectors_of_other_parameters_are_refused(
@@ -423,5 +426,5 @@ def test_vectors_of_other_parameters_are_refused(
 def test_it_cannot_be_taught_by_an_adapter(foreign: Foreign, config: IndexConfig) -> None:
     encoder = adopted(config)
     assert document_encoding(encoder, learn=False)(TEXTS) == encoder.encode_documents(TEXTS)
-    with pytest.raises(ParameterError, match="learn needs a BM25Encoder, got AdoptedEncoder"):
+    with pytest.raises(ParameterError, match="learn=True needs a BM25Encoder, got AdoptedEncoder"):
         document_encoding(encoder, learn=True)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import split
-from strategies import texts
+from support.memory_store import MemoryStore
+from support.reference import split
+from support.strategies import texts
 
 from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError
 from rag_bm25.adapters import BM25Encoder
@@ -67,7 +67,7 @@ def test_fitting_forgets_what_was_there(encoder: BM25Encoder) -> None:
 @pytest.mark.parametrize("never", [["grape"], ["fig", "fig"], [""] * 5])
 def test_forgetting_what_was_never_learned_is_refused(encoder: BM25Encoder, never: list[str]) -> None:
     before = encoder.encode_queries(QUERIES)
-    with pytest.raises(InputError, match="forget got texts that were never learned"):
+    with pytest.raises(InputError, match=r"forget\(\) was given texts that were not learned"):
         encoder.forget(never)
     assert (encoder.num_chunks, encoder.encode_queries(QUERIES)) == (4, before)
 
@@ -113,7 +113,7 @@ def test_terms_that_collide_keep_apart(config: IndexConfig) -> None:
 def test_an_index_cannot_be_taught_by_an_adapter(config: IndexConfig) -> None:
     index = BM25Index.from_store(MemoryStore(), config=config)
     with pytest.raises(
-        ParameterError, match="learn needs a BM25Encoder, got BM25Index, which counts what Milvus holds"
+        ParameterError, match="learn=True needs a BM25Encoder, got BM25Index, which counts the chunks in Milvus"
     ):
         document_encoding(index, learn=True)
 

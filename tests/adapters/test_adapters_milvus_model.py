@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from hypothesis import given
-from milvus_model_reference import saved_json
-from reference import split
-from strategies import corpora
+from support.milvus_model_reference import saved_json
+from support.reference import split
+from support.strategies import corpora
 
 from rag_bm25 import FormatError, IndexConfig, MissingExtraError
 from rag_bm25.adapters import BM25Encoder
@@ -94,7 +94,7 @@ class TestMilvusModel:
             read(saved_json(["apple fig", "apple fig", "cherry"]))
 
     def test_whose_floor_could_be_a_df_is_refused(self, read: Any) -> None:
-        with pytest.raises(FormatError, match="the df of 'apple' cannot be told: its IDF may be the floor"):
+        with pytest.raises(FormatError, match="the df of 'apple' is ambiguous: its IDF may be the floor"):
             read(saved_json(["apple", "apple", "apple", "fig"]))
 
     def test_with_epsilon_0_and_a_term_in_most_chunks_is_refused(self, read: Any) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import engines
 import pytest
+from support import engines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

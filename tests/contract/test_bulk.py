@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from reference import split
+from support.reference import split
 
-from rag_bm25 import BM25Index, FormatError, IndexConfig, StoreError
+from rag_bm25 import BM25Index, FormatError, IndexConfig, Progress, StoreError
 from rag_bm25.bulk import encode_part, load, load_by_import, merge
 from rag_bm25.bulk.parts import batch_of
-from rag_bm25.copying import drop_index
+from rag_bm25.index.maintenance.copying import drop_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rag_bm25.store import ChunkRow, Store
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow
 
 pytest.importorskip("pyarrow")
 
@@ -91,8 +92,8 @@ def test_loading_is_adding(opened: Callable[..., Store], folder: Path, engine: s
 
 
 def test_half_a_load_cannot_be_opened_and_goes_on(opened: Callable[..., Store], folder: Path) -> None:
-    def stop(done: int, _: int) -> None:
-        if done == 4:
+    def stop(progress: Progress) -> None:
+        if progress.done == 4:
             msg = "stop"
             raise StoreError(msg)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from memory_store import MemoryStore
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.terms import is_bigram
+from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 TEXTS = ["劳动合同", "合同法", "Milvus 与劳动"]
 CONFIG = IndexConfig(chunk_size=5)
@@ -42,10 +42,10 @@ def test_both_channels_are_stored_and_searched(filled: BM25Index, opened: Callab
 
 @pytest.mark.usefixtures("tiny_id_space")
 def test_displaced_bigrams_come_back(filled: BM25Index, opened: Callable[..., Store]) -> None:
-    before, found = dict(filled._log.displaced), scores(filled)
+    before, found = dict(filled._live.log.displaced), scores(filled)
     assert any(map(is_bigram, before))
     filled.close()
     reader = BM25Index.from_store(opened(), read_only=True)
-    assert reader._log.displaced == before
+    assert reader._live.log.displaced == before
     assert scores(reader) == found
     assert reader.verify().ok

@@ -10,9 +10,9 @@ import pytest
 
 from rag_bm25.errors import FilterError, StoreError
 from rag_bm25.filters import parse_filter
-from rag_bm25.milvus_store import MilvusStore, client
-from rag_bm25.sparse import EMPTY, SparseVector
-from rag_bm25.store import ChunkRow, DenseField, LogRow
+from rag_bm25.store.milvus import MilvusStore, client
+from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def test_rows_are_the_same_bits_by_column_and_by_pymilvus(
         read = store.get_chunks([row.pk for row in rows], vectors=True, dense=True)
         assert sorted(map(bits, read)) == sorted(map(bits, rows))
         assert store.get_log(["k"]) == [log]
-        assert [match.row.id for match in store.search([rows[3].vector], limit=1)[0]] == [rows[3].id]
+        assert [match.row.id for match in store.search([rows[3].vector], SearchArm(1))[0]] == [rows[3].id]
         assert sent == [20, 1]
         store.drop()
 
@@ -78,12 +78,13 @@ def found(store: MilvusStore, rows: list[ChunkRow]) -> list[Any]:
     """What searches of all kinds find, with scores to the bit."""
     sparse, dense = rows[3].vector, rows[3].dense
     assert dense is not None
-    some, odd = {"namespaces": ["ns", "other"]}, parse_filter({"n": {"$gte": 5}})
+    odd = parse_filter({"n": {"$gte": 5}})
+    some = SearchArm(16_384, Scope(odd, ("ns", "other")))
     return [
-        *store.search([row.vector for row in rows], limit=5),
-        *store.search([sparse, SparseVector.from_dict({12345: 1.0})], limit=16_384, where=odd, **some),
-        *store.search([sparse], limit=5, params={"ignore_growing": False}),
-        *store.search_dense(np.stack([dense, -dense]), metric="IP", limit=7, where=odd),
+        *store.search([row.vector for row in rows], SearchArm(5)),
+        *store.search([sparse, SparseVector.from_dict({12345: 1.0})], some),
+        *store.search([sparse], SearchArm(5, params={"ignore_growing": False})),
+        *store.search(np.stack([dense, -dense]), SearchArm(7, Scope(odd), metric="IP")),
     ]
 
 
@@ -115,9 +116,11 @@ def test_a_shared_last_score_seldom_takes_another_call(
         [replace(chunk(at, dense=False), vector=SparseVector.from_dict({5: 1.0})) for at in range(rows)]
     )
     limits: list[int] = []
-    hits = store._hits
-    monkeypatch.setattr(store, "_hits", lambda *args: (limits.append(args[1]["limit"]), hits(*args))[1])
-    (matches,) = store.search([SparseVector.from_dict({5: 1.0})], limit=10)
+    search = store._open.client.search
+    monkeypatch.setattr(
+        store._open.client, "search", lambda *args, **asked: (limits.append(asked["limit"]), search(*args, **asked))[1]
+    )
+    (matches,) = store.search([SparseVector.from_dict({5: 1.0})], SearchArm(10))
     assert [match.row.id for match in matches] == sorted(f"id '{at}'" for at in range(rows))[:10]
     assert limits == [12, 48, 192][:calls]
     store.drop()
@@ -133,7 +136,7 @@ def test_errors_are_the_same_by_column_and_by_pymilvus(
     for sender in (client._sender, lambda: None):
         monkeypatch.setattr(client, "_sender", sender)
         with pytest.raises(FilterError) as caught:
-            store.search([chunk(1).vector], limit=1, where=parse_filter('nothing_of_this_name == "a"'))
+            store.search([chunk(1).vector], SearchArm(1, Scope(parse_filter('nothing_of_this_name == "a"'))))
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
     assert "search" not in messages[0]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import engines
 import numpy as np
 import pytest
-from memory_store import MemoryStore
-from reference import split
+from support import engines
+from support.memory_store import MemoryStore
+from support.reference import split
 
-from rag_bm25 import BM25Index, FormatError, IndexConfig, StoreError
-from rag_bm25.copying import copy_index, drop_index
+from rag_bm25 import BM25Index, FormatError, IndexConfig, Progress, StoreError
+from rag_bm25.index.maintenance.copying import copy_index, drop_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=3)
 METADATA = {"page": 3, "ratio": 0.1, "tags": ["a", None, True], "big": 2**62, "中文": {"quote": "'\"\\\n"}}
@@ -67,7 +67,7 @@ def test_copy_there_and_back(opened: Callable[..., Store], source: MemoryStore) 
 
 
 def test_copy_that_was_cut_short(opened: Callable[..., Store], source: MemoryStore) -> None:
-    def stop(_what: str, _done: int, _total: int) -> None:
+    def stop(_: Progress) -> None:
         raise StoreError("stop")
 
     with pytest.raises(StoreError, match="stop"):
@@ -99,7 +99,7 @@ def test_collections_of_others_are_not_dropped(opened: Callable[..., Store], eng
     if engine == "memory":
         pytest.skip("the in-memory store has no other schemas")
     foreign = opened()
-    client, name = foreign._engine.client, foreign._chunks
+    client, name = foreign._open.client, foreign.name.split("'")[-2]
     client.create_collection(name, dimension=4)
     try:
         with pytest.raises(FormatError, match="is not one of an index of this version; its fields differ"):

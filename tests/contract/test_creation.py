@@ -9,9 +9,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
-from reference import split
+from support import engines
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ConfigMismatchError
@@ -19,14 +19,14 @@ from rag_bm25.errors import ConfigMismatchError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.milvus_store import MilvusStore
+    from rag_bm25.store.milvus import MilvusStore
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 ROOT = Path(__file__).parents[2]
 WORKER = """
 import sys, time
 from pathlib import Path
-from reference import split
+from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
 uri, name, number, folder = sys.argv[1:]
 config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
@@ -39,7 +39,7 @@ with BM25Index.open(uri, name, config=config, timeout=60) as index:
 
 PREFORKING = """
 import os, sys
-from reference import split
+from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig, StoreError
 uri, name = sys.argv[1:]
 config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)

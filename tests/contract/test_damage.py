@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from memory_store import MemoryStore
+from support.memory_store import drop_chunks, drop_log
 
 from rag_bm25 import BM25Index, FormatError, IndexConfig, IndexNotFoundError
-from rag_bm25.copying import drop_index
+from rag_bm25.index.maintenance.copying import drop_index
+from rag_bm25.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms")
 
@@ -82,10 +83,8 @@ def test_chunks_that_another_tool_deleted_are_told(filled: Store, opened: Callab
 def drop_one(store: Store, attribute: str) -> None:
     """Drop one of the two collections, as any client can."""
     if not isinstance(store, MemoryStore):
-        name = getattr(store, attribute)
-        store._open.write("drop_collection", name)
-        store._prepared.discard(name)
+        getattr(store, attribute).drop()
     elif attribute == "_log":
-        store.drop_log()
+        drop_log(store)
     else:
-        store.drop_chunks()
+        drop_chunks(store)

@@ -7,12 +7,12 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
+from support import engines
 
 from rag_bm25 import (
     BM25Index,
@@ -26,13 +26,13 @@ from rag_bm25 import (
     StoreLockedError,
 )
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
-from rag_bm25.sparse import SparseVector
-from rag_bm25.store import ChunkRow, LogRow
+from rag_bm25.store.rows import LogRow
+from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rag_bm25.milvus_store import ForeignCollection
+    from rag_bm25.store.milvus.foreign import ExternalCollection
 
 ROOT = Path(__file__).parents[2]
 CONFIG = IndexConfig(chunk_size=30)
@@ -94,15 +94,16 @@ class Others:
 
     uri: str
     name: str
+    socket: str = ""  # of an engine that serves the file already
 
     @contextmanager
     def client(self) -> Iterator[Any]:
-        client = engines.raw_client(self.uri)
+        client = engines.raw_client(self.socket or self.uri)
         try:
             yield client
         finally:
             client.close()
-            if self.uri.endswith(".db"):
+            if self.uri.endswith(".db") and not self.socket:
                 release(self.uri)
 
     def create(self, client: Any, key: str = "INT64", *, auto_id: bool = False, nullable: bool = False) -> None:
@@ -149,10 +150,11 @@ class Others:
             rows = sorted(rows, key=lambda row: str(row["key"]))
             return repr(described), repr(rows), client.list_indexes(self.name), sorted(client.list_collections())
 
-    def opened(self) -> ForeignCollection:
-        from rag_bm25.milvus_store import ForeignCollection
+    def opened(self) -> ExternalCollection:
+        from rag_bm25.store.milvus.connection import Connection
+        from rag_bm25.store.milvus.foreign import ExternalCollection
 
-        return ForeignCollection(self.uri, self.name)
+        return ExternalCollection(Connection(self.uri), self.name)
 
     def read(self, filter: str = "") -> list[str]:
         with self.opened() as collection:
@@ -173,10 +175,12 @@ def release(path: str) -> None:
 
 @pytest.fixture
 def others(engine: str, tmp_path: Path) -> Others:
-    if engine == "embedded":
-        return Others(str(tmp_path / "test.db"), "theirs")
-    name = re.sub(r"\W", "_", tmp_path.name)
-    return Others(engines.uri_of(engine), f"theirs_{name}")
+    name = "theirs_" + re.sub(r"\W", "_", tmp_path.name)
+    if engine != "embedded":
+        return Others(engines.uri_of(engine), name)
+    if is_lite2():  # starting and stopping an engine for each client takes most of the time of a test
+        return Others(engines.shared_file(), name, engines.shared_socket())
+    return Others(str(tmp_path / "test.db"), name)
 
 
 def sentences(number: int) -> list[str]:
@@ -201,8 +205,8 @@ class TestReading:
         others.fill(texts, keys)
         with others.opened() as collection:
             for page in (1, 3, 1000):
-                monkeypatch.setattr("rag_bm25.milvus_store.foreign.FIRST_PAGE", page)
-                monkeypatch.setattr("rag_bm25.milvus_store.foreign.PAGE_BYTES", page * 100)
+                monkeypatch.setattr("rag_bm25.store.milvus.foreign.FIRST_PAGE", page)
+                monkeypatch.setattr("rag_bm25.store.milvus.foreign.PAGE_BYTES", page * 100)
                 found = [text for texts in collection.texts("text") for text in texts]
                 assert sorted(found) == sorted(texts), page
 
@@ -216,7 +220,7 @@ class TestReading:
         assert max(map(len, pages)) <= 10_000
 
     def test_replies_that_would_be_too_large(self, others: Others, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("rag_bm25.milvus_store.foreign.FIRST_PAGE", 1_250)  # 75 MB
+        monkeypatch.setattr("rag_bm25.store.milvus.foreign.FIRST_PAGE", 1_250)  # 75 MB
         with others.client() as client:
             others.create(client)
             row = {"weights": {1: 1.0}, "dense": [0.0, 1.0]}
@@ -275,7 +279,7 @@ class TestReading:
 
 class TestRefusals:
     def test_what_is_not_there(self, others: Others, tmp_path: Path) -> None:
-        Others(others.uri, f"{others.name}_other").fill(sentences(3))
+        replace(others, name=f"{others.name}_other").fill(sentences(3))
         with pytest.raises(IndexNotFoundError, match=f"there is no collection '{others.name}' at "):
             others.adopt()
         with pytest.raises(IndexNotFoundError, match="there is no database at"):
@@ -305,7 +309,7 @@ class TestRefusals:
 
     def test_a_collection_of_others_in_the_place_of_the_log(self, others: Others) -> None:
         others.fill(sentences(3))
-        beside = Others(others.uri, f"{others.name}_bm25")
+        beside = replace(others, name=f"{others.name}_bm25")
         beside.fill(sentences(2))
         before = beside.state()
         with pytest.raises(FormatError, match="is not one of an index"):
@@ -357,25 +361,16 @@ class TestStoring:
         assert reader.encode_queries(queries) == expected
 
     def test_a_store_beside_cannot_reach_the_collection(self, others: Others) -> None:
-        from rag_bm25.milvus_store import BesideStore
+        from rag_bm25.store.milvus.connection import Connection
+        from rag_bm25.store.milvus.log_store import MilvusLogStore
 
         others.fill(sentences(5))
         before = others.state()
-        store = BesideStore(others.uri, others.name)
+        store = MilvusLogStore(Connection(others.uri), others.name)
         try:
             store.create()
-            row = ChunkRow("0a", "id", "", 1, "b", vector=SparseVector.from_dict({1: 1.0}))
-            calls = [
-                lambda: store.insert_chunks([row]),
-                lambda: store.delete_chunks(["0a"]),
-                lambda: store.get_chunks(["0a"]),
-                lambda: list(store.scan_chunks()),
-                lambda: store.search([row.vector], limit=1),
-                lambda: store.count_chunks(),
-            ]
-            for call in calls:
-                with pytest.raises(StoreError, match="is filled by others"):
-                    call()
+            for name in ("insert_chunks", "delete_chunks", "get_chunks", "scan_chunks", "search", "count_chunks"):
+                assert not hasattr(store, name)
             store.insert_log([LogRow("k", "delta")])
             assert (store.exists(), store.log_keys()) == (True, ["k"])
             store.drop()
@@ -456,13 +451,14 @@ class TestEnginesOfOthers:
         others = Others(str(tmp_path / "test.db"), "theirs")
         others.fill(sentences(5))
         code = (
-            "import sys, warnings; warnings.simplefilter('ignore'); sys.path.insert(0, sys.argv[2]); import engines\n"
+            "import sys, warnings; warnings.simplefilter('ignore'); sys.path.insert(0, sys.argv[2])\n"
+            "from support import engines\n"
             "client = engines.raw_client(sys.argv[1]); print('open', flush=True); sys.stdin.readline()\n"
             "client.load_collection('theirs')\n"
             "print(len(client.query('theirs', filter='key >= 0', output_fields=['key'])), client.list_collections())\n"
         )
         holder = subprocess.Popen(
-            [sys.executable, "-c", code, others.uri, str(Path(engines.__file__).parent)],
+            [sys.executable, "-c", code, others.uri, str(Path(engines.__file__).parents[1])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from reference import split
+from support.reference import split
 
 from rag_bm25 import (
     RRF,
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25 import Hit
-    from rag_bm25.store import DenseMetric, Store
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import DenseMetric
 
 DIM = 4
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=DIM)
@@ -265,7 +266,7 @@ def test_an_embedder_that_fails_leaves_the_index_as_it_was(index: BM25Index) -> 
 
     with pytest.raises(ConnectionError, match="no answer"):
         index.add(["new"], ids=["f"], embeddings=embed)
-    with pytest.raises(InputError, match="what the embedder returned must be as many as the texts, 1, got 0"):
+    with pytest.raises(InputError, match="the result of the embedder must be as many as the texts, 1, got 0"):
         index.add(["new"], ids=["f"], embeddings=lambda texts: [])
     assert index.get(["f"]) == []
     assert index.verify().differences == []

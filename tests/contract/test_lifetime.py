@@ -6,17 +6,18 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
-import engines
 import pytest
-from reference import split
+from support import engines
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ParameterError, StoreError, StoreLockedError
-from rag_bm25.milvus_store import MilvusStore
-from rag_bm25.milvus_store import engines as engines_module
+from rag_bm25.store.milvus import MilvusStore
+from rag_bm25.store.milvus import engine as engine_module
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
@@ -57,10 +58,14 @@ class TestMoved:
         index = opened(path)
         index.add(["t1 t2", "t3"], ids=["a", "b"])
         path.rename(moved)
-        with pytest.raises(StoreError, match=r"test\.db was moved or deleted while it was open: the last write may be"):
+        with pytest.raises(
+            StoreError, match=r"test\.db was moved or deleted while it was open\. The last write may be"
+        ):
             index.add(["t4"], ids=["c"])
         for call in (lambda: index.add(["t5"]), lambda: index.delete(["a"]), lambda: index.search("t1")):
-            with pytest.raises(StoreError, match="close the index, then move that database back, or open it where it"):
+            with pytest.raises(
+                StoreError, match="close the index, then move that database back, or open it at its new path"
+            ):
                 call()
         moved.rename(path)
         with pytest.raises(StoreError, match="was moved or deleted"):  # its memory has what the file has not
@@ -105,8 +110,8 @@ class TestMoved:
         looks: list[Path] = []
         calls: list[str] = []
         engine = index._store._open  # type: ignore[attr-defined]
-        identity, call = engines_module._identity, engine._call
-        monkeypatch.setattr(engines_module, "_identity", lambda path: (looks.append(path), identity(path))[1])
+        identity, call = engine_module._identity, engine._call
+        monkeypatch.setattr(engine_module, "_identity", lambda path: (looks.append(path), identity(path))[1])
         monkeypatch.setattr(
             engine, "_call", lambda name, *args, **kwargs: (calls.append(name), call(name, *args, **kwargs))[1]
         )
@@ -182,7 +187,7 @@ index._store._open.write_lock.acquire()  # by a thread that the child does not h
 import threading
 held, enough = threading.Event(), threading.Event()
 def hold():
-    with index._lock:
+    with index._live.reading():
         held.set()
         enough.wait()
 threading.Thread(target=hold).start()
@@ -276,5 +281,5 @@ def forget(indexes: list[BM25Index]) -> None:
 
 def wait_for_release() -> None:
     """Wait for the threads that give engines back."""
-    for thread in [thread for thread in engines_module.threading.enumerate() if thread.name == "rag_bm25-release"]:
+    for thread in [thread for thread in threading.enumerate() if thread.name == "rag_bm25-release"]:
         thread.join()

@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
-import engines
 import grpc
 import numpy as np
 import pytest
+from support import engines
 
 from rag_bm25.errors import FilterError, ParameterError, StoreError
 from rag_bm25.filters import Expression
-from rag_bm25.sparse import SparseVector
-from rag_bm25.store import ChunkRow, DenseField, LogRow
+from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
+from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.milvus_store import MilvusStore
+    from rag_bm25.store.milvus import MilvusStore
 
 pytestmark = pytest.mark.skipif(
     not engines.lite_version().startswith("2."), reason="milvus-lite 2.5 is not what is installed"
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 
 ONE = SparseVector.from_dict({1: 1.0})
 ROOT = Path(__file__).parents[2]
-OPEN = "from rag_bm25.milvus_store import MilvusStore; store = MilvusStore(sys.argv[1], 'docs'); "
+OPEN = "from rag_bm25.store.milvus import MilvusStore; store = MilvusStore(sys.argv[1], 'docs'); "
 
 
 def chunk(number: int) -> ChunkRow:
@@ -58,7 +58,7 @@ def run(code: str, *arguments: str | Path, env: dict[str, str] | None = None) ->
 
 
 def opened_again(path: Path) -> MilvusStore:
-    from rag_bm25.milvus_store import MilvusStore
+    from rag_bm25.store.milvus import MilvusStore
 
     return MilvusStore(path, "docs")
 
@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(path: Path) -> Callable[..., MilvusStore]:
-    from rag_bm25.milvus_store import MilvusStore
+    from rag_bm25.store.milvus import MilvusStore
 
     stores: list[MilvusStore] = []
 
@@ -157,13 +157,13 @@ class TestOneProcess:
         )
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         (left,) = engines_of(path)
-        monkeypatch.setattr("rag_bm25.milvus_store.lite2.time.sleep", sleep)
+        monkeypatch.setattr("rag_bm25.store.milvus.lite2.time.sleep", sleep)
         assert opened().exists()
         assert waited[0] == [left]
         assert left not in engines_of(path)
 
     def test_a_link_is_the_same_database(self, store: MilvusStore, path: Path, tmp_path: Path) -> None:
-        from rag_bm25.milvus_store import MilvusStore
+        from rag_bm25.store.milvus import MilvusStore
 
         (tmp_path / "link.db").symlink_to(path)
         store.insert_chunks([chunk(1)])
@@ -231,12 +231,12 @@ class TestEngineProcess:
         os.kill(dead, signal.SIGKILL)
         assert store.count_chunks() == 1
         assert engine_pid(path) != dead
-        assert len(store.search([ONE], limit=2)[0]) == 1
+        assert len(store.search([ONE], SearchArm(2))[0]) == 1
 
     def test_a_write_into_its_death_fails_clearly_and_the_next_one_works(self, store: MilvusStore, path: Path) -> None:
         store.insert_chunks([chunk(1)])
         os.kill(engine_pid(path), signal.SIGKILL)
-        with pytest.raises(StoreError, match=r"died during insert and was started again; whether a write took place"):
+        with pytest.raises(StoreError, match=r"died during insert and was restarted; whether a write took place"):
             store.insert_chunks([chunk(2)])
         store.insert_chunks([chunk(3)])
         assert {row.id for row in store.get_chunks([chunk(n).pk for n in (1, 3)])} == {"id-1", "id-3"}
@@ -336,7 +336,7 @@ class TestVisibility:
         waited: list[float] = []
         monkeypatch.setattr(store._open, "_rows", rows)
         monkeypatch.setattr(time, "sleep", waited.append)
-        store._open.written("docs", 262_144)
+        store._open.after_write("docs", 262_144)
         assert waited == [pytest.approx((rows / 262_144 + 1 + 2) / 1000)]
 
     def test_all_stores_of_a_file_count_rows_together(
@@ -357,7 +357,7 @@ class TestVisibility:
         move_to_tomorrow(path, chunk(2).pk)
         reopened = opened()
         assert reopened.exists()
-        with pytest.raises(StoreError, match=r"hides 1 of 2 rows of 'docs': either the clock"):
+        with pytest.raises(StoreError, match=r"hides 1 of 2 rows of 'docs'\. Either the clock"):
             reopened.count_chunks()
         with pytest.raises(StoreError, match=r"hides 1 of 2 rows"):
             reopened.insert_chunks([chunk(3)])
@@ -393,14 +393,14 @@ class TestNames:
 
     @pytest.mark.parametrize("name", ["a b.db", "é.db", "x" * 34 + ".db", "a;b.db"])
     def test_file_names_that_the_engine_refuses_are_named_with_the_rule(self, tmp_path: Path, name: str) -> None:
-        from rag_bm25.milvus_store import MilvusStore
+        from rag_bm25.store.milvus import MilvusStore
 
         with pytest.raises(ParameterError, match=r"must have at most 36 of the characters A-Z a-z 0-9"):
             MilvusStore(tmp_path / name, "docs")
         assert list(tmp_path.iterdir()) == []
 
     def test_a_name_of_36_characters_works(self, tmp_path: Path) -> None:
-        from rag_bm25.milvus_store import MilvusStore
+        from rag_bm25.store.milvus import MilvusStore
 
         store = MilvusStore(tmp_path / ("x" * 33 + ".db"), "docs")
         assert not store.exists()
@@ -409,7 +409,7 @@ class TestNames:
 
 class TestEnvironment:
     def test_a_folder_is_a_database_of_the_other_engine(self, tmp_path: Path) -> None:
-        from rag_bm25.milvus_store import MilvusStore
+        from rag_bm25.store.milvus import MilvusStore
 
         (tmp_path / "test.db").mkdir()
         with pytest.raises(StoreError, match=r"is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed"):
@@ -479,7 +479,7 @@ class TestExpressions:
         store.insert_chunks([chunk(1)])
         pid = engine_pid(path)
         with pytest.raises(FilterError, match="cannot read the filter"):
-            store.search([ONE], limit=1, where=Expression(text))
+            store.search([ONE], SearchArm(1, Scope(Expression(text))))
         assert engine_pid(path) == pid
 
     @pytest.mark.parametrize(
@@ -503,15 +503,17 @@ class TestExpressions:
         store.insert_chunks(
             [ChunkRow(f"{n:08x}a", f"id-{n}", "", n, "b1", f"text {n}", data, ONE) for n, data in enumerate(metadata)]
         )
-        (matches,) = store.search([ONE], limit=9, where=Expression(text))
+        (matches,) = store.search([ONE], SearchArm(9, Scope(Expression(text))))
         assert {match.row.length for match in matches} == found
 
 
 class TestNoise:
     def test_refused_calls_leave_nothing_on_stderr(self, path: Path) -> None:
         code = (
-            OPEN + "store.create(); from rag_bm25.sparse import SparseVector; from rag_bm25.filters import Expression\n"
-            "try: store.search([SparseVector.from_dict({1: 1.0})], limit=1, where=Expression('nosuchfield == 1'))\n"
+            OPEN + "store.create(); from rag_bm25.vectors.sparse import SparseVector\n"
+            "from rag_bm25.filters import Expression; from rag_bm25.store.rows import Scope, SearchArm\n"
+            "arm = SearchArm(1, Scope(Expression('nosuchfield == 1')))\n"
+            "try: store.search([SparseVector.from_dict({1: 1.0})], arm)\n"
             "except ValueError as error: print(type(error).__name__, error)\n"
             "store.close()"
         )

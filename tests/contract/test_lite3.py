@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import engines
 import pytest
+from support import engines
 
 from rag_bm25.errors import StoreError
-from rag_bm25.sparse import SparseVector
-from rag_bm25.store import ChunkRow
+from rag_bm25.store.rows import ChunkRow, SearchArm
+from rag_bm25.vectors.sparse import SparseVector
 
 pytestmark = pytest.mark.skipif(
     not engines.lite_version().startswith("3."), reason="milvus-lite 3 is not what is installed"
@@ -25,9 +25,8 @@ ONE = SparseVector.from_dict({1: 1.0})
 OPEN = f"""
 import atexit, os, sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
-from rag_bm25.milvus_store import MilvusStore
-from rag_bm25.sparse import SparseVector
-from rag_bm25.store import ChunkRow
+from rag_bm25.store import ChunkRow, MilvusStore
+from rag_bm25.vectors.sparse import SparseVector
 store = MilvusStore(sys.argv[1], "docs")
 
 def insert(number):
@@ -53,13 +52,13 @@ def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
 def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = engines.open_store("embedded", tmp_path)
     store.create()
-    store.search([ONE], limit=1)
+    store.search([ONE], SearchArm(1))
     flushed: list[str] = []
     monkeypatch.setattr(store._open.client, "flush", lambda name, **_: flushed.append(name))
     for number in range(2):
         store.insert_chunks([ChunkRow(f"{number}a", "id", "", 1, "b", vector=ONE)])
-        store.search([ONE], limit=1)
-        store.search([ONE], limit=1)
+        store.search([ONE], SearchArm(1))
+        store.search([ONE], SearchArm(1))
     assert flushed == ["docs", "docs"]
     store.close()
 
@@ -107,7 +106,7 @@ def use(store: Any, number: int) -> None:
     """Write, search and delete by turns."""
     for step in range(3):
         store.insert_chunks([ChunkRow(f"{number}{step}a", "id", "", 1, "b", vector=ONE)])
-        store.search([ONE], limit=1)
+        store.search([ONE], SearchArm(1))
         store.delete_chunks([f"{number}{step}a"])
 
 

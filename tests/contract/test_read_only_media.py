@@ -9,15 +9,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
-from reference import split
+from support import engines
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError, StoreLockedError
-from rag_bm25.milvus_store import engines as engines_module
-from rag_bm25.milvus_store.lock import DatabaseLock
-from rag_bm25.milvus_store.private_copy import PrivateCopy, can_be_written
+from rag_bm25.store.milvus import opening
+from rag_bm25.store.milvus.lock import DatabaseLock
+from rag_bm25.store.milvus.private_copy import PrivateCopy, can_be_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def not_writable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the database be on a medium that is only read, for all that the package knows."""
-    monkeypatch.setattr(engines_module, "can_be_written", lambda database: database != path)
+    monkeypatch.setattr(opening, "can_be_written", lambda database: database != path)
 
 
 def fill(path: Path) -> None:
@@ -107,7 +107,7 @@ class TestCopy:
     ) -> None:
         usage = shutil.disk_usage(temporary)
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2**20))
-        with pytest.raises(StoreError, match=r"for searching needs \d+ MiB, of which \S+ has 1: set TMPDIR to"):
+        with pytest.raises(StoreError, match=r"for searching needs \d+ MiB, but \S+ has 1 MiB free: set TMPDIR to"):
             searched(path)
         assert list(temporary.iterdir()) == []
 

@@ -10,19 +10,18 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import engines
-import milvus_servers
 import pytest
-from memory_store import MemoryStore
-from reference import split
+from support import engines, milvus_servers
+from support.memory_store import MemoryStore
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, StoreError
-from rag_bm25.milvus_store import MilvusStore, schema
+from rag_bm25.store.milvus import MilvusStore, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rag_bm25.store import ConsistencyLevel
+    from rag_bm25.store.rows import ConsistencyLevel
 
     Open = Callable[..., BM25Index]
 

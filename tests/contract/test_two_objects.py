@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from reference import split
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
@@ -14,7 +14,7 @@ from rag_bm25.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 TERMS = [f"t{number}" for number in range(12)]  # as many as there are ids
@@ -44,7 +44,7 @@ def assert_sound(fresh: BM25Index, *others: BM25Index) -> None:
     assert [figures(other) for other in others] == [wanted] * len(others)
     report = fresh.verify()
     assert report.ok, report.differences
-    vocabulary = fresh._log.vocabulary()
+    vocabulary = fresh._live.log.vocabulary()
     assert len(set(vocabulary.ids)) == len(list(vocabulary))
 
 
@@ -61,7 +61,7 @@ def test_writes_in_turns_count_once_everywhere(index_of: Callable[..., BM25Index
 def test_writes_at_once_count_once_everywhere(
     index_of: Callable[..., BM25Index], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_bm25.statistics_log.COMPACT_ABOVE", 3)
+    monkeypatch.setattr("rag_bm25.statistics.log.log.COMPACT_ABOVE", 3)
     indexes = [index_of() for _ in range(3)]
     acknowledged: list[str] = []
     failures: list[BaseException] = []

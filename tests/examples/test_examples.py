@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
+from support import engines
 
 from rag_bm25 import BM25Index
 

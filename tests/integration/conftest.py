@@ -6,17 +6,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import engines
 import pytest
-from reference import split
+from support import engines
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.statistics_log import StatisticsLog
+from rag_bm25.statistics.log.log import StatisticsLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
 

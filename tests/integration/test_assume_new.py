@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import engines
 import pytest
-from reference import split
+from support import engines
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 

@@ -9,13 +9,14 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import engines
 import pytest
-from milvus_servers import ContainerServer, container
-from proxy import Proxy
+from support import engines
+from support.milvus_servers import ContainerServer, container
+from support.proxy import Proxy
 
 from rag_bm25 import TLS, BM25Index, IndexConfig, StoreError
-from rag_bm25.milvus_store.server import connect
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.server import connect
 
 if TYPE_CHECKING:
     import socket
@@ -128,7 +129,7 @@ def test_reading_goes_on_when_a_lost_connection_comes_back(flaky: Proxy) -> None
 def test_writes_are_not_repeated_and_nothing_is_repeated_for_ever(
     flaky: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with closing(connect(flaky.uri, token=None, timeout=60)) as server:
+    with closing(connect(Connection(flaky.uri, timeout=60))) as server:
         server.options = {"timeout": 1}
         calls: list[str] = []
         monkeypatch.setattr(type(server), "_call", failing(calls, "StatusCode.UNAVAILABLE"))

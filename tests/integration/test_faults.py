@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import random
@@ -15,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
-from memory_store import MemoryStore
-from proxy import Proxy
-from serialized_store import serialized
+from support import engines
+from support.memory_store import MemoryStore
+from support.proxy import Proxy
+from support.serialized_store import serialized
 
 import rag_bm25
 from rag_bm25 import BM25Index
@@ -35,7 +36,10 @@ BEFORE = {"a": "apple", "b": "banana split", "c": "cherry"}
 UPDATE = {"a": "apple pie", "b": "banana split", "x": "fig"}
 AFTER = {"a": "apple pie", "b": "banana split", "c": "cherry", "x": "fig"}
 WRITES = {"insert_chunks", "delete_chunks", "insert_log", "delete_log"}
-STATEFUL = {"index.py", "workers.py", "chunk_writer.py", "statistics_log.py", "statistics.py", "terms.py"}
+STATEFUL = {
+    *("index.py", "live_statistics.py", "pipeline.py", "counting_ahead.py", "workers.py", "chunk_writer.py"),
+    *("corpus.py", "count_table.py", "terms.py", "log.py", "open_write.py", "sums.py", "table.py"),
+}
 PACKAGE = Path(rag_bm25.__file__).parent
 # gRPC's own handlers of forks take its threads down and up again, and sometimes wait for ever or skip it. They are not
 # what is tested: a child touches no gRPC. For the same reason it ends by its exit functions and os._exit: when Python
@@ -43,7 +47,7 @@ PACKAGE = Path(rag_bm25.__file__).parent
 FORKING = {"GRPC_ENABLE_FORK_SUPPORT": "false"}
 CHILD = """
 import os, sys
-from reference import split
+from support.reference import split
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError, StoreLockedError
 uri, config = sys.argv[1], IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
@@ -138,7 +142,7 @@ def test_retry_after_a_timeout_counts_once_though_another_wrote_in_between(appli
 
 
 def test_connection_lost_at_any_write_of_a_batch(server_uri: str, tmp_path: Path, opened: Open) -> None:
-    from rag_bm25.milvus_store import MilvusStore
+    from rag_bm25.store.milvus import MilvusStore
 
     proxy = Proxy(server_uri)
     cut_at = [-1]
@@ -321,12 +325,17 @@ def test_ctrl_c_in_the_middle_of_a_batch_surfaces_and_the_next_write_finds_a_sou
     assert (process.returncode, output.splitlines()[-3:]) == (0, ["interrupted", "True", "[]"]), complaint
 
 
+@functools.cache
+def is_stateful(file: str) -> bool:
+    return Path(file).name in STATEFUL
+
+
 def interrupted_after(lines: int, act: Callable[[], None]) -> bool:
     """Act, with Ctrl-C after so many lines of the package; tell whether there were so many."""
     left = itertools.count(lines, -1)
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        if Path(frame.f_code.co_filename).name not in STATEFUL:
+        if not is_stateful(frame.f_code.co_filename):
             return None
         if event == "line" and next(left) == 0:
             raise KeyboardInterrupt
@@ -362,7 +371,7 @@ def test_ctrl_c_between_batches_that_are_counted_ahead_leaves_a_sound_index(
     start: int, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One chunk a batch: while one is written, a thread is at the next one."""
-    monkeypatch.setattr("rag_bm25.chunks.MAX_BATCH_CHUNKS", 1)
+    monkeypatch.setattr("rag_bm25.documents.chunks.MAX_BATCH_CHUNKS", 1)
     for lines in itertools.count(start * 11, 44):
         index = opened(MemoryStore())
         add(index, BEFORE)
@@ -403,8 +412,8 @@ def test_clock_that_steps_back_does_not_let_old_rows_win(opened: Open, monkeypat
 @pytest.mark.skipif(not os.environ.get("RAG_BM25_SLOW"), reason="takes minutes: RAG_BM25_SLOW=1 and --timeout 0")
 def test_updates_and_deletes_right_after_a_million_rows(tmp_path: Path, opened: Open) -> None:
     """The engine stamps rows with a time that runs ahead of the clock by the rows written."""
-    from rag_bm25.sparse import SparseVector
-    from rag_bm25.store import ChunkRow
+    from rag_bm25.store.rows import ChunkRow
+    from rag_bm25.vectors.sparse import SparseVector
 
     store = engines.open_store("embedded", tmp_path)
     index = opened(store)

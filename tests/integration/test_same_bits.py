@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import engines
 import pytest
 from soak import same_bits
+from support import engines
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from grpc_proxy import GrpcProxy
-from proxy import Proxy
-from reference import split
+from support.grpc_proxy import GrpcProxy
+from support.proxy import Proxy
+from support.reference import split
 
 import rag_bm25
 from rag_bm25 import BM25Index, IndexConfig, StoreError
@@ -25,7 +25,7 @@ from rag_bm25 import BM25Index, IndexConfig, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rag_bm25.store import ConsistencyLevel
+    from rag_bm25.store.rows import ConsistencyLevel
 
     Proxied = Callable[..., GrpcProxy]
 
@@ -65,7 +65,7 @@ def opened(request: pytest.FixtureRequest, server_uri: str) -> Iterator[Callable
     yield open_
     for index in indexes:
         index.close()
-    from rag_bm25.milvus_store import MilvusStore
+    from rag_bm25.store.milvus import MilvusStore
 
     store = MilvusStore(server_uri, name)
     store.drop()
@@ -150,7 +150,7 @@ def test_a_call_that_nothing_comes_back_from_is_given_up(
 ) -> None:
     proxy = proxied()
     index = opened(proxy.uri)
-    index._store._engine.options = {"timeout": 5}
+    index._store._open.options = {"timeout": 5}
     proxy.fail(method, "silent")
     with pytest.raises(StoreError, match="DEADLINE_EXCEEDED"):
         add_and_search(index)
@@ -209,7 +209,7 @@ def test_what_an_index_starts_and_stores_has_no_token(proxied: Proxied, opened: 
         ]
         assert b"spawn" in b"".join(shown)
         assert b"sesame" not in b"".join(shown)
-    for thing in (index, index._store, index._store._engine):
+    for thing in (index, index._store, index._store._open):
         with pytest.raises((TypeError, AttributeError, pickle.PicklingError)) as caught:
             pickle.dumps(thing)
         assert "sesame" not in str(caught.value)
@@ -219,7 +219,7 @@ def test_what_an_index_starts_and_stores_has_no_token(proxied: Proxied, opened: 
 
 def test_command_line_shows_no_token(proxied: Proxied, opened: Callable[..., BM25Index], tmp_path: Path) -> None:
     proxy = proxied(token=TOKEN)
-    name = opened(proxy.uri, token=TOKEN)._store._chunks
+    name = opened(proxy.uri, token=TOKEN)._store._chunks.name
     opened(proxy.uri, token=TOKEN)._store.drop()
     texts = tmp_path / "texts"
     texts.mkdir()
@@ -297,7 +297,7 @@ def test_the_level_is_that_of_searches_and_all_else_is_strong(
     assert not any(one.use_default_consistency for one in searches)
     assert {one.consistency_level for one in searches} == {Level.Value(level)}
     times = {one.guarantee_timestamp for one in searches}
-    assert times == {GUARANTEES.get(level, proxy.last_stamp(index._store._chunks))}
+    assert times == {GUARANTEES.get(level, proxy.last_stamp(index._store._chunks.name))}
 
 
 def test_all_threads_share_one_connection(proxied: Proxied, opened: Callable[..., BM25Index]) -> None:

@@ -11,18 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from memory_store import MemoryStore
-from serialized_store import serialized
+from support.memory_store import MemoryStore
+from support.serialized_store import serialized
 
-from rag_bm25 import chunk_writer
 from rag_bm25.errors import RagBM25Error, StoreError
+from rag_bm25.index.writing import chunk_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from rag_bm25 import BM25Index
-    from rag_bm25.store import ChunkRow
+    from rag_bm25.store.rows import ChunkRow
 
     Open = Callable[..., BM25Index]
 
@@ -285,7 +285,7 @@ def refused(write: Callable[[], object]) -> bool:
     try:
         write()
     except StoreError as error:
-        return "its chunks are stored; run verify" in str(error)
+        return "Its chunks are stored. Run verify" in str(error)
     return False
 
 
@@ -296,7 +296,7 @@ def open_elsewhere(store: SharedStore, opened: Open) -> None:
 
 def compact_elsewhere(store: SharedStore, opened: Open) -> None:
     """Open the index as another process, and sum everything up."""
-    opened(store.reopen())._log.compact(above=0)
+    opened(store.reopen())._live.log.compact(above=0)
 
 
 def die() -> None:

@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from memory_store import Collections, MemoryStore
 from soak.model import Model
 from soak.soak import Soak, SoakFailedError
 from soak.texts import DEMO, Texts
 from soak.visits import CONFIG, Visitor
+from support.memory_store import Collections, MemoryStore
 
 from rag_bm25 import BM25Index
-from rag_bm25.sparse import SparseVector
+from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "soak"
 SMALL_LIMITS = {
-    "log_rows.TERMS_PER_ROW": 400,
-    "log_rows.COUNTS_PER_ROW": 300,
-    "log_rows.MAX_ENTRIES": 200,
-    "statistics_log.FEW_TERMS": 100,
-    "statistics_log.ROWS_PER_INSERT": 2,
-    "chunks.MAX_BATCH_CHUNKS": 20,
-    "chunk_writer.MAX_BATCH_CHUNKS": 20,
+    "statistics.log.terms.TERMS_PER_ROW": 400,
+    "statistics.log.packing.COUNTS_PER_ROW": 300,
+    "statistics.log.writes.MAX_ENTRIES": 200,
+    "statistics.log.terms.FEW_TERMS": 100,
+    "statistics.log.table.ROWS_PER_INSERT": 2,
+    "documents.chunks.MAX_BATCH_CHUNKS": 20,
+    "index.writing.chunk_writer.MAX_BATCH_CHUNKS": 20,
 }
 
 
@@ -67,7 +67,7 @@ def soak(tmp_path: Path, texts: Texts, place: MemoryPlace, monkeypatch: pytest.M
     """A soak in this process, in which each path that cuts or merges rows runs with a few terms."""
     for limit, value in SMALL_LIMITS.items():
         monkeypatch.setattr(f"rag_bm25.{limit}", value)
-    monkeypatch.setattr("rag_bm25.statistics_log.StatisticsLog.compact.__kwdefaults__", {"above": 4})
+    monkeypatch.setattr("rag_bm25.statistics.log.log.StatisticsLog.compact.__kwdefaults__", {"above": 4})
     return Soak(
         Visitor(place, texts, tmp_path), 1_000, seed=1, tell=lambda _: None, call=lambda work, *args: work(*args)
     )

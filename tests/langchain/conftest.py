@@ -7,18 +7,18 @@ from importlib.util import find_spec
 from itertools import count
 from typing import TYPE_CHECKING
 
-import engines
 import pytest
-from langchain_models import DIM
-from memory_store import MemoryStore
-from reference import split
+from support import engines
+from support.langchain_models import DIM
+from support.memory_store import MemoryStore
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 # LangChain's own suites bring pytest plugins along, and have an environment of their own: `make test-langchain`.
 collect_ignore = [] if find_spec("langchain_tests") else ["test_langchain_suites.py"]
@@ -52,7 +52,13 @@ def dense_engine_index(new_store: Callable[[], Store]) -> Iterator[BM25Index]:
 
 
 @pytest.fixture
-def dense_index() -> BM25Index:
+def dense_store() -> MemoryStore:
+    """What holds the rows of `dense_index`."""
+    return MemoryStore()
+
+
+@pytest.fixture
+def dense_index(dense_store: MemoryStore) -> BM25Index:
     """An empty index with dense vectors, in memory."""
     config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=DIM)
-    return BM25Index.from_store(MemoryStore(), config=config)
+    return BM25Index.from_store(dense_store, config=config)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from langchain_core.documents import Document
-from langchain_models import Letters, vector_of
+from support.langchain_models import Letters, vector_of
 
 from rag_bm25 import InputError
 from rag_bm25.langchain import MilvusBM25DocumentIndex

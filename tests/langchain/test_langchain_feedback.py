@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from memory_store import MemoryStore
 from pydantic import ValidationError
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BIM, RM3, BM25Index, Rocchio
 from rag_bm25.langchain import MilvusBM25Retriever
@@ -15,7 +15,7 @@ from rag_bm25.langchain import MilvusBM25Retriever
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from rag_bm25.feedback import Feedback
+    from rag_bm25.query.feedback import Feedback
 
 TEXTS = {
     "1": "解除劳动合同，用人单位应当支付经济补偿。",

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_models import Letters, vector_of
 from pydantic import ValidationError
+from support.langchain_models import Letters, vector_of
 
 from rag_bm25 import RRF, InputError, StoreError, Weighted
 from rag_bm25.langchain import MilvusHybridRetriever
 
 if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
+
     from rag_bm25 import BM25Index
 
 # The letters decide what is similar: "c" means what "gag" means, though they share no word.
@@ -270,11 +272,10 @@ class TestOptions:
 
 
 class TestBatch:
-    def test_of_lexical_queries_is_one_call(self, retriever: MilvusHybridRetriever) -> None:
-        calls = retriever.index._store.calls  # type: ignore[attr-defined]
-        before = calls.count("search")
+    def test_of_lexical_queries_is_one_call(self, retriever: MilvusHybridRetriever, dense_store: MemoryStore) -> None:
+        before = dense_store.calls.count("search")
         found = retriever.batch(QUERIES, mode="sparse")
-        assert calls.count("search") == before + 1
+        assert dense_store.calls.count("search") == before + 1
         assert found == [retriever.invoke(query, mode="sparse") for query in QUERIES]
 
     @pytest.mark.parametrize("mode", ["hybrid", "dense"])
@@ -300,11 +301,11 @@ class TestTracing:
         }
         assert told[0].items() >= expected.items()
 
-    def test_tells_errors(self, retriever: MilvusHybridRetriever) -> None:
+    def test_tells_errors(self, retriever: MilvusHybridRetriever, dense_store: MemoryStore) -> None:
         def fail(method: str) -> None:
             raise StoreError("lost")
 
-        retriever.index._store.on_call = fail  # type: ignore[attr-defined]
+        dense_store.on_call = fail
         with pytest.raises(StoreError, match="lost"):
             retriever.invoke("fade")
         with pytest.raises(StoreError, match="lost"):

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, aindex
 from langchain_core.indexing import index as index_documents
-from langchain_models import DIM, Letters, vector_of
+from support.langchain_models import DIM, Letters, vector_of
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25VectorStore
@@ -18,7 +18,7 @@ from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25VectorStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rag_bm25.store import Store
+    from rag_bm25.store.protocol import Store
 
 
 def page(text: str, source: str) -> Document:
@@ -29,29 +29,42 @@ FIRST = [page("apple banana", "x"), page("cherry", "x"), page("fig apple", "y"),
 CHANGED = [page("apple banana grape", "x"), page("fig apple", "y")]
 
 
-@pytest.fixture(params=[None, DIM], ids=["lexical", "dense"])
-def an_index(request: pytest.FixtureRequest, new_store: Callable[[], Store]) -> Iterator[BM25Index]:
-    config = IndexConfig(chunk_size=20, dense_dim=request.param)
-    with BM25Index.from_store(new_store(), config=config) as index:
+# Every combination in memory; on an engine, where creating an index takes half a second, each way of each thing once.
+EVERY_WAY = [
+    *(
+        pytest.param("memory", dim, target, way)
+        for dim in (None, DIM)
+        for target in ("vector store", "document index")
+        for way in ("index", "aindex")
+    ),
+    pytest.param("embedded", None, "document index", "aindex"),
+    pytest.param("embedded", DIM, "vector store", "index"),
+]
+every_way = pytest.mark.parametrize(("new_store", "dim", "kind", "way"), EVERY_WAY, indirect=["new_store"])
+
+
+@pytest.fixture
+def an_index(dim: int | None, new_store: Callable[[], Store]) -> Iterator[BM25Index]:
+    with BM25Index.from_store(new_store(), config=IndexConfig(chunk_size=20, dense_dim=dim)) as index:
         yield index
 
 
-@pytest.fixture(params=["vector store", "document index"])
-def target(request: pytest.FixtureRequest, an_index: BM25Index) -> Any:
+@pytest.fixture
+def target(kind: str, an_index: BM25Index) -> Any:
     embedding = Letters() if an_index.config.dense_dim else None
-    if request.param == "vector store":
+    if kind == "vector store":
         return MilvusBM25VectorStore(an_index, embedding=embedding)
     return MilvusBM25DocumentIndex(index=an_index, embedding=embedding)
 
 
-@pytest.fixture(params=["index", "aindex"])
-def run(request: pytest.FixtureRequest, target: Any) -> Callable[..., Any]:
+@pytest.fixture
+def run(way: str, target: Any) -> Callable[..., Any]:
     manager = InMemoryRecordManager("test")
     manager.create_schema()
 
     def run(documents: list[Document], **options: Any) -> Any:
         options = {"source_id_key": "source", "key_encoder": "blake2b", "batch_size": 2, **options}
-        if request.param == "index":
+        if way == "index":
             return index_documents(documents, manager, target, **options)
         return asyncio.run(aindex(documents, manager, target, **options))
 
@@ -69,6 +82,7 @@ def stored(index: BM25Index) -> list[str]:
     return sorted(chunk.text for chunk in chunks)
 
 
+@every_way
 @pytest.mark.parametrize(
     ("cleanup", "left"),
     [
@@ -89,6 +103,7 @@ def test_every_clean_up_leaves_what_it_should(
     assert stored(an_index) == left
 
 
+@every_way
 def test_full_clean_up_of_nothing_deletes_everything(run: Callable[..., Any], an_index: BM25Index) -> None:
     run(FIRST, cleanup="full")
     assert run([], cleanup="full")["num_deleted"] == 3
@@ -96,6 +111,7 @@ def test_full_clean_up_of_nothing_deletes_everything(run: Callable[..., Any], an
     assert an_index.stats().num_terms == 0
 
 
+@every_way
 def test_a_forced_update_counts_nothing_twice(run: Callable[..., Any], an_index: BM25Index) -> None:
     run(FIRST)
     before = an_index.stats()

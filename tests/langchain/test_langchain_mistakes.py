@@ -7,12 +7,12 @@ import copy
 import pickle
 from typing import TYPE_CHECKING, Any
 
-import engines
 import pytest
 from langchain_core.runnables import RunnableLambda
-from langchain_models import Letters
 from pydantic import ValidationError
-from reference import split
+from support import engines
+from support.langchain_models import Letters
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
 from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore, MilvusHybridRetriever
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from memory_store import MemoryStore
+    from support.memory_store import MemoryStore
 
 QUESTION: Any = {"question": "fade", "history": []}
 

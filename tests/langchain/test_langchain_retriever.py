@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from memory_store import MemoryStore
 from pydantic import ValidationError
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, InputError, QueryExpansion, StoreError, Synonyms
 from rag_bm25.langchain import MilvusBM25Retriever

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_models import Letters, vector_of
+from support.langchain_models import Letters, vector_of
 
 from rag_bm25 import ParameterError
 from rag_bm25.langchain import MilvusBM25VectorStore, MilvusHybridRetriever
@@ -14,7 +14,7 @@ from rag_bm25.langchain import MilvusBM25VectorStore, MilvusHybridRetriever
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from memory_store import MemoryStore
+    from support.memory_store import MemoryStore
 
     from rag_bm25 import BM25Index
 
@@ -23,11 +23,10 @@ BOTH: dict[str, Any] = {"search_params": LEXICAL, "dense_search_params": DENSE}
 
 
 @pytest.fixture
-def store(dense_index: BM25Index) -> MemoryStore:
+def store(dense_index: BM25Index, dense_store: MemoryStore) -> MemoryStore:
     dense_index.add(["fade bead", "gag"], ids=["a", "b"], embeddings=[vector_of("fade bead"), vector_of("gag")])
-    store: Any = dense_index._store
-    store.params.clear()
-    return store  # type: ignore[no-any-return]
+    dense_store.params.clear()
+    return dense_store
 
 
 def searches(index: BM25Index, mode: str, options: dict[str, Any]) -> Iterator[Callable[[], object]]:

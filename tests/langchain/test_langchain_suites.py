@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_models import DIM
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
 from langchain_tests.integration_tests.indexer import AsyncDocumentIndexTestSuite, DocumentIndexerTestSuite
+from support.langchain_models import DIM
 
 from rag_bm25.langchain import (
     MilvusBM25DocumentIndex,

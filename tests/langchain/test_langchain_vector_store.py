@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
-from langchain_models import DIM, Letters, vector_of
-from memory_store import MemoryStore
-from reference import split
-from strategies import corpora, texts
+from support.langchain_models import DIM, Letters, vector_of
+from support.memory_store import MemoryStore
+from support.reference import split
+from support.strategies import corpora, texts
 
 from rag_bm25 import RM3, RRF, BM25Index, FieldWeight, IndexConfig, InputError, ParameterError, Weighted
 from rag_bm25.langchain import MilvusBM25VectorStore
-from rag_bm25.langchain.diversity import diverse
-from rag_bm25.weightings import WEIGHTING_NAMES, WEIGHTINGS
+from rag_bm25.langchain.diversity import diversify
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
 
 if TYPE_CHECKING:
-    from rag_bm25.weightings import WeightingName
+    from rag_bm25.weighting.formulas import WeightingName
 
 TEXTS = {
     "a": "apple banana",
@@ -238,7 +238,7 @@ class TestMaximalMarginalRelevance:
         numbers = st.floats(0, 1)
         relevance = np.array(data.draw(st.lists(numbers, min_size=n, max_size=n)), float)
         similarity = np.array(data.draw(st.lists(numbers, min_size=n * n, max_size=n * n)), float).reshape(n, n)
-        chosen = diverse(relevance, similarity, data.draw(numbers), k)
+        chosen = diversify(relevance, similarity, data.draw(numbers), k)
         assert len(chosen) == len(set(chosen)) == min(n, k)
 
 
@@ -483,17 +483,18 @@ class TestMaximalMarginalRelevanceOfDenseVectors:
         found = both.max_marginal_relevance_search("gag", k=9, mode="dense", namespace=None)
         assert sorted(map(str, ids(found))) == ["a", "b", "c", "c", "d", "e"]
 
-    def test_leaves_out_what_was_deleted_meanwhile(self, both: MilvusBM25VectorStore, dense_index: BM25Index) -> None:
-        store = dense_index._store
-        assert isinstance(store, MemoryStore)
-
+    @pytest.mark.parametrize("deleted", ["c", "abcde"])
+    def test_leaves_out_what_was_deleted_meanwhile(
+        self, both: MilvusBM25VectorStore, dense_index: BM25Index, dense_store: MemoryStore, deleted: str
+    ) -> None:
         def delete(method: str) -> None:
             if method == "get_chunks":
-                store.on_call = None
-                dense_index.delete(["c"])
+                dense_store.on_call = None
+                dense_index.delete(list(deleted))
 
-        store.on_call = delete
-        assert "c" not in ids(both.max_marginal_relevance_search("gag", k=9, mode="dense"))
+        dense_store.on_call = delete
+        found = ids(both.max_marginal_relevance_search("gag", k=9, mode="dense"))
+        assert sorted(map(str, found)) == sorted(set("abcde") - set(deleted))
 
     def test_of_an_empty_store_is_empty(self, dense_index: BM25Index, model: Letters) -> None:
         store = MilvusBM25VectorStore(dense_index, embedding=model)

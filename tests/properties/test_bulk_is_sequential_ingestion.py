@@ -9,19 +9,20 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import split
-from strategies import json_scalars, texts
+from support.memory_store import MemoryStore
+from support.reference import split
+from support.strategies import json_scalars, texts
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig
 from rag_bm25.bulk import encode_part, load, merge
-from rag_bm25.statistics_log import StatisticsLog
-from rag_bm25.terms import ID_SPACE
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.settings import read_config
+from rag_bm25.vectors.terms import ID_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25.statistics import Contribution
+    from rag_bm25.statistics.corpus import Contribution
 
 pytest.importorskip("pyarrow")
 
@@ -114,7 +115,7 @@ def statistics_of(store: MemoryStore) -> Any:
     totals = {name: plain(log.statistics.of_one(name).contribution()) for name in log.statistics.namespaces}
     totals = {name: total for name, total in totals.items() if total[0]}  # an empty snapshot names a namespace
     terms = {term: vocabulary.id(term) for term in vocabulary}
-    return totals, log.statistics.whole.figures, list(terms.items()), log.displaced, log.read_config()
+    return totals, log.statistics.whole.figures, list(terms.items()), log.displaced, read_config(store)
 
 
 def answers(store: MemoryStore, config: IndexConfig) -> Any:
@@ -135,7 +136,7 @@ def test_bulk_is_sequential_ingestion(
     space: int, config: IndexConfig, corpus: list[tuple[str, list[dict[str, Any]]]], data: st.DataObject
 ) -> None:
     order = data.draw(st.permutations(range(len(corpus))))
-    with patch("rag_bm25.terms.ID_SPACE", space):
+    with patch("rag_bm25.vectors.terms.ID_SPACE", space):
         one, other = added(config, corpus), loaded(config, corpus, order)
         assert rows_of(other) == rows_of(one)
         assert statistics_of(other) == statistics_of(one)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import split
-from strategies import any_terms, document_weightings, texts
+from support.memory_store import MemoryStore
+from support.reference import split
+from support.strategies import any_terms, document_weightings, texts
 
 from rag_bm25 import Analyzer, BM25Index, IndexConfig
-from rag_bm25.document_encoder import DocumentEncoder, LengthUnit
+from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit
 
 if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.similarity import DocumentWeighting
-    from rag_bm25.sparse import SparseVector
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.document import DocumentWeighting
 
 units = st.sampled_from(["characters", "terms"])
 CONFIG = IndexConfig(chunk_size=4, analyzer=split)
@@ -69,8 +69,8 @@ def stored(store: MemoryStore, id_: str) -> SparseVector:
 
 ENCODE = """
 from rag_bm25 import Analyzer
-from rag_bm25.document_encoder import DocumentEncoder
-from rag_bm25.similarity import DocumentWeighting
+from rag_bm25.documents.encoder import DocumentEncoder
+from rag_bm25.weighting.document import DocumentWeighting
 
 texts = ["Milvus stores sparse vectors", "to be or not to be", "", "中文检索 BM25", "ünï cödé " * 40]
 encoder = DocumentEncoder(Analyzer(), DocumentWeighting(500))

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import chunk_weight, length_norm, split
-from strategies import corpora, idf_names, texts
+from support.memory_store import MemoryStore
+from support.reference import chunk_weight, length_norm, split
+from support.strategies import corpora, idf_names, texts
 
 from rag_bm25 import BM25Index, Explanation, Fuzzy, IndexConfig, QueryExpansion, Synonyms
-from rag_bm25.min_should_match import required_words
+from rag_bm25.query.min_should_match import required_words
+from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
-    from rag_bm25.similarity import IdfName
+    from rag_bm25.weighting.idf import IdfName
 
 pytest.importorskip("rapidfuzz")
 
@@ -77,8 +78,8 @@ def check(node: Explanation) -> None:
 @given(corpora(min_size=1), queries, expansions)
 def test_each_term_counts_for_one_reason(chunks: dict[str, str], query: Any, expansion: QueryExpansion) -> None:
     index = filled(chunks)
-    with index._lock:
-        terms = index._searcher.ask([query], None, [""], {"expansion": expansion}).questions[0].terms
+    with index._live.reading():
+        terms = index._searcher.weigh([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
     assert len(set(terms.terms)) == len(terms.terms)
     assert (terms.boost > 0).all()
     assert ((terms.weights > 0) == (terms.df > 0)).all()
@@ -100,7 +101,9 @@ def test_an_addition_weighs_no_more_than_what_it_stands_for(
 ) -> None:
     index = filled(chunks)
     expansion = QueryExpansion(Synonyms.of({word: {other: weight}}))
-    terms = index._searcher.ask([f"{query} {word}"], None, [""], {"expansion": expansion}).questions[0].terms
+    terms = (
+        index._searcher.weigh([f"{query} {word}"], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
+    )
     table = dict(zip(terms.terms, zip(terms.df, terms.weights, strict=True), strict=True))
     if word != other and other not in query.split() and table[word][0]:
         assert table[other][1] <= table[word][1] * weight * (1 + 1e-9)
@@ -117,12 +120,12 @@ def test_min_should_match_is_that_of_a_loop_over_all_chunks(
     chunks: dict[str, str], query: Any, expansion: QueryExpansion, wanted: int | str, k: int
 ) -> None:
     index = filled(chunks)
-    terms = index._searcher.ask([query], None, [""], {"expansion": expansion}).questions[0].terms
+    terms = index._searcher.weigh([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
     ids = {id_: set(index.encode_documents([text])[0].to_dict()) for id_, text in chunks.items()}
     expected = []
     for hit in index.search(query, 100, expansion=expansion):
         had = set()
-        for alternative in terms.alternatives:
+        for alternative in terms.groups:
             if all(id_ in ids[hit.id] for id_ in alternative.ids):
                 had |= alternative.stands_for
         if len(had) >= required_words(wanted, len(terms.words)):

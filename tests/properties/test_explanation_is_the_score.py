@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import relevance_weight, split, words_and_bigrams
-from strategies import corpora, query_weightings, texts, weightings
+from support.memory_store import MemoryStore
+from support.reference import relevance_weight, split, words_and_bigrams
+from support.strategies import corpora, query_weightings, texts, weightings
 
 from rag_bm25 import BIM, RM3, BM25Index, Explanation, IndexConfig, QueryExpansion, Rocchio, Synonyms
 
 if TYPE_CHECKING:
-    from rag_bm25.document_encoder import LengthUnit
-    from rag_bm25.feedback import Feedback
-    from rag_bm25.query_options import QueryOptions
-    from rag_bm25.similarity import DocumentWeighting, QueryWeighting
+    from rag_bm25.documents.encoder import LengthUnit
+    from rag_bm25.query.feedback import Feedback
+    from rag_bm25.query.options import QueryOptions
+    from rag_bm25.weighting.document import DocumentWeighting
+    from rag_bm25.weighting.query import QueryWeighting
 
 
 def nodes(explanation: Explanation) -> list[Explanation]:

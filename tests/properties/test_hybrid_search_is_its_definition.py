@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import split
+from support.memory_store import MemoryStore
+from support.reference import split
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, StoreError, Weighted
+from rag_bm25.store.rows import Scope, SearchArm
 
 if TYPE_CHECKING:
-    from rag_bm25.store import ChunkRow, Match
+    from rag_bm25.store.rows import ChunkRow, Match
 
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
 Change: TypeAlias = "dict[str, tuple[str, list[float]]]"
@@ -136,9 +137,9 @@ def test_hybrid_search_is_its_definition(
     asked: dict[str, Any] = {**limits, "fusion": fusion, "namespace": namespaces, "statistics": "all"}
     hits = index.search_hybrid(query, embedding, **asked)
     (weights,) = index.encode_queries([query], statistics="all", namespace=namespaces)
-    considered: dict[str, Any] = {"limit": 1000, "namespaces": namespaces}
-    sparse = index._store.search([weights], **considered)[0] if len(weights) else []
-    (dense,) = index._store.search_dense(np.array([embedding], np.float32), metric="COSINE", **considered)
+    scope = Scope(namespaces=None if namespaces is None else tuple(namespaces))
+    sparse = index._store.search([weights], SearchArm(1000, scope))[0] if len(weights) else []
+    (dense,) = index._store.search(np.array([embedding], np.float32), SearchArm(1000, scope, metric="COSINE"))
     brought = candidates([ranked(sparse), ranked(dense)], [limits["sparse_k"], limits["dense_k"]], namespaces)
     expected = fused(brought, fusion, float(weights.values.sum(dtype=float)), limits["k"])
     assert [(hit.id, hit.namespace, hit.text) for hit in hits] == [hit[:3] for hit in expected]

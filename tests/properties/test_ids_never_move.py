@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from reference import BM25, Corpus
+from support.reference import BM25, Corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def filled(index: BM25Index) -> BM25Index:
 
 
 def ids_of(index: BM25Index) -> dict[str, int | None]:
-    vocabulary = index._log.vocabulary()
+    vocabulary = index._live.log.vocabulary()
     return {word: vocabulary.id(word) for word in WORDS}
 
 
@@ -44,7 +44,7 @@ def assert_scores_are_exact(index: BM25Index) -> None:
 
 
 def test_most_words_do_collide(filled: BM25Index) -> None:
-    assert len(filled._log.displaced) >= 4
+    assert len(filled._live.log.displaced) >= 4
 
 
 def test_every_word_has_an_id_of_its_own(filled: BM25Index) -> None:
@@ -66,7 +66,7 @@ def test_ids_stay_in_whatever_order_words_come_back(filled: BM25Index, reopened:
 
 def test_ids_stay_after_compaction(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
     before = ids_of(filled)
-    filled._log.compact(above=1)
+    filled._live.log.compact(above=1)
     assert ids_of(reopened()) == before
     assert_scores_are_exact(reopened())
 
@@ -81,7 +81,7 @@ def test_reader_knows_displaced_words_without_the_vocabulary(
 ) -> None:
     reader = reopened(read_only=True)
     assert_scores_are_exact(reader)
-    assert reader._log._vocabulary is None
+    assert not reader._live.log.has_vocabulary
 
 
 def test_deleted_words_keep_their_ids(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from faulty_store import FaultyStore
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from reference import BM25, Corpus, Count, recount, split
-from strategies import WORDS, corpora, idf_names, texts
+from support.faulty_store import FaultyStore
+from support.memory_store import copied
+from support.reference import BM25, Corpus, Count, recount, split
+from support.strategies import WORDS, corpora, idf_names, texts
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
@@ -18,26 +20,28 @@ from rag_bm25.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from faulty_store import Moment
-    from memory_store import Collections
+    from support.faulty_store import Moment
+    from support.memory_store import Collections
 
-    from rag_bm25.similarity import IdfName
+    from rag_bm25.weighting.idf import IdfName
 
 Key = tuple[str, str]  # namespace and id
 Contents = tuple[str, int] | None  # text and version, None where there is no chunk
 
 # Whatever is cut or merged above a size is cut and merged here with a few terms and chunks.
 SMALL_LIMITS = {
-    "log_rows.TERMS_PER_ROW": 2,
-    "log_rows.COUNTS_PER_ROW": 2,
-    "log_rows.MAX_ENTRIES": 2,
-    "statistics_log.FEW_TERMS": 4,
-    "statistics_log.ROWS_PER_INSERT": 2,
-    "statistics_log.COMPACT_ABOVE": 5,
-    "statistics_log.REMAINDER_SECONDS": 0.0,
-    "chunks.MAX_BATCH_CHUNKS": 3,
-    "chunk_writer.MAX_BATCH_CHUNKS": 3,
+    "statistics.log.terms.TERMS_PER_ROW": 2,
+    "statistics.log.packing.COUNTS_PER_ROW": 2,
+    "statistics.log.writes.MAX_ENTRIES": 2,
+    "statistics.log.terms.FEW_TERMS": 4,
+    "statistics.log.table.ROWS_PER_INSERT": 2,
+    "statistics.log.log.COMPACT_ABOVE": 5,
+    "statistics.log.terms.REMAINDER_SECONDS": 0.0,
+    "documents.chunks.MAX_BATCH_CHUNKS": 3,
+    "index.writing.chunk_writer.MAX_BATCH_CHUNKS": 3,
 }
+
+SLOW = bool(os.environ.get("RAG_BM25_SLOW"))
 
 namespaces = st.sampled_from(["", "law"])
 ids = st.sampled_from("abcdefghij")
@@ -49,7 +53,7 @@ def counts(index: BM25Index) -> dict[str, Count]:
     """The statistics of each namespace that has chunks."""
     found = {}
     for name in index.stats().namespaces:
-        total = index._log.statistics.of_one(name).contribution()
+        total = index._live.log.statistics.of_one(name).contribution()
         df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
         found[name] = Count(total.num_chunks, total.total_length, df)
     return {name: count for name, count in found.items() if count != Count()}
@@ -67,7 +71,7 @@ class IndexMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("rag_bm25.terms.ID_SPACE", self.id_space)
+        self.patch.setattr("rag_bm25.vectors.terms.ID_SPACE", self.id_space)
         for limit, value in SMALL_LIMITS.items():
             self.patch.setattr(f"rag_bm25.{limit}", value)
         self.possible: dict[Key, set[Contents]] = {}
@@ -114,7 +118,7 @@ class IndexMachine(RuleBasedStateMachine):
     def compact(self, at: int | None, moment: Moment) -> None:
         self.fail_at(at, moment)
         try:
-            self.index._log.compact(above=2)
+            self.index._live.log.compact(above=2)
         except StoreError:
             pass
         finally:
@@ -185,7 +189,7 @@ class IndexMachine(RuleBasedStateMachine):
 
     @invariant()
     def ids_of_terms_never_change(self) -> None:
-        vocabulary = self.index._log.vocabulary()
+        vocabulary = self.index._live.log.vocabulary()
         now = {term: vocabulary.id(term) for term in vocabulary}
         assert len(set(now.values())) == len(now)
         assert self.ids_of_terms.items() <= now.items()
@@ -202,18 +206,18 @@ class IndexMachine(RuleBasedStateMachine):
     @invariant()
     def a_fresh_process_sees_the_same(self) -> None:
         """Open a copy of the rows anew: whatever was cut short, it finds every chunk, count and term."""
-        store = self.opened(self.store.collections.copied())
+        store = self.opened(copied(self.store.collections))
         index = BM25Index.from_store(store, config=self.config)
         assert index.damage == []
         for (namespace, id_), contents in self.possible.items():
             found = index.get([id_], namespace=namespace)
             assert (found[0].text, found[0].metadata["version"]) if found else None in contents
         assert counts(index) == recount(store.collections.chunks.values())
-        vocabulary = index._log.vocabulary()
+        vocabulary = index._live.log.vocabulary()
         assert self.ids_of_terms.items() <= {term: vocabulary.id(term) for term in vocabulary}.items()
         if self.settled:
             assert counts(index) == counts(self.index)
-            assert len(vocabulary) == len(self.index._log.vocabulary())
+            assert len(vocabulary) == len(self.index._live.log.vocabulary())
             everything = " ".join(WORDS)
             assert index.search(everything, 100, namespace=None) == self.index.search(everything, 100, namespace=None)
 
@@ -249,7 +253,7 @@ class TwoWritersMachine(IndexMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patch.setattr("rag_bm25.chunk_writer.LEASE_SECONDS", 0.0)
+        self.patch.setattr("rag_bm25.index.writing.chunk_writer.LEASE_SECONDS", 0.0)
         self.other: tuple[FaultyStore, BM25Index] | None = None
 
     def opened(self, collections: Collections | None = None) -> FaultyStore:
@@ -266,8 +270,8 @@ class TwoWritersMachine(IndexMachine):
 
 
 TestIndex = IndexMachine.TestCase
-TestIndex.settings = settings(max_examples=60, stateful_step_count=25)
+TestIndex.settings = settings(max_examples=300 if SLOW else 24, stateful_step_count=25)
 TestCollidingIds = CollidingMachine.TestCase
-TestCollidingIds.settings = settings(max_examples=30, stateful_step_count=20)
+TestCollidingIds.settings = settings(max_examples=150 if SLOW else 12, stateful_step_count=20)
 TestTwoWriters = TwoWritersMachine.TestCase
-TestTwoWriters.settings = settings(max_examples=40, stateful_step_count=25)
+TestTwoWriters.settings = settings(max_examples=200 if SLOW else 16, stateful_step_count=25)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import BM25, Corpus, Field, split, words_and_bigrams
-from strategies import corpora, document_weightings, idf_names, query_weightings, texts, weightings
+from support.memory_store import MemoryStore
+from support.reference import BM25, Corpus, Field, split, words_and_bigrams
+from support.strategies import corpora, document_weightings, idf_names, query_weightings, texts, weightings
 
 from rag_bm25 import BM25Index, IndexConfig
 
 if TYPE_CHECKING:
-    from rag_bm25.document_encoder import LengthUnit
-    from rag_bm25.similarity import DocumentWeighting, IdfName, QueryWeighting
+    from rag_bm25.documents.encoder import LengthUnit
+    from rag_bm25.weighting.document import DocumentWeighting
+    from rag_bm25.weighting.idf import IdfName
+    from rag_bm25.weighting.query import QueryWeighting
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 

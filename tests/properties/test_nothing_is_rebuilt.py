@@ -6,12 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from memory_store import MemoryStore
-from reference import split
+from support.memory_store import MemoryStore
+from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.similarity import CorpusFigures
-from rag_bm25.statistics import _CountTable
+from rag_bm25.statistics.count_table import CountTable
+from rag_bm25.weighting.idf import CollectionStats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ def test_search_is_one_call() -> None:
 def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: pytest.MonkeyPatch) -> None:
     index, _ = corpus(400)
     seen: list[int] = []
-    from rag_bm25 import statistics
+    from rag_bm25.statistics import corpus as statistics
 
     def spying(histogram: dict[int, int], num_chunks: int) -> float:
         seen.append(len(histogram))
@@ -121,14 +121,14 @@ def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: 
 
 def test_figures_are_worked_out_once_for_many_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     index, _ = corpus(50)
-    made: list[CorpusFigures] = []
-    from rag_bm25 import statistics
+    made: list[CollectionStats] = []
+    from rag_bm25.statistics import corpus as statistics
 
-    def spying(*figures: Any) -> CorpusFigures:
-        made.append(CorpusFigures(*figures))
+    def spying(*figures: Any) -> CollectionStats:
+        made.append(CollectionStats(*figures))
         return made[-1]
 
-    monkeypatch.setattr(statistics, "CorpusFigures", spying)
+    monkeypatch.setattr(statistics, "CollectionStats", spying)
     add(index)
     for _ in range(5):
         search(index)
@@ -138,7 +138,7 @@ def test_figures_are_worked_out_once_for_many_searches(monkeypatch: pytest.Monke
 def test_big_table_is_not_copied_for_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     index, _ = corpus(100)
     merged: list[int] = []
-    monkeypatch.setattr(_CountTable, "_merge", lambda table: merged.append(len(table._ids)))
+    monkeypatch.setattr(CountTable, "_merge", lambda table: merged.append(len(table._ids)))
     for number in range(20):
         index.add([f"fresh{number}"])
         index.search(f"fresh{number}")

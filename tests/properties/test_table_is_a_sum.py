@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import MemoryStore
-from reference import Count, recount, split
-from strategies import corpora, texts
+from support.memory_store import MemoryStore
+from support.reference import Count, recount, split
+from support.strategies import corpora, texts
 
 from rag_bm25 import BM25Index, IndexConfig
 
@@ -24,7 +24,7 @@ def counts(index: BM25Index) -> dict[str, Count]:
     """Return what the statistics say, namespaces without chunks left out."""
     found = {}
     for name in index.stats().namespaces:
-        total = index._log.statistics.of_one(name).contribution()
+        total = index._live.log.statistics.of_one(name).contribution()
         df = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
         found[name] = Count(total.num_chunks, total.total_length, df)
     return {name: count for name, count in found.items() if count != Count()}

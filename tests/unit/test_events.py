@@ -10,12 +10,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from faulty_store import FaultyStore
-from memory_store import MemoryStore
+from support.faulty_store import FaultyStore
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, Event, IndexConfig, StoreError
-from rag_bm25.milvus_store import server
-from rag_bm25.statistics_log import StatisticsLog
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.store.milvus import server
+from rag_bm25.store.milvus.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +126,7 @@ def test_no_log_record_and_no_repr_has_a_token(
 
     monkeypatch.setattr(server, "connect_client", lambda *_, **__: Client())
     with caplog.at_level(logging.DEBUG):
-        one = server.connect("http://kim:sesame@host", token="kim:sesame", timeout=None)
+        one = server.connect(Connection("http://kim:sesame@host", "kim:sesame"))
     assert "sesame" not in f"{one!r}{one.name}{caplog.text}"
 
 
@@ -144,7 +145,7 @@ def test_hook_that_fails_stops_nothing(
 def test_nothing_is_printed_and_no_handler_installed_by_default() -> None:
     script = """
 import logging
-from memory_store import MemoryStore
+from support.memory_store import MemoryStore
 from rag_bm25 import BM25Index, IndexConfig
 with BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=9)) as index:
     index.add(["apple"])

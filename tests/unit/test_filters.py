@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_store import matches
 
 from rag_bm25.errors import FilterError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or, both, parse_filter
+from rag_bm25.filters import And, Comparison, Expression, Not, Or, conjoin, parse_filter
+from rag_bm25.store.memory import matches
 
 HERE = Comparison(("a",), "==", 1)
 NESTED: Any = HERE
@@ -92,15 +92,15 @@ def test_a_join_of_two_of_the_deepest_filters_is_read_again() -> None:
     deepest: Any = {"a": 1}
     for _ in range(31):
         deepest = {"$not": deepest}
-    joined = both(parse_filter(deepest), parse_filter(deepest))
+    joined = conjoin(parse_filter(deepest), parse_filter(deepest))
     assert parse_filter(joined) == joined
 
 
 def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
     one, other = Comparison(("a",), "==", 1), Expression('metadata["b"] > 1')
-    assert both(one, other) == And((one, other))
-    assert both(one, None) is both(None, one) is one
-    assert both(None, None) is None
+    assert conjoin(one, other) == And((one, other))
+    assert conjoin(one, None) is conjoin(None, one) is one
+    assert conjoin(None, None) is None
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
         ({"a": {"$like": 1}}, r"\$like at 'a' needs a string with % as its only wildcard"),
         ({"a": {"$like": "a_b"}}, r"without _ and backslash, got 'a_b'"),
         ({"a": {"$like": "a\\%"}}, r"without _ and backslash"),
-        ({"a": "x\ud800y"}, r"\$eq at 'a' has a lone surrogate at position 1"),
-        ({"a": "x\0"}, r"\$eq at 'a' has a NUL character at position 1"),
-        ({"k\0": 1}, r"the filter key .* has a NUL character at position 1"),
+        ({"a": "x\ud800y"}, r"\$eq at 'a' has a lone surrogate at character 1"),
+        ({"a": "x\0"}, r"\$eq at 'a' has a NUL at character 1"),
+        ({"k\0": 1}, r"the filter key .* has a NUL at character 1"),
         ({"": 1}, r"a filter key must be a string, .* got ''"),
         ({"a..b": 1}, r"a filter key must be"),
         ({1: 1}, r"a filter key must be .* got 1"),

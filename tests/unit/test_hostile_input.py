@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from memory_store import MemoryStore
-from reference import split
+from support.memory_store import MemoryStore
+from support.reference import split
 
 from rag_bm25 import (
     RM3,
@@ -140,8 +140,8 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ),
     ("stream", lambda i, v: i.add_stream(v), InputError, "chunks must be an iterable", [None, 5, np.array("a"), len]),
     ("stream", lambda i, v: i.add_stream(v), InputError, "chunk 0 of the stream: it must have id, text", ["ab", [5]]),
-    ("stream", lambda i, v: i.add_stream([Chunk("1", v)]), InputError, "chunk 0 of the stream: texts", NO_STR),
-    ("stream", lambda i, v: i.add_stream([Chunk(v, "a")]), InputError, "chunk 0 of the stream: ids", NO_STR[1:]),
+    ("stream", lambda i, v: i.add_stream([Chunk("1", v)]), InputError, "chunk 0 of the stream: text", NO_STR),
+    ("stream", lambda i, v: i.add_stream([Chunk(v, "a")]), InputError, "chunk 0 of the stream: id", NO_STR[1:]),
     ("stream", lambda i, v: i.add_stream([Chunk("1", "a", v)]), InputError, "chunk 0 .* a mapping", NO_STR[1:]),
     ("stream", lambda i, v: i.add_stream([Chunk("9", "a")], progress=v), ParameterError, "progress must", NO_CALLABLE),
     ("stream", lambda i, v: i.add_stream([], namespace=v), InputError, "namespace (must|has)", NO_NAMESPACE),
@@ -194,7 +194,7 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("encode", lambda i, v: i.encode_documents(["a"], [{"title": v}]), InputError, r".*\['title'\] must be", [5, [5]]),
     ("encode", lambda i, v: i.encode_queries(v), InputError, "queries must be a sequence", NO_SEQUENCE),
     ("encode", lambda i, v: i.encode_queries(["a"], min_should_match=v), ParameterError, "min_should_match ", [1]),
-    ("encode", lambda i, v: i.greatest_scores(v), InputError, "queries must be a sequence", NO_SEQUENCE),
+    ("encode", lambda i, v: i.max_scores(v), InputError, "queries must be a sequence", NO_SEQUENCE),
     ("suggest", lambda i, v: i.suggest(v), InputError, "a query must", [*NO_STR, "x" * 65_536]),
     ("suggest", lambda i, v: i.suggest("aple", fuzzy=v), ParameterError, "fuzzy must be a Fuzzy", [True, 1, Fuzzy, {}]),
     ("suggest", lambda i, v: i.suggest("aple", statistics=v), ParameterError, "statistics must be one of", NO_NAME),

@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from memory_store import MemoryStore
-from reference import split
+from support.memory_store import MemoryStore
+from support.reference import split
 
-from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig, Query, QueryExpansion, QueryPart, Synonyms, jsonl, portable
+from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig, Query, QueryExpansion, QueryPart, Synonyms
 from rag_bm25.analysis import config as analyzer_settings
-from rag_bm25.errors import FilterError, FormatError, InputError, ParameterError, shown
+from rag_bm25.checks import check_parameter
+from rag_bm25.errors import FilterError, FormatError, InputError, ParameterError, short_repr
 from rag_bm25.filters import parse_filter
-from rag_bm25.ingestion import find_files, read_file
-from rag_bm25.milvus_store.expressions import Lite2Dialect, where_clause
-from rag_bm25.min_should_match import check_min_should_match
-from rag_bm25.parameters import check_parameter
-from rag_bm25.portable import read_statistics
-from rag_bm25.synonyms import SynonymRule
-from rag_bm25.terms import MAX_TERM_BYTES, Vocabulary, term_id
+from rag_bm25.ingestion import jsonl
+from rag_bm25.ingestion.files import find_files
+from rag_bm25.ingestion.reading import read_file
+from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.query.synonyms import SynonymRule
+from rag_bm25.statistics import portable
+from rag_bm25.statistics.portable import read_statistics
+from rag_bm25.store.milvus.expressions import Lite2Dialect, where_clause
+from rag_bm25.store.rows import Scope
+from rag_bm25.vectors.terms import MAX_TERM_BYTES, Vocabulary, term_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,12 +33,12 @@ BEYOND_FLOAT = 10**400
 
 class TestMessages:
     def test_show_a_value_of_any_size(self) -> None:
-        assert shown("a" * 1000) == f"'{'a' * 199}..."
-        assert shown(HUGE) == "<int that cannot be shown>"
+        assert short_repr("a" * 1000) == f"'{'a' * 199}..."
+        assert short_repr(HUGE) == "<int that cannot be shown>"
         nested: list[Any] = []
         for _ in range(100_000):
             nested = [nested]
-        assert shown(nested) == "<list that cannot be shown>"
+        assert short_repr(nested) == "<list that cannot be shown>"
 
     @pytest.mark.parametrize(
         "given", [{"a": HUGE}, {"a": {"$in": [HUGE]}}, {"a": {"$exists": HUGE}}, {HUGE: 1}, {"$and": HUGE}]
@@ -68,11 +72,11 @@ class TestFilters:
         if "%" in written and number[0] != "0":
             number = f"0{number}"
         with pytest.raises(FilterError, match=r"needs a (literal|whole number above 0)"):
-            where_clause(Lite2Dialect(), parse_filter(written.format(number)), None)
+            where_clause(Lite2Dialect(), Scope(parse_filter(written.format(number))))
 
     @pytest.mark.parametrize("number", ["0", "9223372036854775807", "10"])
     def test_numbers_at_the_edges_are_read(self, number: str) -> None:
-        where_clause(Lite2Dialect(), parse_filter(f'metadata["a"] == {number}'), None)
+        where_clause(Lite2Dialect(), Scope(parse_filter(f'metadata["a"] == {number}')))
 
     def test_characters_of_an_expression(self) -> None:
         with pytest.raises(FilterError, match="at most 1,000,000 characters, got 1,000,001"):
@@ -80,7 +84,7 @@ class TestFilters:
 
     def test_the_message_has_the_place_and_not_all_of_it(self) -> None:
         with pytest.raises(FilterError, match="at position 5004") as caught:
-            where_clause(Lite2Dialect(), parse_filter(" " * 5000 + "andd"), None)
+            where_clause(Lite2Dialect(), Scope(parse_filter(" " * 5000 + "andd")))
         assert len(str(caught.value)) < 500
 
 
@@ -108,7 +112,7 @@ class TestTerms:
         index.add(["a" * MAX_TERM_BYTES])
         before = dict(store.collections.log)
         with pytest.raises(
-            InputError, match="a term must have at most 32,768 bytes of UTF-8, the analyzer made one of 32,769"
+            InputError, match="a term must have at most 32,768 bytes of UTF-8, the analyzer returned one of 32,769"
         ):
             index.add(["a" * (MAX_TERM_BYTES + 1)])
         assert store.collections.log == before
@@ -128,7 +132,7 @@ class TestWords:
         QueryExpansion(synonyms=Synonyms.parse(",".join(f"w{n}" for n in range(256))))
 
     def test_bytes_of_synonyms(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("rag_bm25.synonyms.MAX_FILE_BYTES", 4)
+        monkeypatch.setattr("rag_bm25.query.synonyms.MAX_FILE_BYTES", 4)
         file = tmp_path / "synonyms.txt"
         file.write_text("a, b")
         assert len(Synonyms.read(file).rules) == 1
@@ -147,7 +151,7 @@ class TestWords:
 class TestFiles:
     @pytest.mark.parametrize(("name", "what"), [("a.txt", "a document"), ("a.jsonl", "line 1: a line")])
     def test_bytes_of_a_document(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, what: str) -> None:
-        monkeypatch.setattr("rag_bm25.ingestion.MAX_DOCUMENT_BYTES", 27)
+        monkeypatch.setattr("rag_bm25.ingestion.reading.MAX_DOCUMENT_BYTES", 27)
         monkeypatch.setattr(jsonl, "MAX_DOCUMENT_BYTES", 27)
         file = tmp_path / name
         for text, fits in (('{"id": "1", "text": "abcd"}', True), ('{"id": "1", "text": "abcde"}', False)):
@@ -176,5 +180,5 @@ class TestFiles:
         index.export_statistics(file)
         read_statistics(file)
         monkeypatch.setattr(portable, "MAX_LINE", 40)
-        with pytest.raises(FormatError, match="or damaged: a line has more than 40 characters"):
+        with pytest.raises(FormatError, match="or is damaged: a line has more than 40 characters"):
             read_statistics(file)

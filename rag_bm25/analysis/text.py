@@ -1,0 +1,75 @@
+"""The boundary of analysis: the protocol of analyzers, and their tokens by channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rag_bm25.vectors.terms import BIGRAM_MARK, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class TextAnalyzer(Protocol):
+    """Any callable that returns the tokens of a text, in order and with repeats.
+
+    A token that begins with a NUL character is a bigram, a term of the second channel; others are words. An analyzer
+    that cuts queries differently has a method ``query``, too.
+    """
+
+    def __call__(self, text: str, /) -> list[str]:
+        """Return the tokens of a text."""
+        ...
+
+
+def query_tokens(analyzer: TextAnalyzer, text: str) -> list[str]:
+    """Return the tokens of a query.
+
+    Parameters
+    ----------
+    analyzer : callable of str to list of str
+        Its method ``query`` is called if it has one.
+    text : str
+        The query.
+
+    Returns
+    -------
+    list of str
+        Tokens in text order, with repeats.
+
+    Examples
+    --------
+    >>> query_tokens(str.split, "BM25 on Milvus")
+    ['BM25', 'on', 'Milvus']
+    """
+    analyze: Callable[[str], list[str]] = getattr(analyzer, "query", analyzer)
+    return analyze(text)
+
+
+@dataclass(frozen=True)
+class AnalysedText:
+    r"""The tokens of a text by channel, each in text order and with repeats.
+
+    >>> AnalysedText.of(["劳动", "合同", "\0劳动", "\0动合", "\0合同"])
+    AnalysedText(words=('劳动', '合同'), bigrams=('劳动', '动合', '合同'))
+    """
+
+    words: tuple[str, ...]
+    bigrams: tuple[str, ...] = ()  # without the mark that they have among the tokens of an analyzer
+
+    @classmethod
+    def of(cls, tokens: Sequence[str]) -> AnalysedText:
+        """Sort the tokens of an analyzer by channel."""
+        words = tuple([token for token in tokens if token[:1] != BIGRAM_MARK])
+        return cls(words, tuple([token[1:] for token in tokens if token[:1] == BIGRAM_MARK]))
+
+    @classmethod
+    def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:
+        """Analyse a query."""
+        return cls.of(query_tokens(analyzer, text))
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The tokens with their channels: the words, then the bigrams."""
+        return (*map(Term, self.words), *(Term(bigram, is_bigram=True) for bigram in self.bigrams))

@@ -1,0 +1,90 @@
+"""Check the arguments of public functions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from rag_bm25.errors import ParameterError, short_repr
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def as_str(text: str) -> str:
+    """Convert a subclass of ``str`` to the plain text that it holds."""
+    return str.__str__(text)  # its own __str__ may differ: that of a str Enum returns the member's name
+
+
+def find_bad_character(text: str) -> str | None:
+    """Describe a character that UTF-8 or an engine cannot store; NUL ends strings in engines."""
+    if "\0" in text:
+        return f"a NUL at character {text.index(chr(0))}"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"a lone surrogate at character {error.start}"
+    return None
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Return whether a value can be iterated over."""
+    try:
+        iter(value)  # type: ignore[call-overload]  # a zero-dimensional array has __iter__ and fails here
+    except TypeError:
+        return False
+    return True
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """Check that a parameter is one of several names."""
+    if not isinstance(value, str) or value not in choices:
+        msg = f"{name} must be one of {', '.join(choices)}, got {short_repr(value)}"
+        raise ParameterError(msg)
+    return as_str(value)
+
+
+def check_int(name: str, value: object, least: int, most: int) -> int:
+    """Check that a parameter is an int in a range."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        msg = f"{name} must be an int in {least}..{most}, got {short_repr(value)}"
+        raise ParameterError(msg)
+    return int(value)
+
+
+def check_switch(name: str, value: object) -> None:
+    """Check that a parameter is True or False."""
+    if not isinstance(value, bool):
+        msg = f"{name} must be True or False, got {short_repr(value)}"
+        raise ParameterError(msg)
+
+
+def check_callable(name: str, value: object) -> None:
+    """Check that a parameter is a callable or None."""
+    if not (value is None or callable(value)):
+        msg = f"{name} must be a callable or None, got {short_repr(value)}"
+        raise ParameterError(msg)
+
+
+def check_path(name: str, value: object) -> Path:
+    """Check that a parameter can name a file."""
+    path = as_str(value) if isinstance(value, str) else value
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+        msg = f"{name} must be a str or a Path that can name a file, got {short_repr(value)}"
+        raise ParameterError(msg)
+    return Path(path)
+
+
+def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:
+    """Check that a parameter is a finite number that satisfies its rule."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and holds and abs(comparable(value)) <= sys.float_info.max):
+        msg = f"{name} must be {rule}, got {short_repr(value)}"
+        raise ParameterError(msg)
+
+
+def comparable(value: object) -> float:
+    """Return a number unchanged, and NaN, which fails every comparison, for anything else."""
+    return value if isinstance(value, int | float) else math.nan

@@ -1,0 +1,199 @@
+"""Settings of an index by their names: ``--set``, the options for the most common ones, and ``rag-bm25 settings``."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from itertools import pairwise, takewhile
+from typing import Annotated, Any, TypeAlias, get_args
+
+import typer
+
+from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis.config import Segmentation
+from rag_bm25.cli import options as opt
+from rag_bm25.cli.console import print_result
+from rag_bm25.cli.rendering import format_settings, render_settings
+from rag_bm25.documents.encoder import LengthUnit
+from rag_bm25.errors import ParameterError
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, with_settings
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES
+from rag_bm25.weighting.idf import IDF_NAMES, IdfName
+from rag_bm25.weighting.query import QueryWeighting
+
+AUTO = "auto"
+DEFAULT_CHUNK_SIZE = 500
+QUERY_NAMES = tuple(one.name for one in fields(QueryWeighting))
+
+SEGMENTATIONS = " or ".join(get_args(Segmentation))
+SWITCH = "true or false"
+
+DESCRIPTIONS = {
+    "chunk_size": ("> 0", "constant in place of the mean length of chunks"),
+    "length_unit": (" or ".join(get_args(LengthUnit)), "unit of lengths and of the chunk size"),
+    "k1": (">= 0", "saturation of repeated terms in a chunk"),
+    "b": ("0 to 1", "share of the length normalisation"),
+    "epsilon": ("> 0", "factor of the floor of the epsilon IDF"),
+    "idf": (", ".join(IDF_NAMES), "IDF formula"),
+    "k3": (">= 0, or none", "saturation of repeated query terms; none counts them linearly"),
+    "weighting": (", ".join(WEIGHTING_NAMES), "weight of a term in a chunk"),
+    "delta": (">= 0, or none", "delta of bm25l, bm25+ and tfldp; none is 0.5, 1 and 1"),
+    "bigram_weight": (">= 0", "weight of Chinese bigrams beside words, which have 1; 0 searches by words alone"),
+    "field": (
+        "NAME:CHUNK_SIZE[:WEIGHT[:B]], or none",
+        "text of the metadata that counts beside the chunk's own (BM25F); several with + between",
+    ),
+    "segmentation": (SEGMENTATIONS, "segmentation of Chinese in chunks"),
+    "query_segmentation": (SEGMENTATIONS, "segmentation of Chinese in queries"),
+    "simplify": (SWITCH, "convert traditional Chinese to simplified"),
+    "stem": (SWITCH, "stem English words"),
+    "split_camel_case": (SWITCH, "index the words within getUserName, too"),
+    "bigrams": (SWITCH, "index Chinese bigrams beside words"),
+}
+"""Of each setting: its values, and its meaning."""
+
+K1: TypeAlias = Annotated[float | None, opt.option("Saturation of repeated terms.")]
+B: TypeAlias = Annotated[float | None, opt.option("Share of the length normalisation.")]
+Settings: TypeAlias = Annotated[
+    list[str] | None,
+    opt.option(
+        "Other settings, such as stem=false,bigrams=false; may be repeated. `rag-bm25 settings` lists them.",
+        "--set",
+        metavar="NAME=VALUE,...",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """The settings of an index that most people use, and ``--set`` for the others."""
+
+    chunk_size: Annotated[
+        str | None, opt.option("Constant in place of the mean length of chunks.", metavar="NUMBER")
+    ] = None
+    k1: K1 = None
+    b: B = None
+    idf: Annotated[IdfName | None, opt.option("IDF formula.")] = None
+    field: Annotated[
+        list[str] | None,
+        opt.option(
+            "Text of the metadata that counts beside the chunk's own (BM25F), such as title:30 or "
+            "title:30:2.0:0.75: its name, the constant in place of its mean length, its weight and its b; "
+            "may be repeated.",
+            metavar="NAME:CHUNK_SIZE[:WEIGHT[:B]]",
+        ),
+    ] = None
+    setting: Settings = None
+
+    def given(self, *, auto: bool = False) -> dict[str, Value]:
+        """Return the settings that were given; `auto` allows this word for the chunk size."""
+        own: dict[str, Any] = {
+            "chunk_size": None if self.chunk_size is None else parse_value(self.chunk_size),
+            "k1": self.k1,
+            "b": self.b,
+            "idf": self.idf,
+            "field": "+".join(self.field or ()) or None,
+        }
+        own = {name: value for name, value in own.items() if value is not None}
+        for name, value in own.items():
+            _check({name: value}, f"--{name.replace('_', '-')}", auto=auto)
+        others = parse_settings(self.setting, "--set")
+        _check(others, "--set", auto=auto)
+        return _join(own, others)
+
+
+def parse_settings(texts: Iterable[str] | None, option: str) -> dict[str, Value]:
+    """Read ``name=value,name=value``; the values are not checked."""
+    settings: dict[str, Value] = {}
+    for part in filter(None, ",".join(texts or ()).split(",")):
+        try:
+            name, value = parse_setting(part)
+        except ParameterError as error:
+            msg = f"{error}; `rag-bm25 settings` describes them"
+            raise typer.BadParameter(msg, param_hint=option) from None
+        if not value:
+            msg = f"must be NAME=VALUE,..., got {part!r}"
+            raise typer.BadParameter(msg, param_hint=option)
+        settings[name] = parse_value(value)
+    return settings
+
+
+def parse_query_settings(idf: IdfName | None, texts: Iterable[str] | None) -> dict[str, Any]:
+    """Return the settings of the query's side; a search can change no others."""
+    settings = parse_settings(texts, "--set")
+    if fixed := [name for name in settings if name not in QUERY_NAMES]:
+        msg = f"a search can change {', '.join(QUERY_NAMES)} only: {', '.join(fixed)} is fixed in the index"
+        raise typer.BadParameter(msg, param_hint="--set")
+    _check(settings, "--set")
+    return _join({} if idf is None else {"idf": idf}, settings)
+
+
+def _join(own: Mapping[str, Value], others: Mapping[str, Value]) -> dict[str, Value]:
+    """Put the settings of options and of ``--set`` together, which must not name one twice."""
+    if twice := own.keys() & others.keys():
+        msg = f"{', '.join(sorted(twice))} must be given once, as an option or by --set"
+        raise typer.BadParameter(msg, param_hint="--set")
+    return {**own, **others}
+
+
+def _check(settings: dict[str, Value], option: str, *, auto: bool = False) -> None:
+    """Refuse values that no index can have."""
+    if auto and settings.get("chunk_size") == AUTO:
+        settings = {name: value for name, value in settings.items() if name != "chunk_size"}
+    if "delta" in settings:  # which the default weighting does not have
+        settings = {"weighting": "bm25l", **settings}
+    with as_usage(option):
+        with_settings(IndexConfig(1), settings)
+
+
+@contextmanager
+def as_usage(option: str) -> Iterator[None]:
+    """Report a wrong value as wrong usage of an option."""
+    try:
+        yield
+    except ParameterError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def format_options(settings: Mapping[str, Value]) -> list[str]:
+    """Return the options by which a command is given some settings."""
+    own = [one.name for one in fields(IndexOptions)]
+    options = [
+        f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in settings.items() if name in own
+    ]
+    if others := format_settings({name: value for name, value in settings.items() if name not in own}):
+        options.append(f"--set {shlex.quote(others)}")
+    return options
+
+
+def refuse_removed_options(arguments: Sequence[str], known: Iterable[str]) -> None:
+    """Name the ``--set`` form of settings that were options of their own before there was ``--set``."""
+    names = {name.replace("_", "-"): name for name in (*SETTING_NAMES, "base") if name not in known}
+    options = takewhile(lambda argument: argument != "--", arguments)
+    for argument, following in pairwise([*options, ""]):
+        match = re.fullmatch(r"--(no-)?([a-z0-9-]+)(?:=(.*))?", argument)
+        if match is None or match[2] not in names:
+            continue
+        if match[2] == "base":
+            msg = f"--base is now --set: use --set {match[3] or following}"
+            raise typer.BadParameter(msg)
+        name = names[match[2]]
+        is_switch = DESCRIPTIONS[name][0] == SWITCH
+        value = ("false" if match[1] else "true") if is_switch else match[3] or following or "VALUE"
+        msg = f"{argument} is a setting now: use --set {name}={value}"
+        raise typer.BadParameter(msg)
+
+
+def settings(as_json: opt.AsJson = False) -> None:
+    """List the settings of an index, which --set takes.
+
+    They are fixed when an index is created, apart from idf, epsilon, k3 and bigram_weight, which a search may change.
+    """
+    defaults = {**asdict(IndexConfig(DEFAULT_CHUNK_SIZE)), **asdict(AnalyzerConfig()), "field": None}
+    rows = [
+        {"name": name, "default": defaults[name], "values": DESCRIPTIONS[name][0], "meaning": DESCRIPTIONS[name][1]}
+        for name in SETTING_NAMES
+    ]
+    print_result(as_json, rows, render_settings(rows))

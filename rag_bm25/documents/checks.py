@@ -1,0 +1,268 @@
+"""Check texts, ids, namespaces and metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rag_bm25.checks import as_str, find_bad_character
+from rag_bm25.documents.chunks import GivenChunk, NewChunk
+from rag_bm25.errors import InputError, short_repr
+
+MAX_TEXT_BYTES = 65_535
+MAX_ID_BYTES = 512
+MAX_NAMESPACE_BYTES = 256
+MAX_METADATA_BYTES = 65_536
+MAX_METADATA_DEPTH = 100  # engines and clients read it recursively
+
+
+def check_namespace(namespace: object, name: str = "namespace") -> str:
+    """Check a namespace."""
+    plain = _check_storable(name, namespace)
+    if any(character < " " for character in plain):
+        msg = f"{name} must not have control characters, got {short_repr(plain)}"
+        raise InputError(msg)
+    _check_size(name, plain, MAX_NAMESPACE_BYTES)
+    return plain
+
+
+def check_ids(ids: Sequence[str], name: str = "ids") -> list[str]:
+    """Check ids."""
+    check_sequence(name, ids, "str")
+    return [check_id(f"{name}[{position}]", id_) for position, id_ in enumerate(ids)]
+
+
+def check_id(name: str, id_: object) -> str:
+    """Check an id."""
+    plain = _check_storable(name, id_)
+    if not plain:
+        msg = f"{name} must not be empty"
+        raise InputError(msg)
+    _check_size(name, plain, MAX_ID_BYTES)
+    return plain
+
+
+def check_sequence(name: str, given: object, of: str) -> None:
+    """Refuse a single text, and iterables that are no sequences."""
+    if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
+        countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
+        hint = f"; list({name}) may be one" if countable else ""
+        msg = f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}"
+        raise InputError(msg)
+
+
+def check_texts(
+    texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None, fields: Iterable[str] = ()
+) -> tuple[list[str], list[Mapping[str, Any]] | None]:
+    """Check texts to encode; they are not stored, and may have any size."""
+    check_sequence("texts", texts, "str")
+    plain = [_check_str(f"texts[{position}]", text) for position, text in enumerate(texts)]
+    if metadatas is None:
+        return plain, None
+    _check_parallel("metadatas", metadatas, "mappings", texts)
+    for position, metadata in enumerate(metadatas):
+        _check_mapping(f"metadatas[{position}]", metadata)
+        _check_fields(f"metadatas[{position}]", metadata, fields)
+    return plain, list(metadatas)
+
+
+def check_chunks(
+    texts: Sequence[str],
+    ids: Sequence[str | None] | None,
+    metadatas: Sequence[Mapping[str, Any] | None] | None,
+    fields: Iterable[str] = (),
+) -> list[NewChunk]:
+    """Check the chunks of one call."""
+    check_sequence("texts", texts, "str")
+    named: Sequence[str | None] = [None] * len(texts)
+    if ids is not None:
+        _check_parallel("ids", ids, "str", texts)
+        named = [None if id_ is None else check_id(f"ids[{at}]", id_) for at, id_ in enumerate(ids)]
+    if metadatas is not None:
+        _check_parallel("metadatas", metadatas, "mappings", texts)
+    return [
+        _make_chunk(f"texts[{at}]", text, named[at], f"metadatas[{at}]", metadatas[at] if metadatas else None, fields)
+        for at, text in enumerate(texts)
+    ]
+
+
+def check_given_chunk(chunk: GivenChunk, fields: Iterable[str]) -> NewChunk:
+    """Check an item of a stream of chunks."""
+    try:
+        id_, text, metadata = chunk.id, chunk.text, chunk.metadata
+    except AttributeError:
+        msg = f"it must have id, text and metadata as attributes, got {type(chunk).__name__}"
+        raise InputError(msg) from None
+    return check_chunk(text, id_, metadata, fields)
+
+
+def check_chunk(text: str, id_: str | None, metadata: Mapping[str, Any] | None, fields: Iterable[str] = ()) -> NewChunk:
+    """Check one chunk; messages call its parts id, text and metadata, and callers add its position."""
+    return _make_chunk("text", text, None if id_ is None else check_id("id", id_), "metadata", metadata, fields)
+
+
+def check_distinct(chunks: Sequence[NewChunk]) -> None:
+    """Refuse different chunks with equal ids: one of them would be lost."""
+    first_at: dict[str, int] = {}
+    for position, chunk in enumerate(chunks):  # ids as stored: a given id may equal the content hash of another chunk
+        first = first_at.setdefault(chunk.id, position)
+        if first != position and (difference := _find_difference(chunks[first], chunk)):
+            msg = (
+                f"ids must be distinct in one call: texts[{first}] and texts[{position}] both have the id "
+                f"{_shorten(chunk.id)}, and differ in their {difference}"
+            )
+            raise InputError(msg)
+
+
+def _make_chunk(
+    text_name: str,
+    text: object,
+    id_: str | None,
+    metadata_name: str,
+    metadata: Mapping[str, Any] | None,
+    fields: Iterable[str],
+) -> NewChunk:
+    name = text_name if id_ is None else f"{text_name} (id {_shorten(id_)})"
+    plain = _check_storable(name, text)
+    size = _check_size(name, plain, MAX_TEXT_BYTES)
+    copy, encoded = _check_metadata(metadata_name, metadata)
+    _check_fields(metadata_name, copy, fields)
+    if id_ is None:
+        id_ = hashlib.blake2b(f"{encoded}\0{plain}".encode(), digest_size=16).hexdigest()
+    return NewChunk(id_, plain, copy, size + len(encoded))
+
+
+def _find_difference(first: NewChunk, second: NewChunk) -> str:
+    """Name the part in which two chunks with one id differ, "" if they are equal."""
+    if first.text != second.text:
+        return "text"
+    same = _as_json(first.metadata) == _as_json(second.metadata)  # in Python, 1 equals True and 1.0
+    return "" if same else "metadata"
+
+
+def _as_json(metadata: Mapping[str, Any]) -> str:
+    return json.dumps(metadata, ensure_ascii=False, sort_keys=True)
+
+
+def _check_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
+    """Return a copy of the metadata, and its canonical JSON."""
+    if metadata is None:
+        return {}, "{}"
+    _check_mapping(name, metadata)
+    plain = dict(metadata.items())
+    _check_object(name, plain, MAX_METADATA_DEPTH)
+    encoded = _as_json(plain)
+    if len(encoded.encode()) > MAX_METADATA_BYTES:
+        msg = f"{name} has {len(encoded.encode()):,} bytes of JSON, at most {MAX_METADATA_BYTES:,} are allowed"
+        raise InputError(msg)
+    copy: dict[str, Any] = json.loads(encoded)
+    return copy, encoded
+
+
+def _check_mapping(name: str, metadata: object) -> None:
+    if not isinstance(metadata, Mapping):
+        msg = f"{name} must be a mapping, got {type(metadata).__name__}"
+        raise InputError(msg)
+
+
+def _check_object(name: str, entries: Mapping[Any, Any], depth: int) -> None:
+    """Check the entries of a JSON object."""
+    for key, value in entries.items():
+        if not isinstance(key, str):
+            msg = f"{name} has the key {short_repr(key)}: keys must be str"
+            raise InputError(msg)
+        plain = _check_storable(f"{name} key {short_repr(key)}", key)
+        _check_json(f"{name}[{short_repr(plain)}]", value, depth)
+
+
+def _check_json(name: str, value: object, depth: int) -> None:
+    """Check that a value survives JSON unchanged; subclasses of JSON types become those types."""
+    _check_depth(name, depth)
+    if isinstance(value, str):
+        _check_characters(name, value)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            _check_json(f"{name}[{position}]", item, depth - 1)
+    elif isinstance(value, dict):
+        _check_object(name, value, depth - 1)
+    elif isinstance(value, int | float):
+        _check_number(name, value)
+    elif value is not None:
+        hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else ""
+        kind = type(value).__name__
+        msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {kind}{hint}"
+        raise InputError(msg)
+
+
+def _check_depth(name: str, depth: int) -> None:
+    if not depth:
+        msg = f"{name[:60]}... is nested more than {MAX_METADATA_DEPTH} levels deep"
+        raise InputError(msg)
+
+
+def _check_number(name: str, value: float) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        msg = f"{name} is {float(value)!r}, which JSON does not have"
+        raise InputError(msg)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        msg = f"{name} is {short_repr(value)}, which does not fit into 64 bits"
+        raise InputError(msg)
+
+
+def _check_fields(name: str, metadata: Mapping[str, Any], fields: Iterable[str]) -> None:
+    """Check that the metadata has text, or nothing, for each field of the index."""
+    for field in fields:
+        if not _is_text(metadata.get(field)):
+            msg = (
+                f"{name}[{field!r}] must be a str or a list of str, since {field!r} is a field of the index, got "
+                f"{short_repr(metadata[field])}"
+            )
+            raise InputError(msg)
+
+
+def _is_text(value: object) -> bool:
+    parts = value if isinstance(value, list) else [value]
+    return value is None or all(isinstance(part, str) for part in parts)
+
+
+def _check_parallel(name: str, given: Sequence[object], of: str, texts: Sequence[str]) -> None:
+    """Check that a sequence has an item for each text."""
+    check_sequence(name, given, of)
+    if len(given) != len(texts):
+        msg = f"{name} and texts must have the same length, got {len(given)} and {len(texts)}"
+        raise InputError(msg)
+
+
+def _check_str(name: str, given: object) -> str:
+    if not isinstance(given, str):
+        msg = f"{name} must be a str, got {type(given).__name__}"
+        raise InputError(msg)
+    return as_str(given)
+
+
+def _check_storable(name: str, given: object) -> str:
+    """Check a text that is stored, and convert it to a plain ``str``."""
+    plain = _check_str(name, given)
+    _check_characters(name, plain)
+    return plain
+
+
+def _check_characters(name: str, text: str) -> None:
+    if fault := find_bad_character(text):
+        msg = f"{name} has {fault}"
+        raise InputError(msg)
+
+
+def _check_size(name: str, text: str, limit: int) -> int:
+    size = len(text.encode())
+    if size > limit:
+        msg = f"{name} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
+        raise InputError(msg)
+    return size
+
+
+def _shorten(id_: str) -> str:
+    return repr(id_ if len(id_) <= 60 else id_[:57] + "...")

@@ -1,0 +1,175 @@
+"""Types of chunks and hits, primary keys, and batches."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+SLOTS = "ab"  # suffixes of primary keys: a new version of a chunk goes into the free one of two
+
+MAX_BATCH_CHUNKS = 1_000
+MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below 64 MB, the limit of a Milvus message
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A stored chunk.
+
+    Parameters
+    ----------
+    id : str
+        Id of the chunk.
+    text : str
+        Its text.
+    metadata : dict
+        Its metadata, exactly as it was added.
+    namespace : str
+        Tenant or sub-corpus.
+    length : int
+        Length of the text, in the index's unit.
+    """
+
+    id: str
+    text: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    namespace: str = ""
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A search hit.
+
+    Parameters
+    ----------
+    id : str
+        Id of the chunk.
+    score : float
+        BM25 score, > 0.
+    text : str
+        Its text.
+    metadata : dict
+        Its metadata, exactly as it was added.
+    namespace : str
+        Tenant or sub-corpus.
+    """
+
+    id: str
+    score: float
+    text: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    namespace: str = ""
+
+
+@dataclass(frozen=True)
+class HybridHit(Hit):
+    """A hit of a hybrid search.
+
+    Parameters
+    ----------
+    id : str
+        Id of the chunk.
+    score : float
+        Fused score; its scale depends on the fusion.
+    text, metadata, namespace
+        As for :class:`Hit`.
+    sparse_score, dense_score : float or None
+        Score in each arm; None if the chunk is not among the candidates of the arm, or arm scores were not requested.
+    """
+
+    sparse_score: float | None = None
+    dense_score: float | None = None
+
+
+@dataclass(frozen=True)
+class NewChunk:
+    """A checked chunk, ready to be written."""
+
+    id: str  # as given, by default a hash of the contents
+    text: str
+    metadata: dict[str, Any]  # JSON values only
+    size: int  # bytes of text and metadata
+    dense: NDArray[np.float32] | None = field(default=None, compare=False)  # arrays have no truth value
+
+
+class GivenChunk(Protocol):
+    """Protocol of the items of ``add_stream``: :class:`Chunk`, or any class with these attributes."""
+
+    @property
+    def id(self) -> str | None:
+        """Id of the chunk; None for a hash of text and metadata."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """Text of the chunk."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any] | None:
+        """Metadata of the chunk, JSON values only; None for none."""
+        ...
+
+
+@dataclass(frozen=True)
+class AddReport:
+    """Counts of added, updated and unchanged chunks.
+
+    Parameters
+    ----------
+    added : int
+        Chunks with new ids; with ``assume_new=True``, all chunks.
+    updated : int
+        Chunks that differed from the stored ones.
+    unchanged : int
+        Chunks that equalled the stored ones, and cost no write.
+
+    Examples
+    --------
+    >>> AddReport(added=2) + AddReport(updated=1, unchanged=7)
+    AddReport(added=2, updated=1, unchanged=7)
+    """
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+
+    @property
+    def total(self) -> int:
+        """Number of all chunks."""
+        return self.added + self.updated + self.unchanged
+
+    def __add__(self, other: AddReport) -> AddReport:
+        """Add two reports."""
+        return AddReport(self.added + other.added, self.updated + other.updated, self.unchanged + other.unchanged)
+
+
+def pk_digest(namespace: str, id_: str) -> str:
+    """Hash namespace and id to the primary key without its slot."""
+    key = f"{len(namespace)}:{namespace}{id_}".encode()  # with the length, no two pairs are one text
+    return hashlib.blake2b(key, digest_size=20).hexdigest()
+
+
+def batches(chunks: Iterable[NewChunk], dense_bytes: int = 0) -> Iterator[list[NewChunk]]:
+    """Group chunks into batches that fit into one message, with distinct ids."""
+    batch: list[NewChunk] = []
+    ids: set[str] = set()
+    size = 0
+    for chunk in chunks:
+        more = chunk.size + dense_bytes
+        if batch and (len(batch) == MAX_BATCH_CHUNKS or size + more > MAX_BATCH_BYTES or chunk.id in ids):
+            yield batch
+            batch, ids, size = [], set(), 0
+        batch.append(chunk)
+        ids.add(chunk.id)
+        size += more
+    if batch:
+        yield batch

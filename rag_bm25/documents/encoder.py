@@ -1,0 +1,196 @@
+"""Encode chunks as sparse vectors, from the chunk alone: no statistics of the corpus are used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rag_bm25.documents.token_numbers import number_tokens
+from rag_bm25.vectors.sparse import EMPTY, SparseBatch, SparseVector
+from rag_bm25.vectors.terms import NO_TERMS_ID, TermIds, num_words
+from rag_bm25.weighting.fields import field_text
+from rag_bm25.weighting.formulas import WEIGHTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.weighting.document import DocumentWeighting
+
+LengthUnit = Literal["characters", "terms"]
+_Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
+
+TEXT = ""  # name of the text among the parts of a chunk; the others are fields
+_ROW = np.uint64(0xFFFFFFFF << 32)  # bits of a key that have the row
+
+
+@dataclass(frozen=True)
+class EncodedChunks:
+    """Vectors and lengths of a batch of chunks."""
+
+    vectors: SparseBatch  # document weights, a row per chunk; a chunk without terms is {0: 1.0}
+    lengths: NDArray[np.int64]  # lengths of the texts, without their fields, in the encoder's unit
+
+
+@dataclass(frozen=True)
+class FieldCounts:
+    """Term frequencies and length of a field of a chunk."""
+
+    tf: Counter[str]
+    length: int  # length of the field, in the encoder's unit
+
+
+@dataclass(frozen=True, eq=False)
+class CountedChunks:
+    """Term frequencies of a batch of chunks before ids are assigned; worker processes return them."""
+
+    terms: list[str]  # distinct, in the order of their first occurrence
+    parts: dict[str, _Part]  # of the text, "", and each field; dimensions are positions in `terms`
+
+    def part(self, name: str, ids: Mapping[str, int]) -> _Part:
+        """Return a part with ids instead of positions."""
+        tf, lengths = self.parts[name]
+        return _with_ids(tf, self.terms, ids), lengths
+
+
+@dataclass(frozen=True)
+class DocumentEncoder:
+    """Encode chunks as sparse vectors of document weights."""
+
+    analyzer: TextAnalyzer
+    weighting: DocumentWeighting
+    length_unit: LengthUnit = "characters"  # bigrams do not count as terms
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        ids: Mapping[str, int] | None = None,
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        term_k1: SparseVector = EMPTY,
+        counted: CountedChunks | None = None,
+    ) -> EncodedChunks:
+        """Encode chunks; each result depends on its own chunk alone."""
+        ids = TermIds() if ids is None else ids
+        part = partial((counted or self.count(texts, metadatas)).part, ids=ids)
+        tf, lengths = part(TEXT)
+        if self.weighting.fields:
+            keys, frequencies = self._combined(tf, lengths, part)
+            weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
+            weighed = SparseBatch.from_keys(keys, weights.astype(np.float32), len(texts))
+        else:
+            weights = self.weighting.weights(tf.values, _per_entry(tf, lengths), self._k1_of(tf.ids, term_k1))
+            weighed = SparseBatch(tf.indptr, tf.ids, weights.astype(np.float32))
+        return EncodedChunks(_with_placeholders(weighed), lengths)
+
+    def count(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> CountedChunks:
+        """Count terms and lengths: the part of `encode` that needs no ids, and can run in another process."""
+        given = [{}] * len(texts) if metadatas is None else metadatas
+        names = [TEXT, *sorted(self.weighting.fields)]
+        lengths: list[int] = []
+
+        def tokens() -> Iterator[list[str]]:
+            for name in names:
+                for text in texts if name == TEXT else [field_text(metadata, name) for metadata in given]:
+                    found = self.analyzer(text)
+                    lengths.append(self._length(text, found))
+                    yield found
+
+        numbered = number_tokens(tokens())
+        tf, all_lengths, size = numbered.frequencies(), np.array(lengths, np.int64), len(texts)
+        spans = {name: slice(at * size, (at + 1) * size) for at, name in enumerate(names)}
+        return CountedChunks(numbered.terms, {name: (tf.rows(span), all_lengths[span]) for name, span in spans.items()})
+
+    def frequencies(
+        self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        """Return weighted and normalised term frequencies, summed over text and fields."""
+        part = partial(self.count(texts, metadatas).part, ids=ids)
+        keys, frequencies = self._combined(*part(TEXT), part)
+        return _ids(keys), frequencies
+
+    def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
+        """Return the terms of a chunk and its fields."""
+        counted = [self._count(text), *self.field_counts(metadata).values()]
+        return list(dict.fromkeys(chain.from_iterable(counts.tf for counts in counted)))
+
+    def field_counts(self, metadata: Mapping[str, Any]) -> dict[str, FieldCounts]:
+        """Count the terms of each field of a chunk."""
+        return {name: self._count(field_text(metadata, name)) for name in sorted(self.weighting.fields)}
+
+    def _count(self, text: str) -> FieldCounts:
+        tokens = self.analyzer(text)
+        return FieldCounts(Counter(tokens), self._length(text, tokens))
+
+    def _length(self, text: str, tokens: Sequence[str]) -> int:
+        return num_words(tokens) if self.length_unit == "terms" else len(text)
+
+    def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
+        """Look up the k1 of each entry; None if all terms have the same k1."""
+        per_term = WEIGHTINGS[self.weighting.form].k1_per_term
+        return term_k1.get_many(ids, self.weighting.k1) if per_term else None
+
+    def _combined(
+        self,
+        tf: SparseBatch,
+        lengths: NDArray[np.int64],
+        part: Callable[[str], _Part],
+    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+        """Sum the normalised frequencies over text and fields; return the keys of the sums, and the sums."""
+        keys = [tf.keys]
+        frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
+        for name in sorted(self.weighting.fields):  # in a fixed order, since sums of floats depend on it
+            counts, field_lengths = part(name)
+            keys.append(counts.keys)
+            per_entry = _per_entry(counts, field_lengths)
+            frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
+        every, entry = np.unique(np.concatenate(keys), return_inverse=True)
+        sums: NDArray[np.float64] = np.bincount(entry, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
+        return every, sums
+
+
+def _per_entry(batch: SparseBatch, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Repeat the length of each row for each of its entries."""
+    return np.repeat(lengths, np.diff(batch.indptr))
+
+
+def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Extract the ids from keys (row << 32 | id)."""
+    return keys.astype(np.uint32)
+
+
+def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) -> SparseBatch:
+    """Count the terms of each chunk."""
+    numbered = number_tokens(tokens)
+    return _with_ids(numbered.frequencies(), numbered.terms, ids)
+
+
+def _with_ids(tf: SparseBatch, terms: Sequence[str], ids: Mapping[str, int]) -> SparseBatch:
+    """Replace positions in `terms` by ids; sum the tf of terms with equal ids."""
+    used = np.flatnonzero(np.bincount(tf.ids, minlength=len(terms)))
+    occurring = terms if len(used) == len(terms) else map(terms.__getitem__, used.tolist())
+    id_of = np.zeros(len(terms), np.uint64)
+    id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
+    keys = id_of[tf.ids] | (tf.keys & _ROW)
+    order = np.argsort(keys)
+    keys, values = keys[order], tf.values[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+    if len(starts) < len(keys):
+        keys, values = keys[starts], np.add.reduceat(values, starts)
+    return SparseBatch.from_keys(keys, values, len(tf))
+
+
+def _with_placeholders(batch: SparseBatch) -> SparseBatch:
+    """Add the reserved dimension to rows without terms: Milvus refuses empty vectors."""
+    empty = np.diff(batch.indptr) == 0
+    if not empty.any():
+        return batch
+    at = batch.indptr[:-1][empty]
+    indptr = batch.indptr + np.concatenate(([0], np.cumsum(empty)))
+    return SparseBatch(indptr, np.insert(batch.ids, at, NO_TERMS_ID), np.insert(batch.values, at, np.float32(1.0)))

@@ -1,0 +1,66 @@
+"""Check and parse the arguments that several methods of an index share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rag_bm25.checks import check_int
+from rag_bm25.documents.checks import check_namespace
+from rag_bm25.errors import InputError, short_repr
+from rag_bm25.filters import conjoin, parse_filter
+from rag_bm25.index.searching.ranking import MAX_K
+from rag_bm25.store.rows import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FilterLike: TypeAlias = "Mapping[str, Any] | str | None"
+Namespaces: TypeAlias = "str | Sequence[str] | None"  # None for all
+
+MAX_LISTED = 5
+
+
+def parse_scope(filter: FilterLike, namespace: Namespaces) -> Scope:
+    """Parse a filter and namespaces."""
+    return Scope(parse_filter(filter), check_namespaces(namespace))
+
+
+def narrow(scope: Scope, filter: FilterLike) -> Scope:
+    """Add a filter to a scope."""
+    return replace(scope, where=conjoin(scope.where, parse_filter(filter)))
+
+
+def check_namespaces(namespace: Namespaces) -> tuple[str, ...] | None:
+    """Check namespaces; None for all."""
+    if namespace is None:
+        return None
+    names = [namespace] if isinstance(namespace, str) else namespace
+    if isinstance(names, bytes) or not isinstance(names, Sequence) or not names:
+        msg = f"namespace must be a str, a non-empty sequence of str, or None for all, got {short_repr(namespace)}"
+        raise InputError(msg)
+    return tuple(check_namespace(name) for name in names)
+
+
+def check_chunk_namespace(chunk_namespace: str | None, searched: tuple[str, ...] | None) -> str | None:
+    """Check the namespace of a chunk that a search is said to have found; `searched` is None for all namespaces."""
+    if chunk_namespace is None:
+        return None
+    place = check_namespace(chunk_namespace, "chunk_namespace")
+    if searched is not None and place not in searched:
+        msg = f"chunk_namespace must be one of the namespaces that were searched, {list_names(searched)}, got {place!r}"
+        raise InputError(msg)
+    return place
+
+
+def list_names(names: Iterable[str]) -> str:
+    """List names in a message, the first ones if there are many."""
+    found = sorted(set(names))
+    more = f" and {len(found) - MAX_LISTED:,} more" if len(found) > MAX_LISTED else ""
+    return ", ".join(map(repr, found[:MAX_LISTED])) + more
+
+
+def check_k(k: int, name: str = "k") -> int:
+    """Check a number of hits or candidates."""
+    return check_int(name, k, 1, MAX_K)

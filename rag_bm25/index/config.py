@@ -1,0 +1,196 @@
+"""The parameters of an index: a document side that is fixed at creation, and a query side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
+
+from rag_bm25.analysis import (
+    Analyzer,
+    AnalyzerConfig,
+)
+from rag_bm25.checks import as_str, check_choice
+from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit
+from rag_bm25.errors import InputError, ParameterError, short_repr
+from rag_bm25.store.rows import DenseField, DenseMetric
+from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.fields import FieldWeight
+from rag_bm25.weighting.query import QueryWeighting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.weighting.formulas import WeightingName
+    from rag_bm25.weighting.idf import IdfName
+
+
+LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
+METRICS: tuple[str, ...] = get_args(DenseMetric)
+
+
+class _Fields(dict[str, FieldWeight]):
+    """A dict that cannot be changed; `asdict`, JSON and pickle accept no other mapping."""
+
+    def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
+        msg = "the fields of a config cannot be changed: make another config with dataclasses.replace"
+        raise TypeError(msg)
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[_Fields], tuple[dict[str, FieldWeight]]]:
+        # By way of the constructor: unpickling puts items into a dict one by one.
+        return type(self), (dict(self),)
+
+
+@dataclass(frozen=True)
+class IndexConfig:
+    """Parameters of an index.
+
+    `idf`, `epsilon`, `k3` and `bigram_weight` weigh the query, and may differ each time the index is opened or
+    searched. The stored vectors depend on everything else, which is fixed when the index is created.
+
+    Parameters
+    ----------
+    chunk_size : float
+        Constant in place of the mean chunk length, > 0: the number that was given to the text splitter.
+    length_unit : {"characters", "terms"}
+        Unit of `chunk_size` and of the lengths of the chunks. LangChain's splitters count characters; ``"terms"``
+        counts tokens after analysis, bigrams aside. Mixing the two changes k1 and b.
+    k1 : float
+        Saturation of the term frequency, >= 0: the larger, the more further occurrences count.
+    b : float
+        Share of the length normalisation, in [0, 1].
+    epsilon : float
+        Factor of the floor of the ``epsilon`` IDF; > 0.
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+        Name of the IDF, see :func:`rag_bm25.weighting.idf.idf`.
+    k3 : float or None
+        Saturation of repeated query terms, >= 0; None counts them linearly.
+    analyzer : AnalyzerConfig, or callable of str to list of str
+        Settings of the built-in analyzer, or a function of text to tokens.
+    weighting : str
+        Name of the document weighting: one of :data:`rag_bm25.weighting.formulas.WEIGHTING_NAMES`.
+    delta : float or None
+        Parameter of the weightings that have a delta; None for their default.
+    fields : mapping of str to FieldWeight
+        Fields that count beside the text (BM25F), each named after the metadata key that has its text: a str or a list
+        of str. The text itself has the weight 1, `b` and `chunk_size`; a chunk's length stays that of its text. The
+        config keeps a copy that cannot be changed.
+    dense_dim : int or None
+        Dimension of the dense vectors that chunks have beside the lexical ones, in 2..32768; None for none.
+    dense_metric : {"COSINE", "IP"}
+        Similarity of dense vectors, larger for better. ``"IP"`` is for models that were trained for inner
+        products, such as DPR: the cosine drops the lengths of their vectors. Of normalised vectors, L2 ranks as both.
+    bigram_weight : float
+        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
+        where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range: the message has its name, the rule and the value.
+
+    Examples
+    --------
+    >>> IndexConfig(chunk_size=500).k1
+    1.5
+    >>> config = IndexConfig(chunk_size=500, fields={"title": FieldWeight(chunk_size=30, weight=2.0)})
+    >>> IndexConfig(chunk_size=0)
+    Traceback (most recent call last):
+        ...
+    rag_bm25.errors.ParameterError: chunk_size must be a finite number > 0, got 0
+    """
+
+    chunk_size: float
+    length_unit: LengthUnit = "characters"
+    k1: float = 1.5
+    b: float = 0.75
+    epsilon: float = 0.25
+    idf: IdfName = "epsilon"
+    k3: float | None = None
+    analyzer: AnalyzerConfig | TextAnalyzer = field(default_factory=AnalyzerConfig)
+    weighting: WeightingName = "bm25"
+    delta: float | None = None
+    fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
+    dense_dim: int | None = None
+    dense_metric: DenseMetric = "COSINE"
+    bigram_weight: float = 0.4
+
+    def __post_init__(self) -> None:
+        self.document_weighting()
+        weights = _Fields({as_str(name): weight for name, weight in self.fields.items()})
+        object.__setattr__(self, "fields", weights)  # the caller's may change
+        object.__setattr__(self, "weighting", as_str(self.weighting))
+        object.__setattr__(self, "idf", self.query_weighting().idf)
+        object.__setattr__(self, "length_unit", check_choice("length_unit", self.length_unit, LENGTH_UNITS))
+        object.__setattr__(self, "dense_metric", check_choice("dense_metric", self.dense_metric, METRICS))
+        self.dense_field()
+        if not (isinstance(self.analyzer, AnalyzerConfig) or callable(self.analyzer)):
+            msg = f"analyzer must be an AnalyzerConfig or a callable, got {short_repr(self.analyzer)}"
+            raise ParameterError(msg)
+
+    def document_weighting(self) -> DocumentWeighting:
+        """Return the parameters of the document side.
+
+        Returns
+        -------
+        DocumentWeighting
+            Weighting, k1, b, delta, chunk_size and fields.
+        """
+        return DocumentWeighting(self.chunk_size, self.k1, self.b, self.weighting, self.delta, self.fields)
+
+    def query_weighting(self) -> QueryWeighting:
+        """Return the parameters of the query side.
+
+        Returns
+        -------
+        QueryWeighting
+            idf, epsilon, k3 and bigram_weight.
+        """
+        return QueryWeighting(self.idf, self.epsilon, self.k3, self.bigram_weight)
+
+    def dense_field(self) -> DenseField | None:
+        """Return dimension and metric of the dense vectors.
+
+        Returns
+        -------
+        DenseField or None
+            None for an index without dense vectors.
+        """
+        if self.dense_dim is None:
+            return None
+        try:
+            return DenseField(self.dense_dim, self.dense_metric)
+        except ParameterError as error:
+            msg = f"dense_{error}"
+            raise ParameterError(msg) from None
+
+    def build_analyzer(self) -> TextAnalyzer:
+        """Build the analyzer.
+
+        Returns
+        -------
+        callable of str to list of str
+            A new :class:`~rag_bm25.analysis.Analyzer`, or the given callable.
+        """
+        return Analyzer(self.analyzer) if isinstance(self.analyzer, AnalyzerConfig) else self.analyzer
+
+    def document_encoder(self) -> DocumentEncoder:
+        """Build an encoder of chunks.
+
+        Returns
+        -------
+        DocumentEncoder
+            A new one, with an analyzer of its own as :meth:`build_analyzer` returns it.
+        """
+        return DocumentEncoder(self.build_analyzer(), self.document_weighting(), self.length_unit)
+
+
+def require_dense_field(config: IndexConfig, given: str, name: str) -> DenseField:
+    """Return the dense field; refuse an index without one. `given` begins the message, `name` is the index's."""
+    dense = config.dense_field()
+    if dense is None:
+        msg = f"{given}, but {name} has no dense vectors: it was created without dense_dim"
+        raise InputError(msg)
+    return dense

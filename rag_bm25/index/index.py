@@ -1,0 +1,1000 @@
+"""The index: chunks and their statistics in Milvus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rag_bm25.analysis import contract_of
+from rag_bm25.checks import check_callable, check_path, check_switch
+from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_texts
+from rag_bm25.errors import InputError, ReadOnlyError, short_repr
+from rag_bm25.events import Events
+from rag_bm25.index.arguments import check_chunk_namespace, check_k, check_namespaces, narrow, parse_scope
+from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.live_statistics import LiveStatistics
+from rag_bm25.index.maintenance.reencoding import reencode
+from rag_bm25.index.maintenance.verification import repair, verify
+from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.searching.hybrid import FusionOptions, HybridSearcher, candidate_limit, check_fusion
+from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
+from rag_bm25.index.searching.searcher import Searcher
+from rag_bm25.index.stats import compute_stats
+from rag_bm25.index.stored_config import config_to_dict, require_same
+from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.repair import overwrite
+from rag_bm25.statistics.log.source_roots import (
+    SourceRoot,
+    drop_damaged_roots,
+    read_roots,
+    remember_roots,
+)
+from rag_bm25.statistics.portable import read_statistics, write_statistics
+from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.store.search_params import check_search_params
+from rag_bm25.vectors.terms import TermIds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Unpack
+
+    from rag_bm25.documents.chunks import AddReport, Chunk, GivenChunk, Hit, HybridHit
+    from rag_bm25.events import Event, Progress
+    from rag_bm25.index.arguments import FilterLike, Namespaces
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.maintenance.reencoding import ReencodeReport
+    from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
+    from rag_bm25.index.searching.fusion import Fusion
+    from rag_bm25.index.stats import IndexStats
+    from rag_bm25.query.explanation import Explanation
+    from rag_bm25.query.options import QueryOptions, StatisticsScope
+    from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.spelling import Fuzzy
+    from rag_bm25.store.embeddings import Embed, Embeddings
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ConsistencyLevel
+    from rag_bm25.store.search_params import SearchParams
+    from rag_bm25.store.tls import TLS
+    from rag_bm25.vectors.sparse import SparseVector
+
+
+class BM25Index:
+    """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
+
+    Several threads may search and write; writes of one index run one after the other.
+
+    Parameters
+    ----------
+    store : Store
+        Storage of the rows; closed by :meth:`close`.
+    log : StatisticsLog
+        Statistics in that store.
+    config : IndexConfig
+        Config of the stored index; :meth:`open` and :meth:`from_store` check it.
+    read_only : bool
+        Refuse every write.
+    refresh_interval : float
+        Seconds for which a search may use statistics without asking for newer ones.
+
+    Attributes
+    ----------
+    config : IndexConfig
+        The parameters in use.
+    repaired : RepairReport or None
+        Report of the repair, if the index was opened with ``repair=True``.
+    damage : list of str
+        Faults of the statistics, as far as reading them shows; empty if there are none. They are logged as a warning,
+        too. :meth:`repair` mends them.
+
+    Examples
+    --------
+    Creating an index needs a config, opening it again does not::
+
+        with BM25Index.open("./rag.db", "docs", config=IndexConfig(chunk_size=500)) as index:
+            index.add(["Milvus stores sparse vectors.", "jieba cuts 中文 into words."])
+            for hit in index.search("sparse vectors", k=1):
+                print(hit.score, hit.text)
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        log: StatisticsLog,
+        config: IndexConfig,
+        *,
+        read_only: bool = False,
+        refresh_interval: float = 1.0,
+    ) -> None:
+        self.config = config
+        self.repaired: RepairReport | None = None
+        self._store = store
+        self._read_only = read_only
+        self._encoder = encoder = config.document_encoder()
+        self._live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
+        self._searcher = Searcher(store, config, encoder, self._live)
+        self._hybrid = HybridSearcher(store, config, self._live, self._searcher)
+        self._pipeline = WritePipeline(store, config, encoder, self._live)
+        self._is_open = True
+
+    # Life
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | Path,
+        collection: str,
+        *,
+        config: IndexConfig | None = None,
+        token: str | None = None,
+        tls: TLS | None = None,
+        timeout: float | None = None,
+        read_only: bool = False,
+        repair: bool = False,
+        refresh_interval: float = 1.0,
+        consistency: ConsistencyLevel = "Session",
+        on_event: Callable[[Event], None] | None = None,
+    ) -> BM25Index:
+        """Open an index, or create it if there is none and a config is given.
+
+        Parameters
+        ----------
+        uri : str or Path
+            A file ending in ``.db`` for the embedded engine, the URI of a Milvus server, or ``":memory:"``, for tests:
+            a :class:`~rag_bm25.store.MemoryStore`, which needs no engine and is new, empty and private at every call.
+        collection : str
+            Name of the index; its two Milvus collections are ``collection`` and ``collection_bm25``.
+        config : IndexConfig, optional
+            Needed to create an index. For an existing one, its document side must equal the stored one; by default the
+            stored config is used.
+        token : str, optional
+            ``user:password`` or API key of the server.
+        tls : TLS, optional
+            Certificates for an ``https://`` address whose own one no public authority has signed.
+        timeout : float, optional
+            Maximum duration of one call to the server, in seconds.
+        read_only : bool
+            Refuse every write, and write nothing when opening.
+        repair : bool
+            Call :meth:`repair` before anything is read, for an index whose statistics are damaged; the report is
+            `repaired`. If the stored config is lost too, `config` replaces it.
+        refresh_interval : float
+            On a server: seconds for which a search may use statistics without asking for newer ones.
+        consistency : {"Strong", "Bounded", "Session", "Eventually"}
+            On a server: the writes that a search of the chunks waits for. "Session" waits for those of this process,
+            "Bounded" also for those of others that are older than some seconds, "Strong" for all. Reads for a write, a
+            recount or a refresh are always Strong.
+        on_event : callable of Event to None, optional
+            Called after every batch, recovery, search and so on, for counters and timings: see
+            :mod:`rag_bm25.events`.
+
+        Returns
+        -------
+        BM25Index
+            To be closed, or used in a ``with`` statement.
+
+        Raises
+        ------
+        IndexNotFoundError
+            If there is no such index, and no config to create it with.
+        ConfigMismatchError
+            If the index was created with other parameters or another analyzer.
+        FormatError
+            If the collection is no index, damaged, or of a newer version.
+        StoreError
+            If Milvus cannot be reached, or another process has the file open.
+        """
+        options = OpenOptions(config, read_only, repair, refresh_interval, on_event)
+        store = open_store(uri, collection, options, token=token, tls=tls, timeout=timeout, consistency=consistency)
+        with closed_on_failure(store):
+            return cls._open(store, options)
+
+    @classmethod
+    def from_store(
+        cls,
+        store: Store,
+        *,
+        config: IndexConfig | None = None,
+        read_only: bool = False,
+        repair: bool = False,
+        refresh_interval: float = 1.0,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> BM25Index:
+        """Open or create an index in a store of one's own.
+
+        Parameters
+        ----------
+        store : Store
+            Closed by the index, also if opening fails.
+        config, read_only, repair, refresh_interval, on_event
+            As for :meth:`open`.
+
+        Returns
+        -------
+        BM25Index
+            As from :meth:`open`.
+        """
+        with closed_on_failure(store):
+            return cls._open(store, OpenOptions(config, read_only, repair, refresh_interval, on_event))
+
+    @classmethod
+    def _open(cls, store: Store, options: OpenOptions) -> BM25Index:
+        with store.write_lock:  # an intent found under it is a dead writer's
+            log = StatisticsLog(store, Events(store.name, options.on_event))
+            config = open_config(store, log, options)
+            index = cls(store, log, config, read_only=options.read_only, refresh_interval=options.refresh_interval)
+            if options.repair:
+                index.repaired = index.repair()
+            index._live.start()
+        return index
+
+    def close(self) -> None:
+        """Release the connection and, with an embedded engine, the file. Closing twice is allowed."""
+        self._is_open = False
+        self._pipeline.close()
+        self._store.close()
+
+    def __enter__(self) -> BM25Index:
+        """Return the index itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the index."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
+        num_chunks = self._live.log.statistics.whole.num_chunks
+        return f"<BM25Index {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: a connection cannot be."""
+        msg = "an index cannot be pickled or copied, nor can an object that holds one: open it in each process"
+        raise TypeError(msg)
+
+    @property
+    def damage(self) -> list[str]:
+        """Faults of the statistics, one clause each."""
+        return self._live.damage
+
+    def refresh(self) -> None:
+        """Read the changes of other writers to the statistics now."""
+        self._live.refresh()
+
+    # Writing
+
+    def add(
+        self,
+        texts: Sequence[str],
+        *,
+        ids: Sequence[str | None] | None = None,
+        metadatas: Sequence[Mapping[str, Any] | None] | None = None,
+        embeddings: Embeddings | None = None,
+        namespace: str = "",
+        assume_new: bool = False,
+        workers: int = 0,
+    ) -> list[str]:
+        """Insert chunks, or update those whose id already exists.
+
+        A chunk that is stored with the same id, text, metadata and dense vector costs no write.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The chunks, each at most 65,535 bytes of UTF-8. Text without terms is stored, but never found by a search.
+        ids : sequence of str, optional
+            One for each text, 1 to 512 bytes; None, the default, stands for a hash of text and metadata. The same
+            chunk twice is one chunk; two different chunks with one id are refused.
+        metadatas : sequence of mappings, optional
+            One for each text, JSON values only; the values of the config's `fields` must be text.
+        embeddings : array_like of float, shape (n_texts, dense_dim), or callable of list of str to such an array
+            Needed if the index has dense vectors, and only then. A callable gets only texts that are not stored with
+            their vector yet, about 1,000 at a time; to replace vectors, give an array.
+        namespace : str
+            Tenant or sub-corpus; the same id in two namespaces is two chunks.
+        assume_new : bool
+            Promise that no chunk is stored under any of the ids, also not by a call that failed halfway; it saves
+            reading the stored chunks. If the promise is broken, both versions of a chunk are counted and may be found,
+            or the old one is counted still: :meth:`verify` reports it, and deleting the chunk, then :meth:`repair`,
+            mends it.
+        workers : int
+            Processes, in 0..61, that analyse the next batches while one is written; the stored rows are the same. The
+            first call starts them, which takes a second or two, and they stay until :meth:`close`. A script must call
+            this below ``if __name__ == "__main__":``. By default a thread does the work, from the second batch on.
+
+        Returns
+        -------
+        list of str
+            The ids, in the order of `texts`.
+
+        Raises
+        ------
+        InputError
+            If an argument breaks a rule; nothing was written.
+        StoreError
+            If Milvus failed. Batches of about 1,000 chunks are written one by one; calling again with the same input
+            writes the missing ones.
+        WorkerError
+            If a worker process died; likewise.
+        """
+        self._require_writable()
+        options = WriteOptions(namespace, assume_new=assume_new, workers=workers)
+        return self._pipeline.add(texts, ids, metadatas, embeddings, options)
+
+    def add_stream(
+        self,
+        chunks: Iterable[GivenChunk],
+        *,
+        embeddings: Embed | None = None,
+        namespace: str = "",
+        assume_new: bool = False,
+        workers: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> AddReport:
+        """Insert or update any number of chunks, with only a few batches of them in memory.
+
+        They are taken one by one from the iterable, in the thread of the caller, and checked one by one. If one breaks
+        a rule, or taking the next one fails, the batches before are written, and the batch of the faulty chunk is not.
+        Calling again with the same chunks writes the missing ones.
+
+        Parameters
+        ----------
+        chunks : iterable of GivenChunk
+            Objects with `id`, `text` and `metadata`, such as :class:`Chunk`; the rules are those of :meth:`add`. A
+            repeated id updates the chunk that came before.
+        embeddings : callable of list of str to array_like of float, optional
+            Needed if the index has dense vectors, and only then.
+        namespace, assume_new, workers
+            As for :meth:`add`.
+        progress : callable of Progress to None, optional
+            Called after each batch with ``"chunks"``: those of the stream that are stored. The total is not known.
+
+        Returns
+        -------
+        AddReport
+            Numbers of added, updated and unchanged chunks.
+
+        Raises
+        ------
+        InputError
+            If a chunk breaks a rule; the message has its number in the stream, from 0.
+        StoreError, WorkerError
+            As for :meth:`add`.
+
+        Examples
+        --------
+        From another index, or from a generator over a file of any size::
+
+            index.add_stream(other.chunks())
+            index.add_stream(Chunk(row["id"], row["text"], {"page": row["page"]}) for row in rows)
+        """
+        self._require_writable()
+        options = WriteOptions(namespace, assume_new=assume_new, workers=workers)
+        return self._pipeline.add_stream(chunks, embeddings, options, progress)
+
+    def delete(self, ids: Sequence[str] | None = None, *, filter: FilterLike = None, namespace: str = "") -> int:
+        """Delete chunks by their ids or by a filter.
+
+        Parameters
+        ----------
+        ids : sequence of str, optional
+            Any number; ids that do not exist are ignored.
+        filter : mapping or str, optional
+            As for :meth:`search`; the chunks are found by it first, and then deleted by their ids.
+        namespace : str
+            Namespace of the chunks.
+
+        Returns
+        -------
+        int
+            Number of deleted chunks.
+
+        Raises
+        ------
+        InputError
+            If an id or the filter breaks a rule, or not exactly one of the two is given; nothing was deleted.
+        """
+        self._require_writable()
+        return self._pipeline.delete(ids, filter, check_namespace(namespace))
+
+    def drop_namespace(self, namespace: str) -> int:
+        """Delete all chunks of a namespace, and forget its source roots.
+
+        Parameters
+        ----------
+        namespace : str
+            Namespace to delete.
+
+        Returns
+        -------
+        int
+            Number of deleted chunks.
+        """
+        self._require_writable()
+        return self._pipeline.drop_namespace(check_namespace(namespace))
+
+    def remember_source_roots(self, roots: Sequence[SourceRoot], *, namespace: str = "") -> list[SourceRoot]:
+        """Store the folders that sources are named by, as :func:`rag_bm25.ingestion.ingest` does.
+
+        Parameters
+        ----------
+        roots : sequence of SourceRoot
+            Each with the version that it replaces, "" for a new name.
+        namespace : str
+            Namespace of the chunks whose sources they name.
+
+        Returns
+        -------
+        list of SourceRoot
+            The roots in force afterwards. If another process has stored one of the names, none of the given ones was.
+        """
+        self._require_writable()
+        namespace = check_namespace(namespace)
+        if not isinstance(roots, Sequence) or not all(isinstance(root, SourceRoot) for root in roots):
+            msg = f"roots must be a sequence of SourceRoot, got {short_repr(roots)}"
+            raise InputError(msg)
+        with self._live.writing():
+            return remember_roots(self._store, namespace, roots, self._live.log.new_batch)
+
+    def repair(self, *, progress: Callable[[Progress], None] | None = None) -> RepairReport:
+        """Count all stored vectors again and replace the statistics by the result.
+
+        The statistics are right afterwards, whatever happened to them: lost, damaged and half-written rows of the log,
+        rows that other tools inserted or deleted. A repair that is cut short can be run again. On a server, no other
+        writer may be at work meanwhile.
+
+        Parameters
+        ----------
+        progress : callable of Progress to None, optional
+            Called periodically with ``"rows counted"``.
+
+        Returns
+        -------
+        RepairReport
+            Faults that were found.
+        """
+        self._require_writable()
+        check_callable("progress", progress)
+        with self._live.writing(recovering=False):
+            with self._live.events.measure("repair") as counts:
+                report = repair(self._store, self._encoder, progress)
+                counts.update(asdict(report))
+            drop_damaged_roots(self._store)
+            self._live.reload()
+            return report
+
+    def reencode(self, *, progress: Callable[[Progress], None] | None = None) -> ReencodeReport:
+        """Estimate the k1 of each term again, and encode all chunks with it; for ``bm25-adpt`` and ``bm25t``.
+
+        These weightings take the k1 of a term from its frequencies in all chunks, which change as chunks come and go;
+        a stored vector does not. Until the first call every term has the config's k1; afterwards, terms with enough
+        data have their own, in chunks that are added later, too. Call it after the first large ingestion, and whenever
+        the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
+
+        With every other weighting a vector depends on its chunk alone, and nothing is read or written. Searches go on
+        meanwhile, over vectors of both tables; chunks that are added meanwhile get the new one, too. A call that is cut
+        short can be made again, and writes only the missing vectors. N and df do not change.
+
+        Parameters
+        ----------
+        progress : callable of Progress to None, optional
+            Called periodically with ``"chunks read and encoded"``. The total is twice the number of chunks.
+
+        Returns
+        -------
+        ReencodeReport
+            Numbers of chunks and terms.
+        """
+        self._require_writable()
+        check_callable("progress", progress)
+        return reencode(self._store, self._live, self._encoder, progress)
+
+    def export_statistics(self, path: str | Path) -> None:
+        """Write N, df, lengths and the vocabulary to one portable file.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write; gzip of JSON lines, see :mod:`rag_bm25.statistics.portable`.
+        """
+        file = check_path("path", path)
+        config = config_to_dict(self.config, contract_of(self._encoder.analyzer))
+        with self._live.reading() as log:
+            self._live.refresh()
+            write_statistics(file, config, log.statistics, log.vocabulary())
+
+    def import_statistics(self, path: str | Path) -> None:
+        """Replace the statistics by those of a file; :meth:`verify` shows whether they fit the chunks.
+
+        Parameters
+        ----------
+        path : str or Path
+            As written by :meth:`export_statistics`.
+
+        Raises
+        ------
+        ConfigMismatchError
+            If they come from an index with other parameters or another analyzer.
+        FormatError
+            If the file has no statistics, is damaged, or of a newer version.
+        """
+        self._require_writable()
+        config, totals, vocabulary = read_statistics(check_path("path", path))
+        require_same(config, self.config)
+        with self._live.writing():
+            overwrite(self._store, totals, vocabulary)
+            self._live.reload()
+
+    # Reading
+
+    def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
+        """Return the folders and files that sources are named by.
+
+        Parameters
+        ----------
+        namespace : str
+            Namespace of the chunks whose sources they name.
+
+        Returns
+        -------
+        list of SourceRoot
+            By name; empty if no files were ingested.
+        """
+        return read_roots(self._store, check_namespace(namespace))
+
+    def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
+        """Return chunks by their ids.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            Any number.
+        namespace : str
+            Namespace of the chunks.
+
+        Returns
+        -------
+        list of Chunk
+            The chunks that exist, in the order of `ids`.
+        """
+        wanted, namespace = check_ids(ids), check_namespace(namespace)
+        self._live.finish_failed_batch()
+        found = read_chunks(self._store, wanted, namespace)
+        return [to_chunk(found[id_]) for id_ in dict.fromkeys(wanted) if id_ in found]
+
+    def get_embeddings(self, ids: Sequence[str], *, namespace: str = "") -> dict[str, NDArray[np.float32]]:
+        """Return the dense vectors of chunks.
+
+        Parameters
+        ----------
+        ids, namespace
+            As for :meth:`get`.
+
+        Returns
+        -------
+        dict of str to ndarray of float32, shape (dense_dim,)
+            Id -> vector, of the chunks that exist.
+
+        Raises
+        ------
+        InputError
+            If the index has no dense vectors.
+        """
+        require_dense_field(self.config, "get_embeddings called", self._store.name)
+        wanted, namespace = check_ids(ids), check_namespace(namespace)
+        self._live.finish_failed_batch()
+        rows = read_chunks(self._store, wanted, namespace, dense=True)
+        return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
+
+    def chunks(self, *, filter: FilterLike = None, namespace: Namespaces = "") -> Iterator[Chunk]:
+        """Stream all chunks, or those that a filter selects.
+
+        The call itself reads the first thousand, so that it raises the errors of its arguments.
+
+        Parameters
+        ----------
+        filter, namespace
+            As for :meth:`search`.
+
+        Returns
+        -------
+        iterator of Chunk
+            In no particular order.
+
+        Raises
+        ------
+        InputError, FilterError
+            If a namespace breaks a rule, the filter cannot be read, or Milvus refuses it.
+        """
+        scope = parse_scope(filter, namespace)
+        self._live.finish_failed_batch()
+        pages = self._store.scan_chunks(scope, contents=True)
+        first = next(pages, [])
+        return map(to_chunk, drop_superseded(chain(first, chain.from_iterable(pages))))
+
+    def search(
+        self,
+        query: QueryLike,
+        k: int = 10,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[Hit]:
+        """Return the chunks with the highest BM25 scores.
+
+        Parameters
+        ----------
+        query : str, mapping of str to float, or Query
+            Any text; or texts with a boost for each, as in ``{"合同": 2.0, "解除": 1.0}``.
+        k : int
+            Maximum number of hits, in 1..16384.
+        filter : mapping or str, optional
+            Conditions on the metadata, see :func:`rag_bm25.filters.parse_filter`, or a Milvus expression.
+        namespace : str, sequence of str or None
+            Namespaces to search; None for all.
+        **options
+            See :class:`~rag_bm25.query.options.QueryOptions`.
+
+        Returns
+        -------
+        list of Hit
+            By falling score, then by id. Empty if no term of the query is known.
+
+        Raises
+        ------
+        InputError
+            If `query` has another type, or a boost is out of range.
+        FilterError
+            If the filter cannot be read, or Milvus refuses it.
+        ParameterError
+            If `k` or an option is out of range.
+        """
+        return self.search_batch([query], k, filter=filter, namespace=namespace, **options)[0]
+
+    def search_batch(
+        self,
+        queries: Sequence[QueryLike],
+        k: int = 10,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[list[Hit]]:
+        """Answer several queries in one call to Milvus.
+
+        Parameters
+        ----------
+        queries : sequence of str, mapping or Query
+            Any number, as for :meth:`search`.
+        k, filter, namespace, **options
+            As for :meth:`search`, the same for all queries.
+
+        Returns
+        -------
+        list of list of Hit
+            One for each query, in their order.
+        """
+        check_k(k)
+        scope = parse_scope(filter, namespace)
+        weighted = self._searcher.weigh(queries, scope, options)
+        found = self._searcher.search(weighted.queries, k, scope, options)
+        return [[to_hit(match) for match in matches] for matches in found]
+
+    def search_dense(
+        self,
+        embedding: Sequence[float],
+        k: int = 10,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        search_params: SearchParams | None = None,
+    ) -> list[Hit]:
+        """Return the chunks with the most similar dense vectors.
+
+        Parameters
+        ----------
+        embedding : sequence of float, shape (dense_dim,)
+            The query's dense vector.
+        k, filter, namespace
+            As for :meth:`search`.
+        search_params : mapping of str to str, bool, int or float, optional
+            Milvus's search parameters, such as ``{"ef": 200}``; the engine decides which exist.
+
+        Returns
+        -------
+        list of Hit
+            By falling score, then by id: cosine similarity or inner product, by the index's `dense_metric`.
+
+        Raises
+        ------
+        InputError
+            If the index has no dense vectors, or `embedding` does not fit them.
+        """
+        arm = SearchArm(check_k(k), parse_scope(filter, namespace), check_search_params(search_params))
+        return [to_hit(match) for match in self._hybrid.search_dense(embedding, arm)]
+
+    def search_hybrid(
+        self,
+        query: QueryLike,
+        embedding: Sequence[float],
+        k: int = 10,
+        *,
+        fusion: Fusion | None = None,
+        sparse_k: int | None = None,
+        dense_k: int | None = None,
+        filter: FilterLike = None,
+        sparse_filter: FilterLike = None,
+        dense_filter: FilterLike = None,
+        arm_scores: bool = False,
+        dense_search_params: SearchParams | None = None,
+        namespace: Namespaces = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[HybridHit]:
+        """Return the best chunks of a lexical and a dense search together.
+
+        Parameters
+        ----------
+        query : str, mapping of str to float, or Query
+            As for :meth:`search`; without known terms, the dense search decides alone.
+        embedding : sequence of float, shape (dense_dim,)
+            The query's dense vector.
+        k : int
+            Maximum number of hits, in 1..16384.
+        fusion : RRF or Weighted, optional
+            How two scores become one, see :class:`~rag_bm25.RRF` (the default) and :class:`~rag_bm25.Weighted`.
+        sparse_k, dense_k : int, optional
+            Number of candidates from each search; by default 100, or `k` if that is more.
+        filter, sparse_filter, dense_filter : mapping or str, optional
+            Conditions for both searches, and further ones for each of them; as for :meth:`search`.
+        arm_scores : bool
+            Whether the hits have the scores of both searches; nothing else changes.
+        dense_search_params : mapping of str to str, bool, int or float, optional
+            `search_params` of the dense search, as for :meth:`search_dense`; the option `search_params` is for the
+            lexical one.
+        namespace, **options
+            As for :meth:`search`, except `min_should_match`: no vector can hold it.
+
+        Returns
+        -------
+        list of HybridHit
+            By falling fused score, then by id.
+
+        Raises
+        ------
+        InputError, FilterError, ParameterError
+            As for :meth:`search` and :meth:`search_dense`.
+        """
+        check_k(k)
+        check_switch("arm_scores", arm_scores)
+        how = FusionOptions(check_fusion(fusion), k, arm_scores)
+        scope = parse_scope(filter, namespace)
+        params = check_search_params(dense_search_params, "dense_search_params")
+        limits = candidate_limit("sparse_k", sparse_k, k), candidate_limit("dense_k", dense_k, k)
+        sparse = SearchArm(limits[0], narrow(scope, sparse_filter), options.get("search_params"))
+        dense = SearchArm(limits[1], narrow(scope, dense_filter), params)
+        return self._hybrid.search(query, embedding, (sparse, dense), how, options)
+
+    def encode_documents(
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[SparseVector]:
+        """Return the vectors of chunks with these texts; nothing is stored or counted.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Any number.
+        metadatas : sequence of mappings, optional
+            One for each text, if the index has fields.
+
+        Returns
+        -------
+        list of SparseVector
+            Document weights; ``{0: 1.0}`` for a text without terms.
+
+        Raises
+        ------
+        InputError
+            If a text is not a str, or a metadata is no mapping or lacks the text of a field.
+        """
+        plain, checked = check_texts(texts, metadatas, self.config.fields)
+        with self._live.reading() as log:
+            ids, term_k1 = TermIds(log.displaced), log.term_k1
+        return list(self._encoder.encode(plain, ids, checked, term_k1).vectors)
+
+    def encode_queries(
+        self,
+        queries: Sequence[QueryLike],
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[SparseVector]:
+        """Return the vectors that a search sends to Milvus.
+
+        Parameters
+        ----------
+        queries : sequence of str, mapping or Query
+            Any number, as for :meth:`search`.
+        filter, namespace, **options
+            As for :meth:`search`; the filter matters if feedback makes a first search.
+
+        Returns
+        -------
+        list of SparseVector
+            Query weights, all > 0; empty if no term is known. :meth:`max_scores` gives the upper bounds of their
+            scores.
+
+        Raises
+        ------
+        ParameterError
+            If `min_should_match` is given, which no vector can hold, or an option is out of range.
+        """
+        vectors = self._searcher.vectors(queries, parse_scope(filter, namespace), options)
+        return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
+
+    def max_scores(
+        self,
+        queries: Sequence[QueryLike],
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[float]:
+        """Return the upper bound of each query's scores, to normalise scores to 0..1.
+
+        Parameters
+        ----------
+        queries, filter, namespace, **options
+            As for :meth:`encode_queries`.
+
+        Returns
+        -------
+        list of float
+            The sum of each query's weights, times the upper bound of the weighting (1 for ``bm25``); 0 if no term is
+            known.
+
+        Raises
+        ------
+        ParameterError
+            If the weighting has no upper bound, or an option is out of range.
+        """
+        return self._searcher.max_scores(queries, parse_scope(filter, namespace), options)
+
+    def suggest(
+        self,
+        query: str,
+        *,
+        fuzzy: Fuzzy | None = None,
+        namespace: Namespaces = "",
+        statistics: StatisticsScope = "namespace",
+    ) -> str | None:
+        """Return a query with corrected spelling: "did you mean ...?".
+
+        Parameters
+        ----------
+        query : str
+            Any text.
+        fuzzy : Fuzzy, optional
+            How near spellings are found. Only words that no chunk has are corrected.
+        namespace, statistics
+            As for :meth:`search`.
+
+        Returns
+        -------
+        str or None
+            The query with the likeliest term in place of each misspelt word; None if there is nothing to correct.
+
+        Raises
+        ------
+        InputError
+            If `query` is no str, or too long.
+        ParameterError
+            If `fuzzy` or `statistics` has another type or value.
+        MissingExtraError
+            If rapidfuzz is not installed.
+        """
+        scope = Scope(namespaces=check_namespaces(namespace))
+        return self._searcher.correct(query, fuzzy, scope, {"statistics": statistics})
+
+    def explain(
+        self,
+        query: QueryLike,
+        id: str,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        chunk_namespace: str | None = None,
+        **options: Unpack[QueryOptions],
+    ) -> Explanation:
+        """Explain the score of a chunk, or why a search does not find it.
+
+        Parameters
+        ----------
+        query : str, mapping of str to float, or Query
+            As it was given to the search.
+        id : str
+            The chunk's id.
+        filter, namespace
+            As they were given to the search; the filter matters if feedback makes a first search, the namespaces decide
+            on the statistics.
+        chunk_namespace : str, optional
+            Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
+            have a chunk with that id.
+        **options
+            As they were given to the search.
+
+        Returns
+        -------
+        Explanation
+            A tree; its root is the score that Milvus gives.
+
+        Raises
+        ------
+        ChunkNotFoundError
+            If there is no such chunk.
+        InputError
+            If `chunk_namespace` was not searched, or is not given and several namespaces have a chunk with that id.
+
+        Examples
+        --------
+        Of a search over several namespaces::
+
+            searched = ["laws", "contracts"]
+            for hit in index.search("解除 合同", namespace=searched):
+                print(index.explain("解除 合同", hit.id, namespace=searched, chunk_namespace=hit.namespace))
+        """
+        scope = parse_scope(filter, namespace)
+        place = check_chunk_namespace(chunk_namespace, scope.namespaces)
+        return self._searcher.explain(query, check_id("id", id), scope, place, options)
+
+    def stats(self, *, namespace: Namespaces = None) -> IndexStats:
+        """Return the figures of the index, and the effective BM25 parameters of its chunk_size.
+
+        Parameters
+        ----------
+        namespace : str, sequence of str or None
+            Namespaces to count; None for all.
+
+        Returns
+        -------
+        IndexStats
+            As of now.
+        """
+        names = check_namespaces(namespace)
+        self._live.refresh_if_due()
+        with self._live.reading() as log:
+            statistics = log.statistics
+            return compute_stats(self._store.name, self.config, statistics.of(names), statistics.namespaces)
+
+    def verify(self, *, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
+        """Count all stored vectors again and compare the statistics with the result.
+
+        Parameters
+        ----------
+        progress
+            As for :meth:`repair`.
+
+        Returns
+        -------
+        VerifyReport
+            Every difference; none if the statistics are right.
+        """
+        check_callable("progress", progress)
+        with self._live.at_rest() as log, self._live.events.measure("verify") as counts:
+            report = verify(self._store, log, progress)
+            if report.ok:
+                self._live.accept_count()
+            counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))
+        return report
+
+    def _require_writable(self) -> None:
+        if self._read_only:
+            msg = f"{self._store.name} was opened with read_only=True"
+            raise ReadOnlyError(msg)

@@ -1,0 +1,184 @@
+"""The statistics of an open index while others search and write: the log, its refresh, its locks and its damage.
+
+The lock of all writers of an engine comes first, then the lock of the statistics: a search waits for the second one
+alone, and no thread that holds it waits for another index.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import StoreError
+from rag_bm25.index.writing.chunk_writer import ChunkWriter
+from rag_bm25.statistics.damage import damage_message
+from rag_bm25.statistics.log.log import StatisticsLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_bm25.documents.encoder import DocumentEncoder
+    from rag_bm25.store.protocol import Store
+
+COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
+
+
+class LiveStatistics:
+    """Give readers statistics of one moment, and let writers change them one after the other."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: StatisticsLog,
+        encoder: DocumentEncoder,
+        *,
+        read_only: bool = False,
+        refresh_interval: float = 1.0,  # seconds
+    ) -> None:
+        self.log = log
+        self._store = store
+        self._encoder = encoder
+        self._writer = ChunkWriter(store, log, encoder)
+        self.events = log.events
+        self._read_only = read_only
+        self._refresh_interval = refresh_interval
+        self._lock = threading.RLock()
+        self._next_refresh = 0.0
+        self._next_recovery = 0.0
+        self._seen_writes = 0  # of other stores of this process, as of the last refresh
+        self._wrong_count = ""
+        self._reported: list[str] | None = None  # damage; None until the index has been opened
+
+    @property
+    def damage(self) -> list[str]:
+        """Faults of the statistics, one clause each."""
+        with self._lock:
+            return [*self.log.damage, *([self._wrong_count] if self._wrong_count else [])]
+
+    # For readers
+
+    @contextmanager
+    def reading(self) -> Iterator[StatisticsLog]:
+        """Keep the statistics as they are: no write changes them halfway through a read."""
+        with self.events.defer(), self._lock:
+            yield self.log
+
+    def refresh(self) -> None:
+        """Read the changes of other writers now, and finish a failed batch."""
+        self._read()
+        self.finish_failed_batch()
+
+    def refresh_if_due(self) -> None:
+        """Refresh if the interval has passed; with an embedded engine, if another index of this process has written."""
+        is_due = self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh
+        if is_due:
+            self._read()
+        self.finish_failed_batch()
+
+    def finish_failed_batch(self) -> None:
+        """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
+
+        If that fails, for instance on a full disk, searches go on with the present statistics.
+        """
+        if self._read_only or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
+            return
+        lock = self._store.write_lock
+        if not lock.acquire(blocking=False):  # another thread writes, which begins or ends with a recovery
+            return
+        try:
+            with self._lock:
+                self.log.refresh()
+                self._writer.recover()
+        except StoreError as error:
+            self._next_recovery = time.monotonic() + self._refresh_interval
+            self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
+        finally:
+            lock.release()
+
+    # For writers
+
+    @contextmanager
+    def writing(self, *, recovering: bool = True) -> Iterator[ChunkWriter]:
+        """Exclude other writers of this process for a batch, after reading their changes."""
+        with self._store.write_lock, self._lock:
+            if recovering and self._store.exclusive and (self._others_wrote() or self.log.has_intents):
+                self._read()
+                self._writer.recover()  # the last batch of another index may have failed halfway
+            yield self._writer
+
+    @contextmanager
+    def at_rest(self) -> Iterator[StatisticsLog]:
+        """Keep writers of this process out, with everything read and no batch of theirs unfinished."""
+        with self._store.write_lock, self._lock:
+            self._read()
+            if not self._read_only and self._has_failed_batch():
+                self._writer.recover()  # else its rows would be taken for a difference
+            yield self.log
+
+    def reload(self) -> None:
+        """Forget the statistics and read them from the store."""
+        self.log = StatisticsLog(self._store, self.events)
+        self._writer = ChunkWriter(self._store, self.log, self._encoder)
+        self._wrong_count = ""
+        self.refresh()
+        if self._reported is not None:
+            self._look_for_damage()
+
+    # Life
+
+    def start(self) -> None:
+        """Finish the batches of dead writers, read the statistics, and look for damage."""
+        if not self._read_only:
+            self.log.refresh()
+            self._writer.recover()
+        self.refresh()
+        self._look_for_damage()
+
+    def accept_count(self) -> None:
+        """Withdraw the notice that N is not the number of rows: a recount has found them equal."""
+        self._wrong_count = ""
+
+    def _read(self) -> None:
+        """Read the log, and report new damage."""
+        with self.events.defer(), self._lock:
+            seen = self._store.writes_of_others
+            self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
+            self.log.refresh()
+            self._seen_writes = seen
+            if self._reported is not None:
+                self._report_damage()
+
+    def _others_wrote(self) -> bool:
+        """Whether another index of this process has written to the log since the last refresh."""
+        return self._store.writes_of_others != self._seen_writes
+
+    def _has_failed_batch(self) -> bool:
+        """Whether a batch of this process is unfinished and no thread works on it."""
+        if self._writer.is_busy:  # a signal handler may read in the middle of a batch
+            return False
+        return self._writer.has_unfinished_batch or (self._store.exclusive and self.log.has_intents)
+
+    def _look_for_damage(self) -> None:
+        self.log.check_terms()
+        self._check_count()
+        self._report_damage()
+
+    def _check_count(self) -> None:
+        """Compare N with the number of stored rows, which are equal whenever no write is under way."""
+        for _ in range(COUNT_ATTEMPTS):
+            position, counted = self.log.position, self.log.statistics.whole.num_chunks
+            if self.log.has_intents or counted == (stored := self._store.count_unloaded()):
+                return
+            self.log.refresh()
+            if self.log.position == position:  # nothing was written in between
+                self._wrong_count = f"the statistics count {counted:,} chunks, but {stored:,} are stored"
+                return
+
+    def _report_damage(self) -> None:
+        """Log the damage as a warning, once."""
+        found, reported = self.damage, self._reported
+        self._reported = found  # first: a hook may read meanwhile
+        if found and found != reported:
+            self.events.warn("damage", damage_message(self._store.name, found), findings=len(found))

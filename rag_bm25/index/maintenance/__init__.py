@@ -1,0 +1,1 @@
+"""Verify, repair, re-encode, copy and bulk-fill an index."""

@@ -1,0 +1,308 @@
+"""Recount the stored vectors, to verify the statistics or to repair them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.documents.chunks import pk_digest
+from rag_bm25.errors import ConfigMismatchError
+from rag_bm25.events import report_progress
+from rag_bm25.index.writing.chunk_writer import delete_leftovers
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.damage import num_unnamed
+from rag_bm25.statistics.log.repair import overwrite, salvage
+from rag_bm25.vectors.terms import NO_TERMS_ID, assign_known_ids, term_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.documents.encoder import DocumentEncoder
+    from rag_bm25.events import Progress
+    from rag_bm25.statistics.log.log import StatisticsLog
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.vectors.terms import Vocabulary
+
+SAMPLE = 100  # chunks whose vectors are compared with those that a given config makes
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference between the statistics and a recount.
+
+    Parameters
+    ----------
+    namespace : str
+        Namespace of the count.
+    what : str
+        ``chunks``, ``length``, ``df of 'term'``, or the name of another fault.
+    stored : int
+        Count in the statistics.
+    counted : int
+        Count in the stored vectors.
+    """
+
+    namespace: str
+    what: str
+    stored: int
+    counted: int
+
+    def __str__(self) -> str:
+        """Format the difference as one line."""
+        where = f"namespace {self.namespace!r}: " if self.namespace else ""
+        return f"{where}{self.what}: stored {self.stored:,}, counted {self.counted:,}"
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """Result of a recount.
+
+    Parameters
+    ----------
+    num_chunks : int
+        Rows counted.
+    num_terms : int
+        Distinct terms counted.
+    differences : list of Difference
+        All differences; empty if the statistics are right.
+    """
+
+    num_chunks: int
+    num_terms: int
+    differences: list[Difference]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no differences."""
+        return not self.differences
+
+
+@dataclass(frozen=True)
+class RepairReport:
+    """Result of a repair.
+
+    Parameters
+    ----------
+    num_chunks : int
+        Chunks in the index.
+    num_terms : int
+        Distinct terms of these chunks.
+    unfinished : int
+        Interrupted writes.
+    superseded : int
+        Rows deleted because the same chunk has a newer row.
+    foreign : int
+        Rows with keys that this package does not make. They are kept, searched and counted, but cannot be updated or
+        deleted by their id.
+    recovered_terms : int
+        Terms missing from the vocabulary that were recovered from the rest of the log or by analysing texts.
+    nameless_terms : int
+        Ids in stored vectors for which no term was found.
+    """
+
+    num_chunks: int
+    num_terms: int
+    unfinished: int
+    superseded: int
+    foreign: int
+    recovered_terms: int
+    nameless_terms: int
+
+
+def verify(store: Store, log: StatisticsLog, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
+    """Compare the statistics with a recount, and the vocabulary with the counted terms."""
+    vocabulary = log.vocabulary()
+    found = _Recount(store)
+    found.run(progress)
+    counted, stored = found.statistics, log.statistics
+    differences: list[Difference] = []
+    for name in sorted({*counted.namespaces, *stored.namespaces}):
+        both = stored.of_one(name).contribution(), counted.of_one(name).contribution()
+        differences += _differences(name, *both, vocabulary)
+    whole = counted.whole.contribution()
+    nameless = [id_ for id_ in whole.ids.tolist() if vocabulary.term(id_) is None]
+    differences += [Difference("", f"vocabulary has the term of id {id_}", 0, 1) for id_ in nameless]
+    differences += [
+        Difference("", f"terms with the id of {term_name(term)}", 1, 2) for term in sorted(vocabulary.collisions)
+    ]
+    if superseded := found.superseded_pks():
+        differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
+    if found.foreign:
+        differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
+    return VerifyReport(whole.num_chunks, len(whole.ids), differences)
+
+
+def repair(
+    store: Store,
+    encoder: DocumentEncoder,
+    progress: Callable[[Progress], None] | None = None,
+) -> RepairReport:
+    """Finish interrupted writes, recount all rows, and overwrite the statistics; no other writer may be active."""
+    intents, vocabulary, known = salvage(store)
+    for intent in intents:
+        delete_leftovers(store, intent)
+    superseded = _delete_superseded(store)
+    found = _Recount(store)
+    found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
+    statistics = found.statistics
+    whole = statistics.whole.contribution()
+    nameless = num_unnamed([whole], vocabulary)
+    overwrite(store, statistics.contributions(), vocabulary, nameless=nameless)
+    return RepairReport(
+        num_chunks=whole.num_chunks,
+        num_terms=len(whole.ids),
+        unfinished=len(intents),
+        superseded=superseded,
+        foreign=found.foreign,
+        recovered_terms=len(vocabulary) - known,
+        nameless_terms=nameless,
+    )
+
+
+def require_same_vectors(store: Store, encoder: DocumentEncoder) -> None:
+    """Refuse a config that does not reproduce the stored vectors, for an index that has lost its own."""
+    pks = [row.pk for row in next(iter(store.scan_chunks()), [])[:SAMPLE]]
+    rows = store.get_chunks(pks, contents=True, vectors=True)
+    encoded = encoder.encode([row.text for row in rows], metadatas=[row.metadata for row in rows])
+    pairs = zip(rows, encoded.vectors, encoded.lengths.tolist(), strict=True)
+    differing = sum(row.length != length or not _has_same_weights(row.vector, vector) for row, vector, length in pairs)
+    if differing > len(rows) / 2:
+        msg = (
+            f"the config does not reproduce the vectors of {store.name}: {differing:,} of {len(rows):,} chunks differ. "
+            "Give the config that the index was created with."
+        )
+        raise ConfigMismatchError(msg)
+
+
+def _has_same_weights(vector: SparseVector, other: SparseVector) -> bool:
+    """Compare weights alone: the ids of displaced terms are lost with the log."""
+    weights, others = np.sort(vector.values), np.sort(other.values)
+    return weights.shape == others.shape and np.allclose(weights, others, rtol=1e-5)
+
+
+def count_rows(statistics: NamespaceStatistics, rows: Iterable[ChunkRow]) -> None:
+    """Add the contributions of rows to statistics."""
+    by_namespace: dict[str, list[ChunkRow]] = defaultdict(list)
+    for row in rows:
+        by_namespace[row.namespace].append(row)
+    for namespace, some in by_namespace.items():
+        vectors, lengths = (row.vector for row in some), (row.length for row in some)
+        statistics.add(namespace, Contribution.of(vectors, lengths))
+
+
+class _Recount:
+    """Counts of all rows; eight bytes of each row are kept, and the sums of its vector."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._chunks: list[NDArray[np.uint64]] = []
+        self.statistics = NamespaceStatistics()
+        self.foreign = 0
+
+    def run(
+        self,
+        progress: Callable[[Progress], None] | None = None,
+        inspect: Callable[[Sequence[ChunkRow]], None] | None = None,
+    ) -> None:
+        """Count all rows, and pass each batch to `inspect`."""
+        total, done = self._store.count_chunks(), 0
+        for rows in self._store.scan_chunks(vectors=True):
+            count_rows(self.statistics, rows)
+            self.note_chunks(rows)
+            if inspect is not None:
+                inspect(rows)
+            done += len(rows)
+            report_progress(progress, "rows counted", done, total)
+
+    def superseded_pks(self) -> list[str]:
+        """Return the keys of rows whose chunk has a newer row; reads all rows again only if there are any."""
+        chunks, rows = np.unique(np.concatenate([*self._chunks, _NO_CHUNKS]), return_counts=True)
+        suspects = set(chunks[rows > 1].tolist())
+        if not suspects:
+            return []
+        newest: dict[str, ChunkRow] = {}
+        superseded = []
+        for row in (row for rows in self._store.scan_chunks() for row in rows if _short(row) in suspects):
+            other = newest.setdefault(row.pk[:-1], row)
+            if other is not row:
+                older, newer = sorted((other, row), key=lambda row: row.batch)
+                newest[row.pk[:-1]] = newer
+                superseded.append(older.pk)
+        return superseded
+
+    def note_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        """Note the chunks of rows; rows of other tools are counted as foreign."""
+        ours = [row for row in rows if row.pk[:-1] == pk_digest(row.namespace, row.id)]
+        self.foreign += len(rows) - len(ours)
+        self._chunks.append(np.fromiter(map(_short, ours), np.uint64, len(ours)))
+
+
+_NO_CHUNKS = np.empty(0, np.uint64)
+
+
+def _short(row: ChunkRow) -> int:
+    """Return 64 bits of a chunk's digest, 0 for a row of another tool."""
+    try:
+        return int(row.pk[:16], 16)
+    except ValueError:
+        return 0
+
+
+def _delete_superseded(store: Store) -> int:
+    """Delete the older of two rows of one chunk."""
+    found = _Recount(store)
+    for rows in store.scan_chunks():
+        found.note_chunks(rows)
+    superseded = found.superseded_pks()
+    if superseded:
+        store.delete_chunks(superseded)
+    return len(superseded)
+
+
+def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, encoder: DocumentEncoder) -> None:
+    """Recover terms missing from the vocabulary by analysing the texts of their chunks."""
+    lacking = {
+        row.pk: {id_ for id_ in row.vector.ids.tolist() if id_ != NO_TERMS_ID and vocabulary.term(id_) is None}
+        for row in rows
+    }
+    pks = [pk for pk, ids in lacking.items() if ids]
+    for row in store.get_chunks(pks, contents=True) if pks else []:
+        terms = [term for term in encoder.terms(row.text, row.metadata) if term not in vocabulary]
+        vocabulary.add(assign_known_ids(terms, lacking[row.pk]))
+
+
+def _differences(
+    namespace: str, stored: Contribution, counted: Contribution, vocabulary: Vocabulary
+) -> list[Difference]:
+    """Compare the counts of one namespace."""
+    totals = [
+        Difference(namespace, "chunks", stored.num_chunks, counted.num_chunks),
+        Difference(namespace, "length", stored.total_length, counted.total_length),
+    ]
+    wrong = (stored - counted).ids
+    dfs = zip(wrong.tolist(), _df_of(stored, wrong), _df_of(counted, wrong), strict=True)
+    terms = [Difference(namespace, f"df of {_name(vocabulary, id_)}", was, now) for id_, was, now in dfs]
+    terms.sort(key=lambda difference: difference.what)
+    return [difference for difference in totals if difference.stored != difference.counted] + terms
+
+
+def _name(vocabulary: Vocabulary, id_: int) -> str:
+    """Return the term of an id, or the id if the term is unknown."""
+    term = vocabulary.term(id_)
+    return str(id_) if term is None else term_name(term)
+
+
+def _df_of(contribution: Contribution, ids: NDArray[np.uint32]) -> list[int]:
+    """Return the df of each term, 0 if it does not occur."""
+    at = np.searchsorted(contribution.ids, ids)
+    return [
+        int(contribution.df[place]) if place < len(contribution.ids) and contribution.ids[place] == id_ else 0
+        for place, id_ in zip(at.tolist(), ids.tolist(), strict=True)
+    ]

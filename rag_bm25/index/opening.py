@@ -1,0 +1,135 @@
+"""Open an index: reconcile the given config with the stored one."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.analysis import contract_of
+from rag_bm25.checks import (
+    check_callable,
+    check_parameter,
+    check_switch,
+    comparable,
+)
+from rag_bm25.errors import (
+    FormatError,
+    IndexNotFoundError,
+    ParameterError,
+    short_repr,
+)
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.maintenance.verification import require_same_vectors
+from rag_bm25.index.stored_config import config_from_dict, config_to_dict
+from rag_bm25.statistics.log.settings import read_config, write_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from rag_bm25.events import Event
+    from rag_bm25.statistics.log.log import StatisticsLog
+    from rag_bm25.store.protocol import Store
+
+
+@dataclass(frozen=True)
+class OpenOptions:
+    """Options of opening an index, checked before anything is created."""
+
+    config: IndexConfig | None
+    read_only: bool
+    repair: bool
+    refresh_interval: float  # seconds
+    on_event: Callable[[Event], None] | None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.config, IndexConfig | None):
+            msg = f"config must be an IndexConfig or None, got {short_repr(self.config)}"
+            raise ParameterError(msg)
+        check_switch("read_only", self.read_only)
+        check_switch("repair", self.repair)
+        at_least_0 = comparable(self.refresh_interval) >= 0
+        check_parameter("refresh_interval", self.refresh_interval, "a finite number >= 0", at_least_0)
+        check_callable("on_event", self.on_event)
+
+    @property
+    def may_create(self) -> bool:
+        """Whether an index can be created with them."""
+        return self.config is not None and not self.read_only
+
+
+@contextmanager
+def closed_on_failure(store: Store) -> Iterator[None]:
+    """Close the store if the index in it cannot be opened."""
+    try:
+        yield
+    except BaseException:
+        store.close()
+        raise
+
+
+def open_store(uri: str | Path, collection: str, options: OpenOptions, **connection: Any) -> Store:
+    """Open the store of an index, in memory or in Milvus; refuse a missing file unless the index may be created."""
+    from rag_bm25.store.memory import MemoryStore
+    from rag_bm25.store.milvus import MilvusStore, is_missing_file
+
+    in_memory = uri == ":memory:"
+    if (in_memory or is_missing_file(uri)) and not options.may_create:
+        raise _not_found_error(f"{collection!r} at {uri}")
+    if in_memory:
+        return MemoryStore(collection)
+    return MilvusStore(uri, collection, read_only=options.read_only, **connection)
+
+
+def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> IndexConfig:
+    """Return the config of a stored index, after checking the given one; or create the index."""
+    exists, config = store.exists(), options.config
+    stored = _stored_config(store, options) if exists else None
+    if stored is not None:
+        return stored
+    is_lost = store.has_chunks()
+    if not exists and store.exists():  # another process has created it meanwhile
+        return open_config(store, log, options)
+    if is_lost and not (options.may_create and options.repair):
+        lost = "its config is lost" if exists else "its statistics are lost, with its config"
+        msg = (
+            f"{store.name} is damaged: {lost}; open it with repair=True and the config that it had, or run "
+            "`rag-bm25 repair`, with --set for each parameter that was not the default"
+        )
+        raise FormatError(msg)
+    if config is None or options.read_only:
+        raise _not_found_error(f"in {store.name}")
+    if is_lost:
+        require_same_vectors(store, config.document_encoder())
+    store.create(config.dense_field())
+    if not exists and not is_lost and store.log_keys():
+        stored = _stored_config(store, options)  # another process may have created it meanwhile
+        if stored is not None and (store.has_chunks() or not _count_logged(log)):
+            return stored
+        msg = f"{store.name} has rows of an index that was dropped halfway: drop it"
+        raise FormatError(msg)
+    write_config(store, config_to_dict(config, contract_of(config.build_analyzer())))
+    return _stored_config(store, options) or config  # of several creators, the last one's counts
+
+
+def _stored_config(store: Store, options: OpenOptions) -> IndexConfig | None:
+    """Return the stored config, after checking the given one; None if there is none, or a repair replaces it."""
+    stored = read_config(store, salvage=options.repair)
+    try:
+        return None if stored is None else config_from_dict(stored, options.config)
+    except FormatError:
+        if options.repair and options.config is not None:
+            return None
+        raise
+
+
+def _count_logged(log: StatisticsLog) -> int:
+    """Count the chunks of the log."""
+    log.refresh()
+    return log.statistics.whole.num_chunks
+
+
+def _not_found_error(name: str) -> IndexNotFoundError:
+    msg = f"there is no index {name}; to create it, pass config=IndexConfig(chunk_size=...)"
+    return IndexNotFoundError(msg)

@@ -1,0 +1,1 @@
+"""From weighted queries to the top k hits."""

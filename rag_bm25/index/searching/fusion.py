@@ -1,0 +1,164 @@
+"""Fuse the scores of a lexical and a dense search into one ranking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from rag_bm25.checks import check_choice, check_parameter, comparable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ArmScores: TypeAlias = "Mapping[str, float]"
+"""Candidate id -> score of one arm, best first. Ids that are missing were not retrieved."""
+
+MAX_RRF_K = 16_384
+
+Normalization = Literal["min-max", "bound"]
+NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
+
+NOISE = 8 * 2.0**-23
+"""Relative difference below which two scores differ by the rounding of float32 alone."""
+
+
+@dataclass(frozen=True)
+class RRF:
+    r"""Reciprocal rank fusion: :math:`\sum_{arms} 1 / (k + rank)`, ranks from 1 [1]_.
+
+    It uses ranks alone, so the different scales of BM25 and dense scores do not matter.
+
+    Parameters
+    ----------
+    k : float
+        Rank constant; larger values flatten the top ranks. In (0, 16384), Milvus's limit.
+
+    Raises
+    ------
+    ParameterError
+        If `k` is out of range.
+
+    References
+    ----------
+    .. [1] G. V. Cormack, C. L. A. Clarke, S. Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and Individual
+       Rank Learning Methods", SIGIR 2009.
+
+    Examples
+    --------
+    >>> RRF(k=1).fuse({"a": 9.0, "b": 8.0}, {"b": 0.9}, bound=10.0)
+    {'a': 0.5, 'b': 0.8333333333333333}
+    """
+
+    k: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_parameter("k of RRF", self.k, f"a number in (0, {MAX_RRF_K})", 0 < comparable(self.k) < MAX_RRF_K)
+
+    @property
+    def upper_bound(self) -> float:
+        """Maximum fused score: rank 1 in both arms."""
+        return 2 / (self.k + 1)
+
+    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:  # noqa: ARG002 - as Weighted's
+        """Fuse the scores of two arms.
+
+        Parameters
+        ----------
+        sparse, dense : mapping of str to float
+            Candidate id -> score, best first.
+        bound : float
+            Not used: ranks have no scale.
+
+        Returns
+        -------
+        dict of str to float
+            Candidate id -> fused score, in no particular order.
+        """
+        fused: dict[str, float] = {}
+        for arm in (sparse, dense):
+            for rank, candidate in enumerate(arm, 1):
+                fused[candidate] = fused.get(candidate, 0.0) + 1 / (self.k + rank)
+        return fused
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Weighted sum of both scores, after each is normalised to a scale of about 0..1.
+
+    BM25 scores have no upper limit and differ from query to query; a cosine lies in -1..1. Added without
+    normalisation, one of them would decide alone.
+
+    Parameters
+    ----------
+    sparse, dense : float
+        Weights of the arms, >= 0 and not both 0.
+    normalization : {"min-max", "bound"}
+        ``"min-max"`` gives the best candidate of each arm 1 and its last one 0 [1]_; if all scores of an arm are equal,
+        but for rounding, each becomes 1. ``"bound"`` divides the BM25 score by its upper bound for the query (the sum
+        of the query's weights, times the upper bound of the chunk weights) and leaves the dense score unchanged, so
+        that weak arms stay weak. A candidate that one arm has not retrieved gets 0 from it; with ``"bound"``, ask for
+        more candidates, since even the hundredth cosine is far from 0.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    References
+    ----------
+    .. [1] S. Bruch, S. Gai, A. Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023.
+
+    Examples
+    --------
+    >>> Weighted(0.5, 0.5).fuse({"a": 9.0, "b": 8.0}, {"b": 0.9, "c": 0.1}, bound=10.0)
+    {'a': 0.5, 'b': 0.5, 'c': 0.0}
+    """
+
+    sparse: float = 0.5
+    dense: float = 0.5
+    normalization: Normalization = "min-max"
+
+    def __post_init__(self) -> None:
+        for name, weight in (("sparse", self.sparse), ("dense", self.dense)):
+            check_parameter(f"weight {name!r}", weight, "a finite number >= 0", comparable(weight) >= 0)
+        total = self.sparse + self.dense
+        check_parameter("the sum of both weights", total, "> 0", total > 0)
+        check_choice("normalization", self.normalization, NORMALIZATIONS)
+
+    @property
+    def upper_bound(self) -> float:
+        """Maximum fused score: 1 in both arms. Dense scores above 1 can exceed it."""
+        return self.sparse + self.dense
+
+    def fuse(self, sparse: ArmScores, dense: ArmScores, bound: float) -> dict[str, float]:
+        """Fuse the scores of two arms.
+
+        Parameters
+        ----------
+        sparse, dense : mapping of str to float
+            Candidate id -> score, best first.
+        bound : float
+            Upper bound of the query's BM25 scores, > 0 if `sparse` has candidates.
+
+        Returns
+        -------
+        dict of str to float
+            Candidate id -> fused score, in no particular order.
+        """
+        fused: dict[str, float] = {}
+        for weight, arm, scale in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):
+            for candidate, score in self._normalize(arm, scale).items():
+                fused[candidate] = fused.get(candidate, 0.0) + weight * score
+        return fused
+
+    def _normalize(self, arm: ArmScores, scale: float) -> ArmScores:
+        if self.normalization == "bound" or not arm:
+            return {candidate: score / scale for candidate, score in arm.items()}
+        low, high = min(arm.values()), max(arm.values())
+        width = high - low
+        if width <= NOISE * max(abs(low), abs(high)):
+            return dict.fromkeys(arm, 1.0)
+        return {candidate: (score - low) / width for candidate, score in arm.items()}
+
+
+Fusion: TypeAlias = RRF | Weighted

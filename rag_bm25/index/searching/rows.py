@@ -1,0 +1,66 @@
+"""Read rows, keep the newest row of each chunk, and turn rows into hits."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rag_bm25.documents.chunks import SLOTS, Chunk, Hit, pk_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow, Match
+
+
+def to_chunk(row: ChunkRow) -> Chunk:
+    """Return a row as users see it."""
+    return Chunk(row.id, row.text, row.metadata, row.namespace, row.length)
+
+
+def to_hit(match: Match) -> Hit:
+    """Return a match as users see it."""
+    row = match.row
+    return Hit(row.id, match.score, row.text, row.metadata, row.namespace)
+
+
+def read_chunks(
+    store: Store, ids: Sequence[str], namespace: str, *, vectors: bool = False, dense: bool = False
+) -> dict[str, ChunkRow]:
+    """Read the newest row of each chunk: id -> row, without the ids that are not stored."""
+    pks = [pk_digest(namespace, id_) + slot for id_ in ids for slot in SLOTS]
+    rows = store.get_chunks(pks, contents=True, vectors=vectors, dense=dense)
+    return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
+
+
+def read_chunk_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -> dict[str, ChunkRow]:
+    """Read the newest row, with its vector, of the chunk with one id in each namespace that has it."""
+    pks = [pk_digest(namespace, id_) + slot for namespace in dict.fromkeys(namespaces) for slot in SLOTS]
+    rows = store.get_chunks(pks, contents=True, vectors=True)
+    return {row.namespace: row for row in sorted(rows, key=lambda row: row.batch)}
+
+
+def latest_rows(
+    matches: Sequence[Match], namespaces: Sequence[str] | None, others: Sequence[Match] = ()
+) -> list[Match]:
+    """Drop rows of other namespaces, and the older of two rows of one chunk, which exist while it is updated.
+
+    `others` are matches of another search for the same query: one of them may be the newer row.
+    """
+    newest: dict[tuple[str, str], str] = {}
+    for match in (*matches, *others):
+        chunk = (match.row.namespace, match.row.id)
+        newest[chunk] = max(newest.get(chunk, ""), match.row.batch)
+    return [
+        match
+        for match in matches
+        if newest[match.row.namespace, match.row.id] == match.row.batch
+        and (namespaces is None or match.row.namespace in namespaces)
+    ]
+
+
+def drop_superseded(rows: Iterable[ChunkRow]) -> Iterator[ChunkRow]:
+    """Drop the older of two rows of one chunk from a stream in the order of the keys."""
+    for _, versions in groupby(rows, key=lambda row: (row.namespace, row.id)):
+        yield max(versions, key=lambda row: row.batch)

@@ -1,0 +1,328 @@
+"""Weigh queries, search the store, and explain scores."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from rag_bm25.analysis import Analyzer
+from rag_bm25.documents.checks import check_sequence
+from rag_bm25.documents.encoder import FieldCounts
+from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
+from rag_bm25.index.arguments import list_names
+from rag_bm25.index.searching.memo import QueryMemo
+from rag_bm25.index.searching.ranking import MAX_K, top_k
+from rag_bm25.index.searching.rows import read_chunk_by_namespace, read_chunks
+from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.query.evidence import Evidence, FeedbackChunk
+from rag_bm25.query.expansion import Expander, QueryExpansion
+from rag_bm25.query.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.query.learning import apply_feedback
+from rag_bm25.query.lookup import TermLookup
+from rag_bm25.query.min_should_match import required_words
+from rag_bm25.query.options import QueryOptions, check_options, feedback_of, marked_ids, weighting_of
+from rag_bm25.query.query import Query
+from rag_bm25.query.spelling import Fuzzy, Speller
+from rag_bm25.query.synonyms import SynonymTable
+from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.vectors.terms import TermIds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_bm25.documents.encoder import DocumentEncoder
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.query.feedback import Feedback
+    from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.synonyms import Synonyms
+    from rag_bm25.query.terms import QueryTerms
+    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow, Match
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.idf import CollectionStats
+    from rag_bm25.weighting.query import QueryWeighting
+
+MAX_KEPT = 1000
+"""Maximum length, in characters, of a query that is remembered as it was weighed."""
+
+OVERFETCH = 4
+"""Factor of k for the first search if `min_should_match` may drop hits."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedQuery:
+    """The terms of a query with their weights; shared with later searches for the same query."""
+
+    terms: QueryTerms
+    vector: SparseVector  # empty if no term is known
+
+    @classmethod
+    def of(cls, terms: QueryTerms) -> WeightedQuery:
+        """Write terms as a vector."""
+        return cls(terms, terms.vector())
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedQueries:
+    """Weighted queries, and the weighting and statistics that were used."""
+
+    queries: list[WeightedQuery]
+    weighting: QueryWeighting
+    figures: CollectionStats  # of that moment
+
+    @property
+    def vectors(self) -> list[SparseVector]:
+        """The vector of each query."""
+        return [query.vector for query in self.queries]
+
+
+class Searcher:
+    """Weigh queries by live statistics, search the store, and explain scores."""
+
+    def __init__(self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics) -> None:
+        self._store = store
+        self._config = config
+        self._encoder = encoder
+        self._analyzer = encoder.analyzer
+        self._live = live
+        self._vocabulary: Vocabulary | None = None  # that of `_lookup`
+        self._lookup = TermLookup()
+        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
+        self._plain = Expander(self._analyzer)
+        self._memo: QueryMemo[WeightedQuery] = QueryMemo()
+
+    # Weights
+
+    def weigh(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> WeightedQueries:
+        """Weigh the terms of each query, with feedback if the options ask for it."""
+        check_options(options)
+        check_sequence("queries", queries, "str")
+        parsed = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
+        completing, method = any(query.has_prefix for query in parsed), feedback_of(options)
+        self._live.refresh_if_due()
+        with self._live.reading():
+            encoder, corpus = self._query_side(scope, options, completing=completing)
+            weighted = [self._weigh_query(query, encoder, corpus, scope, options) for query in parsed]
+            plain = WeightedQueries(weighted, encoder.weighting, corpus.figures)
+        if method is None:
+            return plain
+        relevant = self._read_relevant(weighted, method, scope, options)
+        irrelevant = self._read_marked("irrelevant", scope, options)
+        with self._live.reading() as log:
+            encoder, corpus = self._query_side(scope, options, completing=completing)
+            term_of = log.vocabulary().term
+            weighted = [
+                WeightedQuery.of(apply_feedback(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)))
+                for query, chunks in zip(parsed, relevant, strict=True)
+            ]
+            return WeightedQueries(weighted, encoder.weighting, corpus.figures)
+
+    def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
+        """Return the vectors that a search sends to Milvus."""
+        if options.get("min_should_match") is not None:
+            msg = (
+                "min_should_match is not supported here: it cannot be expressed as a vector. "
+                "Use search, search_batch or explain"
+            )
+            raise ParameterError(msg)
+        return self.weigh(queries, scope, options).vectors
+
+    @property
+    def upper_bound(self) -> float:
+        """Upper bound of the weight of a term in a chunk; `inf` if the weighting is unbounded."""
+        return self._encoder.weighting.bounds[1]
+
+    def max_score(self, query: SparseVector) -> float:
+        """Return the upper bound of a query's scores; `inf` if the weighting is unbounded."""
+        return self.upper_bound * float(query.values.sum(dtype=float)) if len(query) else 0.0
+
+    def max_scores(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[float]:
+        """Return the upper bound of each query's scores, if the weighting has one."""
+        if math.isinf(self.upper_bound):
+            name = self._config.weighting
+            msg = f"maximum scores, and relevance scores by them, need a weighting with an upper bound, got {name!r}"
+            raise ParameterError(msg)
+        return [self.max_score(vector) for vector in self.weigh(queries, scope, options).vectors]
+
+    def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: QueryOptions) -> str | None:
+        """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
+        if not isinstance(query, str):
+            msg = f"a query must be a str, got {type(query).__name__}"
+            raise InputError(msg)
+        if not isinstance(fuzzy, Fuzzy | None):
+            msg = f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}"
+            raise ParameterError(msg)
+        text = str(Query.of(query))
+        check_options(options)
+        self._live.refresh_if_due()
+        with self._live.reading():
+            encoder, corpus = self._query_side(scope, options)
+            speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._read_vocabulary(), encoder.df_lookup(corpus))
+            return speller.correct(text)
+
+    # Search
+
+    def search(self, queries: list[WeightedQuery], k: int, scope: Scope, options: QueryOptions) -> list[list[Match]]:
+        """Find the best k chunks for each query, by falling score; one without weights finds none, without a call."""
+        with self._live.events.measure("search") as counts:
+            found: list[list[Match]] = [[] for _ in queries]
+            positions = [position for position, query in enumerate(queries) if len(query.vector)]
+            if positions:
+                answers = self._search_known([queries[position] for position in positions], k, scope, options)
+                for position, matches in zip(positions, answers, strict=True):
+                    found[position] = matches
+            counts.update(queries=len(queries), hits=sum(map(len, found)))
+        return found
+
+    def _search_known(
+        self, queries: list[WeightedQuery], k: int, scope: Scope, options: QueryOptions
+    ) -> list[list[Match]]:
+        """Search for queries that have weights."""
+        stored, wanted = self.stored_scope(scope), options.get("min_should_match")
+        params = options.get("search_params")
+
+        def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
+            return self._store.search([query.vector for query in some], SearchArm(limit, stored, params))
+
+        if wanted is None:
+            return top_k(search, queries, k, scope.namespaces)
+        keep = partial(self._keep_enough_words, wanted)
+        return top_k(search, queries, k, scope.namespaces, min(OVERFETCH * k, MAX_K), keep)
+
+    def stored_scope(self, scope: Scope) -> Scope:
+        """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
+        names = scope.namespaces
+        all_of_them = names is not None and set(self._live.log.statistics.namespaces) <= set(names)
+        return replace(scope, namespaces=None) if self._store.exclusive and all_of_them else scope
+
+    def _keep_enough_words(self, wanted: int | str, query: WeightedQuery, matches: list[Match]) -> list[Match]:
+        """Drop the chunks with too few words of the query, by their stored vectors."""
+        least = required_words(wanted, len(query.terms.words))
+        rows = self._store.get_chunks([match.row.pk for match in matches], contents=False, vectors=True)
+        enough = {row.pk for row in rows if len(query.terms.words_had_by(row.vector)) >= least}
+        return [match for match in matches if match.row.pk in enough]
+
+    # Explanations
+
+    def explain(
+        self, query: QueryLike, id_: str, scope: Scope, chunk_namespace: str | None, options: QueryOptions
+    ) -> Explanation:
+        """Explain the score of a stored chunk, whose namespace may be left out if it is the only one with that id."""
+        check_options(options)
+        parsed = Query.of(query, syntax=options.get("syntax", False))
+        weighted = self.weigh([parsed], scope, options)
+        row = self._read_explained(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
+        text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
+        stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
+        facts = QueryFacts(text, terms, stop_words, weighted.weighting, weighted.figures, wanted)
+        return explain(facts, self._chunk_facts(row))
+
+    def _read_explained(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
+        """Read the one chunk that has an id in some namespaces."""
+        every = self._live.log.statistics.namespaces
+        rows = read_chunk_by_namespace(self._store, id_, every if names is None else names)
+        if len(rows) == 1:
+            return next(iter(rows.values()))
+        if rows:
+            places = list_names(rows)
+            msg = f"{len(rows)} namespaces have a chunk {id_!r}, {places}: give chunk_namespace"
+            raise InputError(msg)
+        searched = "any namespace" if names is None else f"namespace{'s' * (len(names) > 1)} {list_names(names)}"
+        msg = f"no chunk {id_!r} in {searched} of {self._store.name}"
+        raise ChunkNotFoundError(msg)
+
+    def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
+        text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
+        fields = self._encoder.field_counts(row.metadata)
+        weighting, unit = self._encoder.weighting, self._config.length_unit
+        return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.log.term_k1)
+
+    # Feedback
+
+    def _read_relevant(
+        self, queries: list[WeightedQuery], method: Feedback, scope: Scope, options: QueryOptions
+    ) -> list[list[FeedbackChunk]]:
+        """Read the chunks that each query learns from: the marked ones, or else the best ones of a search."""
+        if options.get("relevant") is not None or options.get("irrelevant") is not None:
+            return [self._read_marked("relevant", scope, options)] * len(queries)
+        found = self.search(queries, method.fb_docs, scope, options)
+        pks = {match.row.pk for matches in found for match in matches}
+        rows = {row.pk: row for row in self._store.get_chunks(sorted(pks), contents=False, vectors=True)}
+        return [
+            [
+                FeedbackChunk(match.row.id, rows[match.row.pk].vector, match.score)
+                for match in matches
+                if match.row.pk in rows  # it may have been deleted since
+            ]
+            for matches in found
+        ]
+
+    def _read_marked(
+        self, name: Literal["relevant", "irrelevant"], scope: Scope, options: QueryOptions
+    ) -> list[FeedbackChunk]:
+        """Read the marked chunks; an id stands for the chunks that have it in any of the namespaces."""
+        ids = list(dict.fromkeys(marked_ids(options, name) or []))
+        if not ids:
+            return []
+        names = self._live.log.statistics.namespaces if scope.namespaces is None else dict.fromkeys(scope.namespaces)
+        rows = [row for space in names for row in read_chunks(self._store, ids, space, vectors=True).values()]
+        missing = sorted(set(ids) - {row.id for row in rows})
+        if missing:
+            msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
+            raise ChunkNotFoundError(msg)
+        return [FeedbackChunk(row.id, row.vector) for row in rows]
+
+    # The query's side
+
+    def _query_side(
+        self, scope: Scope, options: QueryOptions, *, completing: bool = False
+    ) -> tuple[QueryEncoder, CorpusStatistics]:
+        """Return the encoder of queries, with the options of a search, and the statistics that it uses."""
+        weighting = weighting_of(self._config.query_weighting(), options)
+        expander = self._expander(options.get("expansion"), completing=completing)
+        log = self._live.log
+        encoder = QueryEncoder(self._analyzer, weighting, TermIds(log.displaced), expander)
+        return encoder, log.statistics.of(_counted_namespaces(scope, options))
+
+    def _weigh_query(
+        self, query: Query, encoder: QueryEncoder, corpus: CorpusStatistics, scope: Scope, options: QueryOptions
+    ) -> WeightedQuery:
+        """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
+        if encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
+            return WeightedQuery.of(encoder.terms(query, corpus))
+        key = (query, encoder.weighting, _counted_namespaces(scope, options), len(self._live.log.displaced))
+        return self._memo.get(key, corpus.figures, lambda: WeightedQuery.of(encoder.terms(query, corpus)))
+
+    def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
+        """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
+        if expansion is None and not completing:
+            return self._plain
+        expansion = expansion or QueryExpansion()
+        lookup = self._read_vocabulary() if completing or expansion.fuzzy is not None else None
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
+
+    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
+        """Return synonyms as tokens; those of the last search are kept."""
+        if synonyms is None:
+            return None
+        if self._synonyms is None or self._synonyms[0] is not synonyms:
+            self._synonyms = synonyms, SynonymTable(synonyms, self._analyzer)
+        return self._synonyms[1]
+
+    def _read_vocabulary(self) -> TermLookup:
+        vocabulary = self._live.log.vocabulary()
+        if vocabulary is not self._vocabulary:
+            self._vocabulary, self._lookup = vocabulary, TermLookup()
+        self._lookup.update(vocabulary)
+        return self._lookup
+
+
+def _counted_namespaces(scope: Scope, options: QueryOptions) -> tuple[str, ...] | None:
+    """Return the namespaces whose N and df count; None for all."""
+    return None if options.get("statistics") == "all" else scope.namespaces

@@ -1,0 +1,91 @@
+"""Index statistics, and the effective BM25 parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_bm25.weighting.calibration import effective_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.statistics.corpus import CorpusStatistics
+
+
+@dataclass(frozen=True)
+class IndexStats:
+    """Figures of an index, or of some of its namespaces.
+
+    Parameters
+    ----------
+    name : str
+        Engine, URI and collection.
+    num_chunks : int
+        N.
+    num_terms : int
+        Terms with df > 0.
+    total_length : int
+        Sum of the chunk lengths, in `length_unit`.
+    mean_length : float
+        Measured avgdl, in `length_unit`.
+    average_idf : float
+        Mean IDF over all terms.
+    namespaces : list of str
+        All namespaces of the index.
+    chunk_size : float
+        Constant in place of the mean length, in `length_unit`.
+    length_unit : str
+        Unit of all lengths.
+    weighting : str
+        Name of the document weighting.
+    k1, b : float
+        The parameters in use.
+    chunk_size_ratio : float
+        chunk_size / mean_length; 1.0 for an empty index.
+    effective_k1, effective_b : float
+        Parameters with which exact BM25, by the measured mean length, gives the same weights, see
+        :func:`rag_bm25.weighting.calibration.effective_parameters`; `effective_b` holds for every weighting with a b.
+    """
+
+    name: str
+    num_chunks: int
+    num_terms: int
+    total_length: int
+    mean_length: float
+    average_idf: float
+    namespaces: list[str]
+    chunk_size: float
+    length_unit: str
+    weighting: str
+    k1: float
+    b: float
+    chunk_size_ratio: float
+    effective_k1: float
+    effective_b: float
+
+
+def compute_stats(
+    name: str, config: IndexConfig, statistics: CorpusStatistics, namespaces: Sequence[str]
+) -> IndexStats:
+    """Return the figures of some statistics; `namespaces` are all that exist."""
+    ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
+    effective_k1, effective_b = effective_parameters(config.k1, config.b, ratio)
+    return IndexStats(
+        name=name,
+        num_chunks=statistics.num_chunks,
+        num_terms=statistics.num_terms,
+        total_length=statistics.total_length,
+        mean_length=statistics.mean_length,
+        average_idf=statistics.figures.average_idf,
+        namespaces=list(namespaces),
+        chunk_size=config.chunk_size,
+        length_unit=config.length_unit,
+        weighting=config.weighting,
+        k1=config.k1,
+        b=config.b,
+        chunk_size_ratio=ratio,
+        effective_k1=effective_k1,
+        effective_b=effective_b,
+    )

@@ -1,0 +1,1 @@
+"""The write protocol and its pipeline."""

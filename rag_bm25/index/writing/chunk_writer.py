@@ -1,0 +1,337 @@
+"""The write protocol: chunks and statistics change together, or the next writer finishes an interrupted batch.
+
+For each batch: read what its chunks contribute, store an intent of what is about to happen, insert the new rows beside
+the old ones, delete the old ones, append a delta of what has changed, drop the intent. No row is deleted before its
+successor is stored, and each step may be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, SLOTS, AddReport, NewChunk, pk_digest
+from rag_bm25.errors import StoreError
+from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.store.rows import ChunkRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.documents.encoder import CountedChunks, DocumentEncoder, EncodedChunks
+    from rag_bm25.statistics.log.log import StatisticsLog
+    from rag_bm25.statistics.log.open_write import OpenWrite
+    from rag_bm25.store.protocol import Store
+
+LEASE_SECONDS = 600.0
+"""Time after which a writer on a server is taken for dead, and others finish its batch."""
+
+_Rows = dict[str, dict[str, ChunkRow]]  # digest -> slot -> row
+
+
+class ChunkWriter:
+    """Write batches of chunks, and finish those that other writers began."""
+
+    def __init__(self, store: Store, log: StatisticsLog, encoder: DocumentEncoder) -> None:
+        self._store = store
+        self._log = log
+        self._encoder = encoder
+        self._writer = secrets.token_hex(8)
+        self._unfinished = False
+        self.is_busy = False  # whether a batch is in progress
+
+    @property
+    def has_unfinished_batch(self) -> bool:
+        """Whether a batch of this writer failed or was interrupted, and was not finished since."""
+        return self._unfinished and not self.is_busy
+
+    def add(
+        self,
+        namespace: str,
+        chunks: Sequence[NewChunk],
+        *,
+        count: Callable[[Sequence[int]], CountedChunks] | None = None,
+        assume_new: bool = False,
+    ) -> AddReport:
+        """Insert or update one batch of chunks with distinct ids, few enough for one message.
+
+        `count` counts the terms of the chunks at some places, for instance in another process: it is called at most
+        once, for those that are new or have changed. `assume_new` skips reading what is stored.
+        """
+        by_digest = {pk_digest(namespace, chunk.id): chunk for chunk in chunks}
+        with self._writing():
+            self._take_over(by_digest)
+            stored: _Rows = {} if assume_new else self._settle(namespace, by_digest)
+            changed = {
+                digest: chunk for digest, chunk in by_digest.items() if not _is_unchanged(chunk, stored.get(digest, {}))
+            }
+            if changed:
+                changes = [_replacement(digest, stored.get(digest, {})) for digest in changed]
+                before = [row for digest in changed for row in stored.get(digest, {}).values()]
+                places = [place for place, digest in enumerate(by_digest) if digest in changed]
+                counted = None if count is None else count(places)
+                self._apply(namespace, changes, before, list(changed.values()), counted)
+        updated = sum(digest in stored for digest in changed)
+        return AddReport(len(changed) - updated, updated, len(chunks) - len(changed))
+
+    def delete(self, namespace: str, ids: Iterable[str]) -> int:
+        """Delete chunks, ignoring ids that are not stored; return how many there were."""
+        digests = list(dict.fromkeys(pk_digest(namespace, id_) for id_ in ids))
+        deleted = 0
+        with self._writing():
+            for start in range(0, len(digests), MAX_BATCH_CHUNKS):
+                page = digests[start : start + MAX_BATCH_CHUNKS]
+                self._take_over(page)
+                stored = _read_stored(self._store, page)
+                changes = [Change(digest, "", "".join(rows)) for digest, rows in stored.items()]
+                if changes:
+                    self._apply(namespace, changes, _flatten(stored), [])
+                deleted += len(changes)
+        return deleted
+
+    def reencode(self, namespace: str, digests: Sequence[str]) -> int:
+        """Encode stored chunks, at most 1,000, again; return how many vectors differed and were written."""
+        with self._writing():
+            self._take_over(digests)
+            stored = self._settle(namespace, digests)
+            rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
+            chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
+            vectors = self._encode(list(chunks.values()), self._log.vocabulary().stage()).vectors
+            changed = [digest for digest, vector in zip(chunks, vectors, strict=True) if vector != rows[digest].vector]
+            if changed:
+                changes = [_replacement(digest, stored[digest]) for digest in changed]
+                self._apply(
+                    namespace, changes, [rows[digest] for digest in changed], [chunks[digest] for digest in changed]
+                )
+        return len(changed)
+
+    def recover(self) -> None:
+        """Finish the writes of writers that died."""
+        # An embedded engine has one process, so that every intent found is a dead one's. On a server an intent may
+        # belong to a living writer, and is left alone for the time of its lease.
+        for intent in self._log.intents():
+            if self._store.exclusive or intent.writer == self._writer or _is_expired(intent):
+                self._finish(intent)
+        self._unfinished = False
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Before a batch: finish a failed one of this writer, read the changes of others, and compact the log."""
+        if self._unfinished:
+            self._log.refresh()
+            self.recover()
+        self._unfinished = self.is_busy = True
+        try:
+            if not self._store.exclusive:
+                self._log.refresh()
+            self._log.require_terms()
+            self._log.compact()
+            yield
+            self._unfinished = False
+        finally:
+            self.is_busy = False
+
+    def _take_over(self, digests: Collection[str]) -> None:
+        """Finish the writes of others to the same chunks, whether they are dead or not."""
+        # What their batch did to a chunk is counted by comparing it with what is stored; after a batch of ours, that
+        # would count ours a second time.
+        if self._store.exclusive:
+            return
+        for intent in self._log.intents():
+            if any(change.digest in digests for change in intent.changes):
+                self._finish(intent)
+
+    def _finish(self, intent: Intent) -> None:
+        """Bring a write to its end from wherever it stopped: forwards where its rows landed."""
+        self._log.refresh()
+        write = self._log.resume_write(intent)
+        if not write.is_open:
+            return
+        if write.is_counted:
+            write.drop()
+            return
+        with self._log.events.measure("recovery") as counts:
+            delete_leftovers(self._store, intent)
+            digests = [change.digest for change in intent.changes]
+            write.commit(_contribution(_flatten(_read_stored(self._store, digests))))
+            counts["chunks"] = len(digests)
+
+    def _settle(self, namespace: str, digests: Iterable[str]) -> _Rows:
+        """Read the stored rows of chunks, and delete the older one where a chunk has two."""
+        stored = _read_stored(self._store, list(digests), dense=True)  # dense vectors are compared, too
+        double = {digest: rows for digest, rows in stored.items() if len(rows) > 1}
+        if not double:
+            return stored
+        older = {digest: min(rows, key=lambda slot: rows[slot].batch) for digest, rows in double.items()}
+        changes = [Change(digest, "", slot) for digest, slot in older.items()]
+        self._apply(namespace, changes, _flatten(double), [])
+        for digest, slot in older.items():
+            del stored[digest][slot]
+        return stored
+
+    def _apply(
+        self,
+        namespace: str,
+        changes: Sequence[Change],
+        before: Sequence[ChunkRow],
+        chunks: Sequence[NewChunk],
+        counted: CountedChunks | None = None,
+    ) -> None:
+        """Apply changes, in the order that survives a crash after every step.
+
+        `before` are all stored rows of the chunks in `changes`; `chunks` are the new contents of those changes that
+        insert, in their order, and `counted` their terms, where they are known.
+        """
+        with self._log.events.measure("batch") as counts:
+            batch = self._log.new_batch()
+            staged = self._log.vocabulary().stage()
+            inserting = [change for change in changes if change.insert]
+            encoded = self._encode(chunks, staged, counted)
+            rows = _new_rows(namespace, batch, inserting, chunks, encoded)
+            deleted = {pk for change in changes for pk in change.deleted_pks}
+            kept = [row for row in before if row.pk not in deleted]
+            intent = Intent(batch, self._writer, time.time(), namespace, list(changes), _contribution(before))
+
+            write = self._log.open_write(intent, staged.new)
+            if rows:
+                self._store.insert_chunks(rows)
+            write.renew(after=LEASE_SECONDS / 3)
+            self._delete([row for row in before if row.pk in deleted])
+            write.renew(after=LEASE_SECONDS / 3)
+            self._commit(write, _contribution([*kept, *rows]))
+            counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
+
+    def _commit(self, write: OpenWrite, after: Contribution) -> None:
+        """Store the delta, or a correction if another writer took this one for dead and finished its batch."""
+        if not self._store.exclusive:
+            self._log.refresh()
+            if not write.is_open or write.is_counted:
+                self._correct(write, after)
+                return
+        write.commit(after)
+
+    def _correct(self, write: OpenWrite, after: Contribution) -> None:
+        """Count the rows that were stored after another writer had finished this batch."""
+        counted = write.stored_delta()
+        if counted is None:
+            write.drop()
+            msg = (
+                f"a batch on {self._store.name} took longer than its lease of {LEASE_SECONDS:.0f} s, or met another "
+                "writer of the same chunks. Its chunks are stored. Run verify, and repair if it finds differences."
+            )
+            raise StoreError(msg)
+        intent = write.intent
+        correction = replace(intent, batch=self._log.new_batch(), before=intent.before + counted)
+        self._log.open_write(correction, {}).commit(after)
+        write.drop()
+
+    def _delete(self, rows: Sequence[ChunkRow]) -> None:
+        """Delete rows, except where another writer of the same chunk has put a newer one into the slot meanwhile."""
+        # Two writers that read the chunk at different moments would delete each other's rows, and lose the chunk.
+        pks = [row.pk for row in rows]
+        if pks and not self._store.exclusive:
+            batches = {row.pk: row.batch for row in self._store.get_chunks(pks, contents=False)}
+            pks = [row.pk for row in rows if batches.get(row.pk) == row.batch]
+        if pks:
+            self._store.delete_chunks(pks)
+
+    def _encode(
+        self, chunks: Sequence[NewChunk], ids: Mapping[str, int], counted: CountedChunks | None = None
+    ) -> EncodedChunks:
+        texts, metadatas = [chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks]
+        return self._encoder.encode(texts, ids, metadatas, self._log.term_k1, counted)
+
+
+def _new_rows(
+    namespace: str, batch: str, changes: Sequence[Change], chunks: Sequence[NewChunk], encoded: EncodedChunks
+) -> list[ChunkRow]:
+    """Return the row to store of each chunk."""
+    return [
+        ChunkRow(
+            pk=change.inserted_pk,
+            id=chunk.id,
+            namespace=namespace,
+            length=length,
+            batch=batch,
+            text=chunk.text,
+            metadata=chunk.metadata,
+            vector=vector,
+            dense=chunk.dense,
+        )
+        for change, chunk, vector, length in zip(
+            changes, chunks, encoded.vectors, encoded.lengths.tolist(), strict=True
+        )
+    ]
+
+
+def _replacement(digest: str, stored: Mapping[str, ChunkRow]) -> Change:
+    """Return the change that puts a chunk into its free slot, and takes it out of the other one."""
+    occupied = "".join(stored)
+    return Change(digest, "b" if occupied == "a" else "a", occupied)
+
+
+def delete_leftovers(store: Store, intent: Intent) -> None:
+    """Delete the rows that an unfinished write should have deleted."""
+    stored = _read_stored(store, [change.digest for change in intent.changes])
+    leftovers = [
+        row.pk for change in intent.changes for row in _leftovers(change, stored.get(change.digest, {}), intent.batch)
+    ]
+    if leftovers:
+        store.delete_chunks(leftovers)
+
+
+def _read_stored(store: Store, digests: Sequence[str], *, dense: bool = False) -> _Rows:
+    """Read the rows in both slots of each chunk."""
+    pks = [digest + slot for digest in digests for slot in SLOTS]
+    found: _Rows = defaultdict(dict)
+    for row in store.get_chunks(pks, contents=True, vectors=True, dense=dense):
+        found[row.pk[:-1]][row.pk[-1]] = row
+    return dict(found)
+
+
+def _leftovers(change: Change, stored: Mapping[str, ChunkRow], batch: str) -> list[ChunkRow]:
+    """Return the rows that an unfinished change should have deleted: none if its new row did not land."""
+    if change.insert and (change.insert not in stored or stored[change.insert].batch != batch):
+        return []
+    return [stored[slot] for slot in change.delete if slot in stored and stored[slot].batch < batch]
+
+
+def _is_unchanged(chunk: NewChunk, stored: Mapping[str, ChunkRow]) -> bool:
+    return any(
+        row.text == chunk.text
+        and _canonical(row.metadata) == _canonical(chunk.metadata)
+        and (chunk.dense is None or np.array_equal(chunk.dense, _dense_of(row)))
+        for row in stored.values()
+    )
+
+
+def _dense_of(row: ChunkRow) -> NDArray[np.float32]:
+    return np.empty(0, np.float32) if row.dense is None else row.dense
+
+
+def _canonical(metadata: object) -> str:
+    """Return a form in which 1, 1.0 and True differ, and the order of keys does not matter."""
+    return json.dumps(metadata, sort_keys=True)
+
+
+def _contribution(rows: Iterable[ChunkRow]) -> Contribution:
+    rows = list(rows)
+    return Contribution.of((row.vector for row in rows), (row.length for row in rows))
+
+
+def _flatten(stored: _Rows) -> list[ChunkRow]:
+    return [row for rows in stored.values() for row in rows.values()]
+
+
+def _is_expired(intent: Intent) -> bool:
+    return time.time() - intent.time > LEASE_SECONDS

@@ -1,0 +1,189 @@
+"""Check, embed and count chunks, and write them batch by batch."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.checks import check_callable, check_switch, is_iterable
+from rag_bm25.documents.checks import check_chunks, check_distinct, check_given_chunk, check_ids, check_namespace
+from rag_bm25.documents.chunks import AddReport, NewChunk, batches
+from rag_bm25.errors import InputError
+from rag_bm25.events import report_progress
+from rag_bm25.filters import parse_filter
+from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.searching.rows import read_chunks
+from rag_bm25.index.writing.counting_ahead import CountingAhead, CountingThread
+from rag_bm25.index.writing.workers import WorkerPools, check_workers
+from rag_bm25.statistics.log.source_roots import forget_roots
+from rag_bm25.store.embeddings import as_matrix, check_repeated, wrap_embedder
+from rag_bm25.store.rows import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import TypeAlias
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rag_bm25.documents.chunks import GivenChunk
+    from rag_bm25.documents.encoder import DocumentEncoder
+    from rag_bm25.events import Progress
+    from rag_bm25.index.arguments import FilterLike
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.index.writing.counting_ahead import Pool
+    from rag_bm25.store.embeddings import Embed, Embeddings
+    from rag_bm25.store.protocol import Store
+
+    CheckedEmbed: TypeAlias = Callable[[list[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """Options of a call that adds chunks, checked."""
+
+    namespace: str
+    assume_new: bool
+    workers: int  # processes; 0 for a thread
+
+    def __post_init__(self) -> None:
+        check_workers(self.workers)
+        check_switch("assume_new", self.assume_new)
+        object.__setattr__(self, "namespace", check_namespace(self.namespace))
+
+
+class WritePipeline:
+    """Write any number of chunks in batches, and delete chunks."""
+
+    def __init__(self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics) -> None:
+        self._store = store
+        self._config = config
+        self._encoder = encoder
+        self._live = live
+        self._pools = WorkerPools(config)
+
+    def close(self) -> None:
+        """End all worker processes."""
+        self._pools.close()
+
+    def add(
+        self,
+        texts: Sequence[str],
+        ids: Sequence[str | None] | None,
+        metadatas: Sequence[Mapping[str, Any] | None] | None,
+        embeddings: Embeddings | None,
+        options: WriteOptions,
+    ) -> list[str]:
+        """Check all chunks, write them, and return their ids."""
+        chunks = check_chunks(texts, ids, metadatas, self._config.fields)
+        check_distinct(chunks)
+        chunks, embed = self._with_embeddings(chunks, embeddings)
+        distinct = list({chunk.id: chunk for chunk in chunks}.values())
+        with closing(self._write(distinct, embed, options)) as reports:
+            deque(reports, maxlen=0)
+        return [chunk.id for chunk in chunks]
+
+    def add_stream(
+        self,
+        chunks: Iterable[GivenChunk],
+        embeddings: Embed | None,
+        options: WriteOptions,
+        progress: Callable[[Progress], None] | None,
+    ) -> AddReport:
+        """Check and write chunks as they are taken from a stream."""
+        check_callable("progress", progress)
+        if not is_iterable(chunks):
+            msg = f"chunks must be an iterable of chunks, got {type(chunks).__name__}"
+            raise InputError(msg)
+        if not (embeddings is None or callable(embeddings)):
+            msg = f"embeddings of a stream must be a callable, got {type(embeddings).__name__}"
+            raise InputError(msg)
+        _, embed = self._with_embeddings([], embeddings)
+        report = AddReport()
+        with closing(self._write(self._check_stream(chunks), embed, options)) as reports:
+            for batch in reports:
+                report += batch
+                report_progress(progress, "chunks", report.total)
+        return report
+
+    def delete(self, ids: Sequence[str] | None, filter: FilterLike, namespace: str) -> int:
+        """Delete chunks by their ids or by a filter, and return how many existed."""
+        if (ids is None) == (filter is None):
+            msg = "delete needs ids or a filter, and not both"
+            raise InputError(msg)
+        where = parse_filter(filter)
+        if ids is None and where is None:
+            msg = "delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace"
+            raise InputError(msg)
+        found = self._scan_ids(Scope(where, (namespace,))) if ids is None else check_ids(ids)
+        with self._live.writing() as writer:
+            return writer.delete(namespace, found)
+
+    def drop_namespace(self, namespace: str) -> int:
+        """Delete all chunks of a namespace and its source roots, and return how many chunks existed."""
+        found = self._scan_ids(Scope(namespaces=(namespace,)))
+        with self._live.writing() as writer:
+            deleted = writer.delete(namespace, found)
+            forget_roots(self._store, namespace, self._live.log.new_batch)
+            return deleted
+
+    def _scan_ids(self, scope: Scope) -> list[str]:
+        return [row.id for rows in self._store.scan_chunks(scope) for row in rows]
+
+    def _check_stream(self, chunks: Iterable[GivenChunk]) -> Iterator[NewChunk]:
+        """Check the chunks of a stream one by one; those that were checked before are taken as they are."""
+        for number, chunk in enumerate(chunks):
+            if isinstance(chunk, NewChunk):
+                yield chunk
+                continue
+            try:
+                checked = check_given_chunk(chunk, self._config.fields)
+            except InputError as error:
+                msg = f"chunk {number} of the stream: {error}"
+                raise InputError(msg) from None
+            yield checked
+
+    def _write(
+        self, chunks: Iterable[NewChunk], embed: CheckedEmbed | None, options: WriteOptions
+    ) -> Generator[AddReport, None, None]:
+        """Write chunks batch by batch; the next ones are counted meanwhile."""
+        pending = batches(chunks, 4 * (self._config.dense_dim or 0))
+        with self._lend_pool(options.workers) as pool, closing(CountingAhead(pending, pool)) as counting:
+            for batch, count in counting:
+                complete = batch if embed is None else self._embed(batch, embed, options)
+                with self._live.writing() as writer:
+                    report = writer.add(options.namespace, complete, count=count, assume_new=options.assume_new)
+                yield report
+
+    def _lend_pool(self, workers: int) -> AbstractContextManager[Pool]:
+        return self._pools.lend(workers) if workers else closing(CountingThread(self._encoder))
+
+    def _with_embeddings(
+        self, chunks: list[NewChunk], embeddings: Embeddings | None
+    ) -> tuple[list[NewChunk], CheckedEmbed | None]:
+        """Give the chunks their dense vectors, or return the function that makes them."""
+        if embeddings is None:
+            if self._config.dense_dim is not None:
+                msg = f"embeddings must be given: {self._store.name} has dense_dim={self._config.dense_dim}"
+                raise InputError(msg)
+            return chunks, None
+        dense = require_dense_field(self._config, "embeddings given", self._store.name)
+        if callable(embeddings):
+            return chunks, wrap_embedder(embeddings, dense)
+        matrix = as_matrix("embeddings", embeddings, len(chunks), dense)
+        check_repeated([chunk.id for chunk in chunks], matrix)
+        return [replace(chunk, dense=row) for chunk, row in zip(chunks, matrix, strict=True)], None
+
+    def _embed(self, chunks: list[NewChunk], embed: CheckedEmbed, options: WriteOptions) -> list[NewChunk]:
+        """Embed the texts that are not stored with their vector; searches in other threads go on meanwhile."""
+        ids = [chunk.id for chunk in chunks]
+        stored = {} if options.assume_new else read_chunks(self._store, ids, options.namespace, dense=True)
+        known = {id_: row.dense for id_, row in stored.items()}
+        new = [chunk for chunk in chunks if chunk.id not in stored or stored[chunk.id].text != chunk.text]
+        if new:
+            known.update(zip((chunk.id for chunk in new), embed([chunk.text for chunk in new]), strict=True))
+        return [replace(chunk, dense=known[chunk.id]) for chunk in chunks]

@@ -1,0 +1,94 @@
+"""Check files as a whole before their first chunk is written."""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, TypeAlias
+
+from rag_bm25.documents.checks import check_chunk
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.files import os_error_message
+from rag_bm25.ingestion.reading import Piece, Splitter, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rag_bm25.documents.chunks import NewChunk
+    from rag_bm25.ingestion.files import SourceFile
+
+HELD_CHUNKS = 1_000  # of a file, in memory; the others wait in a temporary file
+SPOOLED_BYTES = 8 << 20  # in memory, before the temporary file is on disk
+
+_PlacedChunk: TypeAlias = "tuple[NewChunk, int]"  # a chunk, and its end in the file, in bytes
+
+
+class FileChecker:
+    """Yield the chunks of valid files, and collect sources, ids and failures."""
+
+    def __init__(self, split: Splitter, fields: Iterable[str]) -> None:
+        self.read: set[str] = set()  # sources
+        self.sources: dict[str, str] = {}  # chunk id -> source
+        self.failed: dict[str, str] = {}  # source -> reason
+        self._split = split
+        self._fields = list(fields)
+        self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
+        self._written = 0
+
+    def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
+        """Yield the chunks of all valid files."""
+        finished = 0
+        for file in files:
+            for chunk, end in self._read_if_valid(file):
+                self._ends.append(finished + end)
+                yield chunk
+            finished += file.size
+
+    def bytes_until(self, written: int) -> int:
+        """Return the number of bytes that were read for a number of written chunks."""
+        end = 0
+        while self._written < written:
+            end = self._ends.popleft()
+            self._written += 1
+        return end
+
+    def _read_if_valid(self, file: SourceFile) -> Iterator[_PlacedChunk]:
+        """Read a file to its end, then yield its chunks if all of them are valid."""
+        ids: set[str] = set()
+        chunks = self._check_pieces(file, ids)
+        first = list(islice(chunks, HELD_CHUNKS))
+        with SpooledTemporaryFile(SPOOLED_BYTES) as spool:
+            for chunk in chunks:
+                pickle.dump(chunk, spool)
+            if file.source in self.failed:
+                return
+            self.read.add(file.source)
+            self.sources.update(dict.fromkeys(ids, file.source))
+            yield from first
+            spool.seek(0)
+            for _ in range(len(ids) - len(first)):
+                yield pickle.load(spool)  # noqa: S301  # written above
+
+    def _check_pieces(self, file: SourceFile, ids: set[str]) -> Iterator[_PlacedChunk]:
+        """Yield the chunks of a file and collect their ids, up to the first failure."""
+        try:
+            for piece in read_file(file, self._split, self._fields):
+                chunk = self._check_piece(piece, file.source if piece.id in ids else self.sources.get(piece.id))
+                ids.add(piece.id)
+                yield chunk, piece.end
+        except InputError as error:
+            self.failed[file.source] = str(error)
+        except OSError as error:
+            self.failed[file.source] = os_error_message(error)
+
+    def _check_piece(self, piece: Piece, duplicate_in: str | None) -> NewChunk:
+        if duplicate_in is not None:
+            msg = f"{piece.where}: duplicate id {piece.id!r}, already given in {duplicate_in}"
+            raise InputError(msg)
+        try:
+            return check_chunk(piece.text, piece.id, piece.metadata, self._fields)
+        except InputError as error:
+            msg = f"{piece.where}: {error}"
+            raise InputError(msg) from None

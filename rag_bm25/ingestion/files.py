@@ -1,0 +1,216 @@
+"""Find source files in folders."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.ingestion.source_names import absolute_path, check_root_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SUFFIXES = (".txt", ".md", ".jsonl")
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to ingest.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file.
+    source : str
+        Source of its chunks: the path relative to the parent of the given folder, or the file's name. :func:`ingest`
+        replaces it by a name relative to a root that the index remembers.
+    size : int
+        Size in bytes.
+    """
+
+    path: Path
+    source: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files found in the given paths.
+
+    Parameters
+    ----------
+    files : list of SourceFile
+        Files to ingest, sorted within each folder.
+    skipped : list of Path
+        Files of other kinds.
+    given : dict of Path to bool
+        The given paths that can be ingested; True for folders.
+    unreadable : dict of Path to str
+        Folders and files that cannot be read, and given files that cannot be ingested, with the reason.
+    root : Path or None
+        Folder that contains all paths, which sources are relative to.
+    name : str or None
+        Prefix of the sources.
+    """
+
+    files: list[SourceFile] = field(default_factory=list)
+    skipped: list[Path] = field(default_factory=list)
+    given: dict[Path, bool] = field(default_factory=dict)
+    unreadable: dict[Path, str] = field(default_factory=dict)
+    root: Path | None = None
+    name: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.size for file in self.files)
+
+    def require_distinct(self) -> None:
+        """Refuse two files with the same source; :func:`ingest` needs no check, since an index distinguishes roots.
+
+        Raises
+        ------
+        InputError
+            Two files have the same source.
+        """
+        paths: dict[str, Path] = {}
+        for file in self.files:
+            other = paths.setdefault(file.source, file.path)
+            if other is not file.path:
+                msg = (
+                    f"{other} and {file.path} would both have the source {file.source!r}. Give a folder that contains "
+                    "both, or use two namespaces."
+                )
+                raise InputError(msg)
+
+
+def find_files(paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> Found:
+    """Find the files to ingest; folders are searched recursively, hidden files are ignored.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders. A file that is reached twice is taken once.
+    root : Path, optional
+        A folder that contains all paths. Sources are relative to it, and the index remembers it. By default, each path
+        is its own root, unless it lies in a folder that the index remembers.
+    name : str, optional
+        Prefix of the sources below `root`, or below the single path; by default the folder's name. The name of a
+        remembered folder identifies it after it was moved.
+
+    Returns
+    -------
+    Found
+        The .txt, .md and .jsonl files, skipped and unreadable files.
+
+    Raises
+    ------
+    FileNotFoundError
+        A path does not exist.
+    InputError
+        A path is not within `root`.
+    ParameterError
+        `name` is not valid, or was given with several paths and without `root`.
+    """
+    if name is not None and root is None and len(paths) != 1:
+        msg = f"name needs a single path, or a root that contains all paths, got {len(paths)} paths"
+        raise ParameterError(msg)
+    finder = _Finder(Found(root=root, name=None if name is None else check_root_name(name)))
+    for path in paths:
+        finder.take_path(path)
+    return finder.found
+
+
+class _Finder:
+    """Collect files, each once."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self._taken: set[Path] = set()
+
+    def take_path(self, path: Path) -> None:
+        """Collect a file, or all files below a folder."""
+        root = self._root_of(path)
+        if path.is_dir():
+            self.found.given[path] = True
+            self._take_folder(path, root)
+        else:
+            path.stat()
+            self._take_single(path, root)
+
+    def _root_of(self, path: Path) -> Path:
+        """Return the folder that the source of a path is relative to."""
+        root = self.found.root
+        if root is None:
+            return path
+        if not root.is_dir():
+            msg = f"the root must be a folder, got {root}"
+            raise InputError(msg)
+        if not absolute_path(path).is_relative_to(absolute_path(root)):
+            msg = f"{path} is not within the root {root}"
+            raise InputError(msg)
+        return root
+
+    def _take_folder(self, folder: Path, root: Path) -> None:
+        """Collect the files below a folder in sorted order."""
+
+        def note(error: OSError) -> None:
+            self.found.unreadable[Path(error.filename)] = os_error_message(error)
+
+        within = folder.resolve()
+        for inner, folders, names in os.walk(folder, onerror=note):  # follows no links: they may form a cycle
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(names):
+                file = Path(inner, name)
+                if not name.startswith(".") and not self._take_file(file, root, within):
+                    self.found.skipped.append(file)
+
+    def _take_single(self, file: Path, root: Path) -> None:
+        """Collect a file that was given by itself, also through a link."""
+        if self._take_file(file, root):
+            self.found.given[file] = False
+        else:
+            kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+            self.found.unreadable[file] = f"{file}: only regular files that end in {kinds} can be ingested"
+
+    def _take_file(self, file: Path, root: Path, within: Path | None = None) -> bool:
+        """Collect a file if it can be ingested."""
+        real = Path(os.path.realpath(file))  # `resolve` raises for a link to itself
+        # Links must not lead out of the folder: someone else may have put them there.
+        if file.suffix.lower() not in SUFFIXES or not (within is None or real.is_relative_to(within)):
+            return False
+        try:
+            size = _size(real)
+        except OSError as error:
+            self.found.unreadable[file] = os_error_message(error)
+            return True
+        if size is not None and real not in self._taken:
+            self._taken.add(real)
+            self.found.files.append(SourceFile(file, self._source(file, root), size))
+        return size is not None
+
+    def _source(self, file: Path, root: Path) -> str:
+        """Return the preliminary source of a file; an index may give it another."""
+        rest = absolute_path(file).relative_to(absolute_path(root))
+        return str(PurePosixPath(self.found.name or absolute_path(root).name, rest.as_posix()))
+
+
+def _size(file: Path) -> int | None:
+    """Return the size of a regular file, None for anything else and for missing files."""
+    try:
+        status = file.stat()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def os_error_message(error: OSError) -> str:
+    """Format an error of the operating system without its number."""
+    return f"{error.filename}: {error.strerror}"

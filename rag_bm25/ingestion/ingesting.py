@@ -1,0 +1,167 @@
+"""Ingest files and folders; ingesting them again brings the index up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import StoreError
+from rag_bm25.events import report_progress
+from rag_bm25.ingestion.checking import FileChecker
+from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
+from rag_bm25.ingestion.reading import splitter
+from rag_bm25.ingestion.source_names import SourceNames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.events import Progress
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.files import Found
+
+NAMING_ATTEMPTS = 10
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """Result of an ingestion.
+
+    Parameters
+    ----------
+    files : int
+        Files ingested.
+    chunks : int
+        Their chunks.
+    added, updated, unchanged : int
+        Chunks with new ids, chunks that differed from the stored ones, and chunks that equalled them.
+    stale : int
+        Stored chunks of files that the given folders no longer have.
+    deleted : int
+        Deleted chunks: those that the ingested files no longer have, such as the end of a text that has become shorter
+        or a deleted row, and with `prune` the stale ones.
+    failed : dict of str to str
+        Reason by source, for each file and folder that failed; nothing of it was written.
+    notes : list of str
+        Folders whose sources do not begin with the folder's own name, and the reasons.
+    """
+
+    files: int
+    chunks: int
+    added: int
+    updated: int
+    unchanged: int
+    stale: int
+    deleted: int
+    failed: dict[str, str]
+    notes: list[str] = field(default_factory=list)
+
+
+def ingest(
+    index: BM25Index,
+    found: Found,
+    *,
+    chunk_overlap: int | None = None,
+    split_size: int | None = None,
+    namespace: str = "",
+    prune: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    workers: int = 0,
+) -> IngestReport:
+    """Bring an index up to date with files.
+
+    Each file is read once, and checked as a whole before its first chunk is written. A file that fails is skipped, and
+    its stored chunks are kept. Memory does not grow with the size of the files, except for the ids: the chunks of a
+    large file wait in a temporary file until its end has been checked.
+
+    The index remembers the given folders, and the files that were given by themselves. Whatever path leads to a file,
+    its source is the name of the deepest of these that contains it, and the path below: ``docs/guide.md``. Another
+    folder of the same name gets a longer name, such as ``team/docs``.
+
+    Parameters
+    ----------
+    index : BM25Index
+        Open for writing.
+    found : Found
+        As returned by :func:`find_files`.
+    chunk_overlap, split_size : int, optional
+        As for :func:`splitter`.
+    namespace : str
+        Namespace of the chunks.
+    prune : bool
+        Delete the chunks of files that the given folders no longer have. Chunks that are gone from files that were
+        read are always deleted.
+    progress : callable of Progress to None, optional
+        Called after each batch with ``"bytes"`` read, and with ``"chunks"`` written, whose total is not known.
+    workers : int
+        Processes that analyse chunks while others are written, as for :meth:`BM25Index.add`.
+
+    Returns
+    -------
+    IngestReport
+        Counts of the ingestion.
+
+    Raises
+    ------
+    InputError
+        A folder has the name of a folder that no longer exists. The `name` of :func:`find_files` decides whether they
+        are the same.
+    """
+    split = splitter(index.config, chunk_overlap, split_size)
+    is_empty = not index.stats(namespace=namespace).num_chunks
+    names = _name_sources(index, found, namespace, is_empty=is_empty)
+    checker = FileChecker(split, index.config.fields)
+    files = [replace(file, source=names.source_of(file.path)) for file in found.files]
+
+    def report(chunks: Progress) -> None:
+        report_progress(progress, "bytes", checker.bytes_until(chunks.done), found.size)
+        report_progress(progress, "chunks", chunks.done)
+
+    written = index.add_stream(checker.chunks(files), namespace=namespace, workers=workers, progress=report)
+    report_progress(progress, "bytes", found.size, found.size)
+    report_progress(progress, "chunks", written.total)
+    obsolete = ObsoleteChunks()
+    if not is_empty:
+        obsolete = ObsoleteChunks.find(index, Coverage.of(found, files, names), namespace, checker)
+    unwanted = [*obsolete.removed, *(obsolete.stale if prune else ())]
+    return IngestReport(
+        files=len(checker.read),
+        chunks=written.total,
+        added=written.added,
+        updated=written.updated,
+        unchanged=written.unchanged,
+        stale=len(obsolete.stale),
+        deleted=index.delete(unwanted, namespace=namespace) if unwanted else 0,
+        failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed,
+        notes=names.notes,
+    )
+
+
+def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: bool) -> SourceNames:
+    """Name the files, and store the roots of the names in the index."""
+
+    def is_known(name: str, is_folder: bool) -> bool:
+        return not is_empty and has_sources(index, namespace, name, is_folder=is_folder)
+
+    for _ in range(NAMING_ATTEMPTS):  # another process may store a root at the same time
+        names = SourceNames(index.source_roots(namespace=namespace), is_known)
+        _add_roots(names, found)
+        used = {names.root_of(file.path) for file in found.files} if names.new else set()
+        new = [root for root in names.new if root in used]
+        if not new:
+            return names
+        stored = {(root.name, root.path) for root in index.remember_source_roots(new, namespace=namespace)}
+        if all((root.name, root.path) in stored for root in new):
+            return names
+    msg = f"the folders could not be named: other processes named folders {NAMING_ATTEMPTS} times meanwhile. Try again."
+    raise StoreError(msg)
+
+
+def _add_roots(names: SourceNames, found: Found) -> None:
+    """Find or make the roots of the given paths."""
+    if found.root is not None:
+        names.take_root(found.root, found.name)
+    elif found.name is not None and found.given:
+        names.take_root(next(iter(found.given)), found.name)
+    else:
+        for path in found.given:
+            names.take(path)

@@ -1,0 +1,117 @@
+"""Find stored chunks that the ingested files no longer have."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from rag_bm25.documents.chunks import Chunk
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.checking import FileChecker
+    from rag_bm25.ingestion.files import Found, SourceFile
+    from rag_bm25.ingestion.source_names import SourceNames
+
+FILES_PER_FILTER = 100
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The sources that an ingestion covers: those below folders, and single files."""
+
+    folders: list[str]  # each with a slash at its end
+    files: list[str]
+    unreadable: list[str] = field(default_factory=list)  # files and folders with unknown contents
+    is_skipped: Callable[[str], bool] = lambda _source: False  # whether a file exists that the search passed over
+
+    @classmethod
+    def of(cls, found: Found, files: Sequence[SourceFile], names: SourceNames) -> Coverage:
+        """Compute the coverage of given paths and found files."""
+        given = [each for path, is_folder in found.given.items() if is_folder for each in names.below(path)]
+        folders = sorted({f"{name}/" for name, is_folder in given if is_folder})
+        outer = [each for each in folders if not each.startswith(tuple(other for other in folders if other != each))]
+        singles = {name for name, is_folder in given if not is_folder} | {file.source for file in files}
+        unreadable = [name for path in found.unreadable for name, _ in names.below(path)]
+
+        @lru_cache(maxsize=1_000)
+        def is_skipped(source: str) -> bool:
+            file = names.path_of(source)
+            return file is not None and names.source_of(file) == source and _is_skipped(file, found)
+
+        inner = sorted(name for name in singles if not name.startswith(tuple(outer)))
+        return cls(outer, inner, unreadable, is_skipped)
+
+    def is_gone(self, source: str) -> bool:
+        """Return whether a file that was not found no longer exists; unreadable and skipped files may exist."""
+        within = tuple(f"{name}/" for name in self.unreadable)
+        return not (source in self.unreadable or source.startswith(within) or self.is_skipped(source))
+
+
+def _is_skipped(file: Path, found: Found) -> bool:
+    """Return whether a file exists that `find_files` skips: it is hidden, or only reachable by links."""
+    place = Path(os.path.realpath(file.parent), file.name)
+    tops = [Path(os.path.realpath(path)) for path, is_folder in found.given.items() if is_folder]
+    return os.path.isfile(file) and not any(_is_searched(place, top) for top in tops)  # noqa: PTH113
+
+
+def _is_searched(place: Path, top: Path) -> bool:
+    """Return whether `find_files` takes a file of a folder; both are real paths."""
+    if not place.is_relative_to(top) or not Path(os.path.realpath(place)).is_relative_to(top):
+        return False
+    return not any(part.startswith(".") for part in place.relative_to(top).parts)
+
+
+@dataclass(frozen=True)
+class ObsoleteChunks:
+    """Ids of stored chunks that the files no longer have."""
+
+    removed: list[str] = field(default_factory=list)  # of files that were read
+    stale: list[str] = field(default_factory=list)  # of files that no longer exist
+
+    @classmethod
+    def find(cls, index: BM25Index, coverage: Coverage, namespace: str, checker: FileChecker) -> ObsoleteChunks:
+        """Compare the stored chunks with those that were read; chunks of failed files are kept."""
+        obsolete = cls()
+        for chunk in _scan_sources(index, coverage, namespace):
+            source = chunk.metadata["source"]
+            if chunk.id in checker.sources or source in checker.failed:
+                continue
+            if source in checker.read:
+                obsolete.removed.append(chunk.id)
+            elif coverage.is_gone(source):
+                obsolete.stale.append(chunk.id)
+        return obsolete
+
+
+def has_sources(index: BM25Index, namespace: str, name: str, *, is_folder: bool) -> bool:
+    """Return whether chunks of a file, or of files below a folder, are stored."""
+    coverage = Coverage([f"{name}/"], []) if is_folder else Coverage([], [name])
+    with closing(_scan_sources(index, coverage, namespace)) as chunks:
+        return next(chunks, None) is not None
+
+
+def _scan_sources(index: BM25Index, coverage: Coverage, namespace: str) -> Generator[Chunk, None, None]:
+    """Yield the stored chunks of the covered sources."""
+    for prefix in coverage.folders:
+        pattern = re.sub(r"[_\\]", "%", prefix) + "%"  # matches more: % is the only wildcard that all engines have
+        below = index.chunks(filter={"source": {"$like": pattern}}, namespace=namespace)
+        yield from (chunk for chunk in below if chunk.metadata["source"].startswith(prefix) and _is_from_source(chunk))
+    for start in range(0, len(coverage.files), FILES_PER_FILTER):
+        some = {"source": {"$in": coverage.files[start : start + FILES_PER_FILTER]}}
+        yield from filter(_is_from_source, index.chunks(filter=some, namespace=namespace))
+
+
+def _is_from_source(chunk: Chunk) -> bool:
+    """Return whether a chunk came from the file that its source names; rows may have a source of their own."""
+    source, number = chunk.metadata["source"], chunk.metadata.get("chunk")
+    if type(number) is not int:
+        return False
+    is_row = source.lower().endswith(".jsonl") and (number == 0 or chunk.id.endswith(f"#{number}"))
+    return is_row or chunk.id == f"{source}#{number}"

@@ -1,0 +1,146 @@
+"""Encode the texts of an index into another index with other parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
+from rag_bm25.errors import ParameterError
+from rag_bm25.events import report_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rag_bm25.documents.chunks import Chunk
+    from rag_bm25.events import Progress
+    from rag_bm25.index.index import BM25Index
+
+
+@dataclass(frozen=True)
+class ReindexReport:
+    """Result of reindexing.
+
+    Parameters
+    ----------
+    num_chunks : int
+        Chunks of the target.
+    removed : int
+        Chunks deleted from the target, since the source does not have them.
+    """
+
+    num_chunks: int
+    removed: int
+
+
+def reindex(
+    source: BM25Index, target: BM25Index, *, progress: Callable[[Progress], None] | None = None
+) -> ReindexReport:
+    """Encode the stored texts of an index with the parameters and the analyzer of another.
+
+    Ids, metadata, namespaces and dense vectors are copied. Chunks that the target already has cost no write: a call
+    that was interrupted can be repeated, and a second call after a long first one catches up with changes of the source
+    in the meantime. Searches of the source go on during the call; readers switch by opening the target. Texts are not
+    split again. Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
+
+    Parameters
+    ----------
+    source : BM25Index
+        Index with the texts; it is only read.
+    target : BM25Index
+        Index with the new parameters, new or filled by an earlier call. Chunks that the source does not have are
+        deleted from it.
+    progress : callable of Progress to None, optional
+        Called periodically with the number of encoded chunks of the source.
+
+    Returns
+    -------
+    ReindexReport
+        Counts of the target.
+
+    Raises
+    ------
+    ParameterError
+        Source and target are the same index, or differ in dimension or metric of dense vectors. Nothing was written.
+    StoreError
+        One of the stores failed. The same call again writes what is missing.
+
+    Examples
+    --------
+    ::
+
+        with BM25Index.open(uri, "docs") as source, BM25Index.open(uri, "docs_2", config=config) as target:
+            reindex(source, target)
+    """
+    _require_compatible(source, target)
+    figures, done = source.stats(), 0
+    for batch in _batches(source):
+        _copy_chunks(source, target, batch)
+        done += len(batch)
+        report_progress(progress, "chunks encoded", done, figures.num_chunks)
+    for namespace in source.stats().namespaces:
+        _copy_roots(source, target, namespace)
+    removed = sum(_remove_strays(source, target, batch) for batch in _batches(target))
+    return ReindexReport(target.stats().num_chunks, removed)
+
+
+def _require_compatible(source: BM25Index, target: BM25Index) -> None:
+    """Refuse an index as its own source, and different kinds of dense vectors."""
+    if source.stats().name == target.stats().name:
+        msg = f"source and target must be different indexes, got {target.stats().name} for both"
+        raise ParameterError(msg)
+    if source.config.dense_field() != target.config.dense_field():
+        msg = (
+            "dense vectors are copied, so dense_dim and dense_metric of the target must be those of the source, "
+            f"{source.config.dense_field()}, got {target.config.dense_field()}"
+        )
+        raise ParameterError(msg)
+
+
+def _copy_roots(source: BM25Index, target: BM25Index, namespace: str) -> None:
+    """Copy the source roots, so that the next ingestion names files as before."""
+    known = {root.name: root for root in target.source_roots(namespace=namespace)}
+    roots = [
+        replace(root, version=known[root.name].version if root.name in known else "")
+        for root in source.source_roots(namespace=namespace)
+        if root.name not in known or known[root.name].path != root.path
+    ]
+    if roots:
+        target.remember_source_roots(roots, namespace=namespace)
+
+
+def _batches(index: BM25Index) -> Iterator[list[Chunk]]:
+    """Yield all chunks in batches, each of one namespace."""
+    for namespace in index.stats().namespaces:
+        chunks = index.chunks(namespace=namespace)
+        while batch := list(islice(chunks, MAX_BATCH_CHUNKS)):
+            yield batch
+
+
+def _copy_chunks(source: BM25Index, target: BM25Index, batch: list[Chunk]) -> None:
+    """Add chunks to the target, which skips unchanged ones."""
+    distinct = list({chunk.id: chunk for chunk in batch}.values())
+    vectors = None
+    if source.config.dense_dim is not None:
+        known = source.get_embeddings([chunk.id for chunk in distinct], namespace=batch[0].namespace)
+        distinct = [chunk for chunk in distinct if chunk.id in known]  # the others were deleted meanwhile
+        vectors = np.stack([known[chunk.id] for chunk in distinct]) if distinct else None
+    if distinct:
+        target.add(
+            [chunk.text for chunk in distinct],
+            ids=[chunk.id for chunk in distinct],
+            metadatas=[chunk.metadata for chunk in distinct],
+            embeddings=vectors,
+            namespace=batch[0].namespace,
+        )
+
+
+def _remove_strays(source: BM25Index, target: BM25Index, batch: list[Chunk]) -> int:
+    """Delete the chunks that the source does not have."""
+    namespace, ids = batch[0].namespace, [chunk.id for chunk in batch]
+    there = {chunk.id for chunk in source.get(ids, namespace=namespace)}
+    strays = [id_ for id_ in ids if id_ not in there]
+    return target.delete(strays, namespace=namespace) if strays else 0

@@ -1,0 +1,228 @@
+"""Name files as sources: by the deepest root that contains them, so that each file has one name."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.statistics.log.source_roots import SourceRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+HasSources: TypeAlias = "Callable[[str, bool], bool]"  # name, is_folder -> whether chunks are stored
+_Places: TypeAlias = "tuple[str, str]"  # absolute path, real path
+
+
+class _Match(NamedTuple):
+    """A root that contains a path."""
+
+    steps: int  # from the path up to the root
+    root: SourceRoot
+    rest: str  # of the path, below the root
+
+    @property
+    def source(self) -> str:
+        return f"{self.root.name}/{self.rest}" if self.rest else self.root.name
+
+
+def check_root_name(name: str) -> str:
+    """Check and normalise the name of a root."""
+    parts = name.removesuffix("/").split("/")
+    if any(part in ("", ".", "..") for part in parts) or "\\" in name or not name.isprintable():
+        msg = f"name must be a relative path such as 'docs' or 'team/docs', got {name!r}"
+        raise ParameterError(msg)
+    return "/".join(parts)
+
+
+class SourceNames:
+    """Names of files within one namespace; no name of a root is a prefix of another."""
+
+    def __init__(self, roots: Iterable[SourceRoot], has_sources: HasSources) -> None:
+        self.new: list[SourceRoot] = []
+        self.notes: list[str] = []
+        self._has_sources = has_sources
+        self._roots: dict[str, SourceRoot] = {}
+        self._above: dict[str, SourceRoot] = {}  # prefix of a name -> one of the roots with it
+        self._places: dict[str, _Places] = {}
+        self._by_place: dict[str, SourceRoot] = {}
+        self._real = lru_cache(maxsize=1_000)(os.path.realpath)
+        for root in roots:
+            self._put(root)
+
+    # Roots
+
+    def take(self, path: Path) -> None:
+        """Give a path a root, unless it lies in one: one of an older version of the index, or its own."""
+        if self._find_nearest(path) is None:
+            self._add(self._adopt(path) or self._make_unnamed(path))
+
+    def take_root(self, path: Path, name: str | None) -> None:
+        """Make a path a root, with the given name or by default its own."""
+        found = self._find_nearest(path)
+        if found is not None and found.steps == 0 and name in (None, found.root.name):
+            return
+        known = None if name is None else self._roots.get(name)
+        if known is not None:
+            _require_gone(known)
+            self._add(_make_root(known.name, path, known.version))
+            return
+        if found is not None:
+            known_as = found.root.name
+            if found.steps == 0:
+                msg = f"{path} is already named {known_as!r} in this index. Omit the name."
+            else:
+                where = found.root.path
+                msg = f"{path} lies in {where}, whose files are named {known_as}/... Omit the root and the name."
+            raise InputError(msg)
+        self._add(self._make_unnamed(path) if name is None else self._make_named(path, name))
+
+    def _put(self, root: SourceRoot) -> None:
+        places = (root.path, os.path.realpath(root.path))
+        self._roots[root.name], self._places[root.name] = root, places
+        self._above.update((prefix, root) for prefix in _prefixes(root.name))
+        for place in places:
+            self._by_place.setdefault(place, root)
+
+    def _add(self, root: SourceRoot) -> None:
+        for place in self._places.pop(root.name, ()):  # of a root that was moved
+            self._by_place.pop(place, None)
+        self._put(root)
+        self.new.append(root)
+
+    def _adopt(self, path: Path) -> SourceRoot | None:
+        """Make the root of chunks that are older than stored roots: the path, or a folder above it."""
+        whole, is_folder = absolute_path(path), _is_folder(path)
+        for folder in (whole, *whole.parents):
+            name = _possible_names(folder)[0]
+            rest = whole.relative_to(folder).as_posix()
+            source = name if rest == "." else f"{name}/{rest}"
+            if self._find_overlap(name) is None and self._has_sources(source, is_folder):
+                return _make_root(name, folder)
+        return None
+
+    def _make_unnamed(self, path: Path) -> SourceRoot:
+        """Make a root with the shortest free name."""
+        first = None
+        for name in _possible_names(path):
+            other = self._find_overlap(name)
+            if other is None:
+                if first is not None:
+                    self.notes.append(f"{path} is named {name!r}, since {first.name!r} is {first.path}")
+                return _make_root(name, path)
+            if other.name == name and _is_gone(other):
+                if not self._has_sources(name, other.is_folder):
+                    return _make_root(name, path, other.version)
+                raise InputError(_ambiguity_message(path, other))
+            first = first or other
+        msg = f"all possible names of {path} are in use. Choose a name for it."
+        raise InputError(msg)
+
+    def _make_named(self, path: Path, name: str) -> SourceRoot:
+        other = self._find_overlap(name)
+        if other is not None:
+            msg = f"the name {name!r} overlaps with {other.name!r}, the name of {other.path}. Choose another name."
+            raise InputError(msg)
+        return _make_root(name, path)
+
+    def _find_overlap(self, name: str) -> SourceRoot | None:
+        """Find a root whose sources could have the same names as those of a new root."""
+        known = (self._roots.get(each) for each in (name, *_prefixes(name)))
+        return next((root for root in known if root is not None), self._above.get(name))
+
+    # Names
+
+    def source_of(self, path: Path) -> str:
+        """Return the source of a file or folder."""
+        found = self._find_nearest(path)
+        return path.name if found is None else found.source
+
+    def path_of(self, source: str) -> Path | None:
+        """Return the path of a source, which may no longer exist."""
+        name = next((each for each in (source, *_prefixes(source)) if each in self._roots), None)
+        return None if name is None else Path(self._roots[name].path, source[len(name) + 1 :])
+
+    def root_of(self, path: Path) -> SourceRoot | None:
+        """Return the deepest root that contains a file."""
+        found = self._find_nearest(path)
+        return None if found is None else found.root
+
+    def below(self, folder: Path) -> Iterator[tuple[str, bool]]:
+        """Yield the prefixes of the sources below a folder, and whether each is a folder."""
+        yield self.source_of(folder), True
+        within = tuple(os.path.join(place, "") for place in _folder_places(folder))  # noqa: PTH118
+        for name, places in self._places.items():
+            if any(place.startswith(within) for place in places):
+                yield name, self._roots[name].is_folder
+
+    def _find_nearest(self, path: Path) -> _Match | None:
+        """Find the deepest root that contains a path, or its real path."""
+        places = _folder_places(path) if _is_folder(path) else self._file_places(path)
+        found = [each for each in map(self._climb, places) if each is not None]
+        return min(found, key=lambda each: each.steps, default=None)
+
+    def _file_places(self, path: Path) -> _Places:
+        """Return the places of a file; only links to its folders are resolved, so that a link has its own name."""
+        folder, name = os.path.split(absolute_path(path))
+        return os.path.join(folder, name), os.path.join(self._real(folder), name)  # noqa: PTH118
+
+    def _climb(self, place: str) -> _Match | None:
+        """Find the deepest root above a place."""
+        at, steps = place, 0
+        while at not in self._by_place:
+            parent = os.path.dirname(at)  # noqa: PTH120
+            if parent == at:
+                return None
+            at, steps = parent, steps + 1
+        return _Match(steps, self._by_place[at], place[len(at) :].strip(os.sep).replace(os.sep, "/"))
+
+
+def absolute_path(path: Path) -> Path:
+    """Resolve ``..``, but not symbolic links."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112  # False without permission; Path raises
+
+
+def _is_gone(root: SourceRoot) -> bool:
+    return not os.path.exists(root.path)  # noqa: PTH110  # likewise
+
+
+def _folder_places(folder: Path) -> _Places:
+    absolute = str(absolute_path(folder))
+    return absolute, os.path.realpath(absolute)
+
+
+def _make_root(name: str, path: Path, replaces: str = "") -> SourceRoot:
+    return SourceRoot(name, str(absolute_path(path)), _is_folder(path), replaces)
+
+
+def _possible_names(path: Path) -> list[str]:
+    """List the possible names of a path, the shortest first."""
+    absolute = absolute_path(path)
+    parts = absolute.parts[1:] or (absolute.drive.rstrip(":\\/") or "root",)  # the root of a file system has no name
+    return ["/".join(parts[at:]) for at in range(len(parts) - 1, -1, -1)]
+
+
+def _prefixes(name: str) -> list[str]:
+    """List the prefixes of a name: ``a`` and ``a/b`` of ``a/b/c``."""
+    parts = name.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _require_gone(root: SourceRoot) -> None:
+    if not _is_gone(root):
+        msg = f"the name {root.name!r} is in use by {root.path}, which still exists. Choose another name."
+        raise InputError(msg)
+
+
+def _ambiguity_message(path: Path, gone: SourceRoot) -> str:
+    return (
+        f"{path} would be named {gone.name!r}, but that is the name of {gone.path}, which no longer exists here. If it "
+        f"was moved to {path}, give the name {gone.name!r} (--name {gone.name}). Otherwise choose another name."
+    )

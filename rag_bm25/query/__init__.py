@@ -1,0 +1,1 @@
+"""The query's side: parse, expand, weigh, learn, explain."""

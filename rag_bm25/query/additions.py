@@ -1,0 +1,89 @@
+"""Terms that are added to a query, and the rules that keep them from drowning it.
+
+An inner product adds up everything that a query asks for, hence three rules:
+
+* The terms of one addition together weigh at most as much as the words that they stand for, times the weight of the
+  addition: a rare synonym, whose IDF is high, does not come before the word of the query. Lucene does the same by
+  giving all of them the df of the most frequent one (``SynonymQuery``, ``TopTermsBlendedFreqScoringRewrite``).
+* A term counts for one reason: as part of the query, or else for the reason that gives it the largest weight.
+* The terms of the query keep their weight, unless a rule replaces them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from rag_bm25.analysis.text import AnalysedText
+    from rag_bm25.vectors.terms import Term
+    from rag_bm25.weighting.query import QueryWeighting
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Terms that are added to a query together."""
+
+    text: AnalysedText  # a chunk with all of its words has the words that it stands for
+    stands_for: frozenset[str]  # words of the query
+    reason: str  # as `explain` shows it
+    like: tuple[str, ...]  # words that all the added terms together may weigh no more than
+    factors: tuple[tuple[str, float], ...]  # further factors of the weights, by name
+
+
+@dataclass(frozen=True)
+class ExpandedQuery:
+    """The terms of a query, and the additions to them."""
+
+    own: dict[Term, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
+    additions: Counter[Addition] = field(default_factory=Counter)
+
+    def own_terms(self) -> list[QueryTerm]:
+        """Return the terms of the query itself."""
+        return [QueryTerm(term, len(boosts), _own_source(boosts)) for term, boosts in self.own.items()]
+
+    def added_terms(
+        self, weighting: QueryWeighting, weight_of: Callable[[Iterable[str]], float]
+    ) -> Iterable[QueryTerm]:
+        """Return the added terms that the query does not have, each for the reason that gives the largest weight.
+
+        `weight_of` returns the weight of some words together.
+        """
+        heaviest: dict[Term, tuple[float, QueryTerm]] = {}
+        for addition, qtf in self.additions.items():
+            source = TermSource(addition.reason, (*addition.factors, *_limit(addition, weight_of)))
+            boost = source.boost * float(weighting.term_weights(qtf))
+            for term in dict.fromkeys(addition.text.terms):
+                if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:
+                    heaviest[term] = boost, QueryTerm(term, qtf, source)
+        return [term for _, term in heaviest.values()]
+
+    def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
+        """Yield the words of the query, and the additions that stand for them."""
+        for term in self.own:
+            if not term.is_bigram:
+                yield TermGroup(frozenset([ids[term.text]]), frozenset([term.text]))
+        for addition in self.additions:
+            yield TermGroup(frozenset(map(ids.__getitem__, addition.text.words)), addition.stands_for)
+
+
+def _own_source(boosts: list[float]) -> TermSource:
+    if set(boosts) == {1.0}:
+        return PLAIN_SOURCE
+    same = min(boosts) == max(boosts)
+    name = "boost in the query" if same else "boost in the query, mean of its occurrences"
+    return TermSource(factors=((name, math.fsum(boosts) / len(boosts)),))
+
+
+def _limit(addition: Addition, weight_of: Callable[[Iterable[str]], float]) -> Iterator[tuple[str, float]]:
+    """Yield the factor that keeps an addition from weighing more than the words it is like."""
+    most, own = weight_of(addition.like), weight_of(addition.text.words)
+    if own > most:
+        added, like = (" ".join(map(repr, words)) for words in (addition.text.words, addition.like))
+        yield f"share, so that {added} weighs as {like}: {most:.6g} / {own:.6g}", most / own

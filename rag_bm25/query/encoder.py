@@ -1,0 +1,129 @@
+"""Weigh queries by the statistics of now."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.query.expansion import Expander
+from rag_bm25.query.query import Query
+from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.spelling import DfLookup
+    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.weighting.query import QueryWeighting
+
+
+@dataclass(frozen=True)
+class QueryEncoder:
+    """Turn queries into vectors of IDF weights.
+
+    Examples
+    --------
+    >>> from rag_bm25.vectors.sparse import SparseVector
+    >>> from rag_bm25.weighting.query import QueryWeighting
+    >>> from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+    >>> statistics = CorpusStatistics()
+    >>> statistics.add(Contribution.of([SparseVector.from_dict({7: 0.4})], [12]))
+    >>> encoder = QueryEncoder(str.split, QueryWeighting(idf="lucene"), {"milvus": 7, "is": 8})
+    >>> {id_: round(weight, 4) for id_, weight in encoder.encode("milvus is", statistics).to_dict().items()}
+    {7: 0.2877}
+    """
+
+    analyzer: TextAnalyzer
+    weighting: QueryWeighting
+    ids: Mapping[str, int]  # of every term, as the vocabulary has it
+    expander: Expander | None = None  # by default, nothing is added to queries
+
+    def encode(self, query: QueryLike, statistics: CorpusStatistics) -> SparseVector:
+        """Encode a query; terms that no chunk has are left out."""
+        return self.terms(query, statistics).vector()
+
+    def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
+        """Weigh the terms of a query one by one, as `explain` shows them."""
+        wanted, groups = self.expand(query, statistics)
+        return replace(self.weigh(wanted, statistics), groups=groups)
+
+    def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[TermGroup, ...]]:
+        """Collect the terms of a query, each once and without weights: its own, then those that are added."""
+        expander = self.expander or Expander(self.analyzer)
+        expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
+        added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics))
+        return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
+
+    def weigh(
+        self,
+        wanted: Iterable[QueryTerm],
+        statistics: CorpusStatistics,
+        relevant: Sequence[SparseVector] | None = None,
+    ) -> QueryTerms:
+        """Weigh distinct terms: boost times repetition times IDF.
+
+        With the vectors of `relevant` chunks, the IDF counts these apart.
+        """
+        wanted = list(self._boost_bigrams(wanted))
+        terms = [asked.term.key for asked in wanted]
+        ids = self._ids_of(terms)
+        qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
+        boost = np.fromiter((asked.source.boost for asked in wanted), np.float64, len(terms))
+        df, corpus = statistics.df(ids), statistics.figures
+        weights = np.zeros(len(terms))
+        known = df > 0
+        relevance = _count_relevant(ids, df, corpus.num_chunks, relevant) if relevant else None
+        informed = df if relevance is None else relevance.equivalent_df(df, corpus.num_chunks)
+        weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], corpus)
+        sources = [asked.source for asked in wanted]
+        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, relevance=relevance)
+
+    def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
+        """Return a function that looks up the document frequency of each word."""
+        return lambda words: statistics.df(self._ids_of(words))
+
+    def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
+        return np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
+
+    def _weight_of(self, statistics: CorpusStatistics, words: Iterable[str]) -> float:
+        """Return how much distinct words weigh together; unknown ones count as if one chunk had them."""
+        if not statistics.num_chunks:
+            return 0.0
+        distinct = list(dict.fromkeys(words))
+        df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
+        return math.fsum(self.weighting.weights(np.ones(len(distinct), np.int64), df, statistics.figures).tolist())
+
+    def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
+        """Boost bigrams by the weight of their channel, or leave them out."""
+        weight = self.weighting.bigram_weight
+        before, after = PLAIN_SOURCE, self._in_bigram_channel(PLAIN_SOURCE)
+        for asked in wanted:
+            if not asked.term.is_bigram:
+                yield asked
+            elif weight > 0:
+                if asked.source is not before:  # neighbours share a source, mostly
+                    before, after = asked.source, self._in_bigram_channel(asked.source)
+                yield QueryTerm(asked.term, asked.qtf, after)
+
+    def _in_bigram_channel(self, source: TermSource) -> TermSource:
+        factor = ("bigram_weight, of the channel of bigrams", self.weighting.bigram_weight)
+        return replace(source, factors=(*source.factors, factor))
+
+
+def _count_relevant(
+    ids: NDArray[np.uint32], df: NDArray[np.int64], num_chunks: int, relevant: Sequence[SparseVector]
+) -> RelevanceCounts:
+    """Count the relevant chunks that have each term."""
+    held, counts = np.unique(np.concatenate([vector.ids for vector in relevant]), return_counts=True)
+    at = np.searchsorted(held, ids).clip(max=len(held) - 1)
+    r = np.where(held[at] == ids, counts[at], 0)
+    return RelevanceCounts.within(r, len(relevant), df, num_chunks)

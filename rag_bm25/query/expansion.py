@@ -1,0 +1,162 @@
+"""Query expansion: synonyms, near spellings and completed prefixes, see :mod:`rag_bm25.query.additions`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.checks import check_int
+from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.query.additions import Addition, ExpandedQuery
+from rag_bm25.query.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, most_frequent
+from rag_bm25.query.synonyms import Synonyms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.lookup import TermLookup
+    from rag_bm25.query.query import Query, QueryPart
+    from rag_bm25.query.spelling import DfLookup
+    from rag_bm25.query.synonyms import SynonymMatch, SynonymTable
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Completion of prefixes such as ``lab*``.
+
+    All completions have the same weight, by the IDF of the most frequent one: which of them a chunk has says little.
+    The first 64 prefixes of a query are completed; any others are words like all others.
+
+    Parameters
+    ----------
+    max_terms : int
+        Maximum number of completions, in 1..1024: the most frequent ones.
+
+    Raises
+    ------
+    ParameterError
+        The value breaks its rule.
+    """
+
+    max_terms: int = 50
+
+    def __post_init__(self) -> None:
+        check_int("max_terms", self.max_terms, 1, MAX_TERMS)
+
+
+@dataclass(frozen=True)
+class QueryExpansion:
+    """Terms to add to queries.
+
+    Parameters
+    ----------
+    synonyms : Synonyms, optional
+        Rules, see :class:`rag_bm25.query.synonyms.Synonyms`.
+    fuzzy : Fuzzy, optional
+        Near spellings; needs rapidfuzz.
+    prefix : Prefix
+        How the prefixes of a query are completed; without prefixes, it has no effect.
+
+    Raises
+    ------
+    ParameterError
+        A value has the wrong type.
+
+    Examples
+    --------
+    >>> QueryExpansion(synonyms=Synonyms.of({"合同": ["协议"]}), fuzzy=Fuzzy(max_terms=3)).fuzzy
+    Fuzzy(max_edits='auto', prefix_length=1, max_terms=3, terms='unknown')
+    """
+
+    synonyms: Synonyms | None = None
+    fuzzy: Fuzzy | None = None
+    prefix: Prefix = Prefix()
+
+    def __post_init__(self) -> None:
+        for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy), ("prefix", Prefix)):
+            value = getattr(self, name)
+            if not isinstance(value, kind) and (value is not None or name == "prefix"):
+                msg = f"{name} must be a {kind.__name__}, got {short_repr(value)}"
+                raise ParameterError(msg)
+
+
+@dataclass(frozen=True)
+class Expander:
+    """Analyse a query and add to its terms."""
+
+    analyzer: TextAnalyzer
+    expansion: QueryExpansion = QueryExpansion()
+    synonyms: SynonymTable | None = None  # those of the expansion, for this analyzer
+    lookup: TermLookup | None = None  # the vocabulary, for near spellings and prefixes
+
+    def expand(self, query: Query, dfs: DfLookup) -> ExpandedQuery:
+        """Analyse the parts of a query one by one, and collect their terms and the additions."""
+        expanded = ExpandedQuery()
+        prefixes = islice(dict.fromkeys(part for part in query.parts if part.prefix), MAX_LOOKUPS)
+        completions = {part: self._complete(part, dfs) for part in prefixes}
+        speller = self._speller(dfs)
+        for part in query.parts:
+            if completed := completions.get(part):
+                expanded.additions.update(completed)
+            else:
+                self._add_text(part, expanded, speller)
+        return expanded
+
+    def _speller(self, dfs: DfLookup) -> Speller | None:
+        if self.expansion.fuzzy is None or self.lookup is None:
+            return None
+        return Speller(self.expansion.fuzzy, self.analyzer, self.lookup, dfs)
+
+    def _add_text(self, part: QueryPart, expanded: ExpandedQuery, speller: Speller | None) -> None:
+        """Add the terms of a text, its synonyms and its near spellings."""
+        text = AnalysedText.of_query(self.analyzer, part.text)
+        counts = Counter(text.terms)
+        for match in self.synonyms.matches(text.words) if self.synonyms is not None else ():
+            expanded.additions.update(_synonyms(match, text.words, part.boost))
+            counts -= Counter(match.source.terms if match.replaced else ())
+        for term, count in counts.items():
+            expanded.own[term] += [part.boost] * count
+        if speller is not None:
+            words = [term.text for term in counts if not term.is_bigram]
+            expanded.additions.update(_respellings(speller, part, words))
+
+    def _complete(self, part: QueryPart, dfs: DfLookup) -> list[Addition]:
+        """Return the completions of a prefix as it is written or, if it has none, as it is analysed."""
+        if self.lookup is None:
+            return []
+        reason, stands_for = f"completes '{part.text}*'", frozenset([f"{part.text}*"])
+        words = AnalysedText.of_query(self.analyzer, part.text).words
+        for prefix in (part.text.casefold(), *words[-1:]):
+            terms = most_frequent(self.lookup.beginning_with(prefix), dfs, self.expansion.prefix.max_terms)
+            if terms:
+                like, factors = (terms[0],), _boost(part.boost)
+                return [Addition(AnalysedText((term,)), stands_for, reason, like, factors) for term in terms]
+        return []
+
+
+def _synonyms(match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
+    stands_for = words[match.start : match.end]
+    reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
+    for substitute in match.substitutes:
+        factors = (("weight of the synonym", substitute.weight), *_boost(boost))
+        yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors)
+
+
+def _respellings(speller: Speller, part: QueryPart, words: Sequence[str]) -> Iterator[Addition]:
+    """Yield near spellings; those of one word weigh no more than the most frequent one, or the word itself."""
+    for found in speller.respell(part.text, words):
+        terms = [term for term, _ in found.terms]
+        like = most_frequent([*terms, *(word for word in found.words if word == found.written)], speller.dfs, 1)
+        for term, similarity in found.terms:
+            factors = (("similarity of the spelling, 1 - edits / length", similarity), *_boost(part.boost))
+            reason = f"near spelling of {found.written!r}"
+            stands_for = frozenset(found.words) & set(words)
+            yield Addition(AnalysedText((term,)), stands_for, reason, tuple(like), factors)
+
+
+def _boost(boost: float) -> tuple[tuple[str, float], ...]:
+    return () if boost == 1 else (("boost in the query", boost),)

@@ -1,0 +1,315 @@
+"""Explain scores: a tree of numbers, each with its formula.
+
+The shape, a value with a description and details, is that of Lucene's ``Explanation``.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.query.min_should_match import required_words
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
+from rag_bm25.vectors.terms import term_name
+from rag_bm25.weighting.fields import FieldWeight
+from rag_bm25.weighting.formulas import WEIGHTINGS
+from rag_bm25.weighting.idf import idf_branches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rag_bm25.documents.encoder import FieldCounts
+    from rag_bm25.query.terms import ChunkShare, FeedbackFactor, QueryTerms
+    from rag_bm25.weighting.document import DocumentWeighting
+    from rag_bm25.weighting.idf import CollectionStats
+    from rag_bm25.weighting.query import QueryWeighting
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A number, its formula, and the numbers that the formula needs.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    description : str
+        Its formula or meaning, or the reason for a zero.
+    details : tuple of Explanation
+        The numbers of the formula.
+
+    Examples
+    --------
+    >>> print(Explanation(6.0, "area, product of:", (Explanation(2, "width"), Explanation(3, "height"))))
+    6 = area, product of:
+      2 = width
+      3 = height
+    """
+
+    value: float
+    description: str
+    details: tuple[Explanation, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{_shown(self.value)} = {self.description}"]
+        lines += [f"  {line}" for detail in self.details for line in str(detail).splitlines()]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tree as plain JSON values.
+
+        Returns
+        -------
+        dict
+            With the keys ``value``, ``description`` and ``details``.
+        """
+        return {
+            "value": self.value,
+            "description": self.description,
+            "details": [detail.to_dict() for detail in self.details],
+        }
+
+    def to_json(self) -> str:
+        """Return the tree as JSON.
+
+        Returns
+        -------
+        str
+            One object.
+        """
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    def _repr_html_(self) -> str:
+        line = f"<b>{_shown(self.value)}</b> {html.escape(self.description)}"
+        details = "".join(f"<li>{detail._repr_html_()}</li>" for detail in self.details)
+        return f"{line}<ul>{details}</ul>" if details else line
+
+
+def _shown(value: float) -> str:
+    """Return whole numbers whole, and others with six digits."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
+
+
+@dataclass(frozen=True, eq=False)
+class QueryFacts:
+    """The query's half of a score."""
+
+    text: str
+    terms: QueryTerms
+    stop_words: Sequence[str]  # that the analyzer dropped
+    weighting: QueryWeighting
+    corpus: CollectionStats
+    min_should_match: int | str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkFacts:
+    """The chunk's half of a score."""
+
+    id: str
+    text: FieldCounts  # occurrences of each term in the stored text, and the stored length
+    fields: Mapping[str, FieldCounts]
+    vector: SparseVector  # as it is stored
+    weighting: DocumentWeighting
+    length_unit: str
+    term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # term id -> k1, if each term has its own
+
+
+def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
+    """Explain the score of one chunk for one query, as Milvus computes it, or the reason why it is 0."""
+    details = [_explain_term(query, chunk, at) for at in range(len(query.terms.terms))]
+    details += [Explanation(0.0, f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
+    score = sum(detail.value for detail in details)
+    what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
+    left_out = _missing_words(query, chunk)
+    if score > 0 and left_out:
+        return Explanation(0.0, f"{what}: left out, since {left_out}", tuple(details))
+    if score > 0:
+        return Explanation(score, f"{what}, sum of:", tuple(details))
+    why = "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
+    return Explanation(0.0, f"{what}: not found, since {why}", tuple(details))
+
+
+def _missing_words(query: QueryFacts, chunk: ChunkFacts) -> str:
+    """Say why `min_should_match` leaves a chunk out; "" if it does not."""
+    if query.min_should_match is None:
+        return ""
+    words, had = query.terms.words, query.terms.words_had_by(chunk.vector)
+    wanted = required_words(query.min_should_match, len(words))
+    if len(had) >= wanted:
+        return ""
+    missing = ", ".join(map(repr, sorted(words - had)))
+    return (
+        f"it has {len(had)} of the {len(words)} words of the query, not {missing}, and min_should_match "
+        f"{query.min_should_match!r} asks for {wanted}"
+    )
+
+
+def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
+    """Explain the contribution of one term, or its absence."""
+    terms = query.terms
+    term, id_, df, reason = terms.terms[at], int(terms.ids[at]), int(terms.df[at]), terms.sources[at].reason
+    name = f"{term_name(term)} ({reason})" if reason else term_name(term)
+    if df == 0:
+        return Explanation(0.0, f"{name} is unknown: no chunk has it")
+    stored = chunk.vector.get(id_)
+    if stored == 0:
+        chunks = f"df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it"
+        return Explanation(0.0, f"{name} is not in the chunk; {chunks}")
+    # As Milvus computes it: both weights are float32.
+    weight = float(np.float32(terms.weights[at]))
+    factors = (_explain_query_weight(query, at, weight), _explain_document_weight(chunk, term, id_, stored))
+    return Explanation(weight * stored, f"{name}, product of:", factors)
+
+
+def _explain_query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:
+    source = query.terms.sources[at]
+    factors = [Explanation(value, what) for what, value in source.factors]
+    factors += [] if source.feedback is None else [_explain_feedback(source.feedback)]
+    factors += [_explain_repetition(query.weighting, int(query.terms.qtf[at])), _explain_idf(query, at)]
+    return Explanation(weight, "query weight, product of:", tuple(factors))
+
+
+def _explain_feedback(factor: FeedbackFactor) -> Explanation:
+    """Explain the factor of feedback, chunk by chunk."""
+    chunks = tuple(_explain_chunk_share(chunk, stored) for chunk, stored in factor.shares)
+    if not factor.own:
+        return Explanation(factor.value, "weight that feedback gives, sum of:", chunks)
+    addition = "addition, sum of:" if chunks else "addition: none, from no chunk of the feedback"
+    details = (
+        Explanation(factor.keep, factor.keep_name),
+        Explanation(factor.addition, addition, chunks),
+        Explanation(factor.own, "own, weight of the term in the query before feedback and IDF"),
+    )
+    return Explanation(factor.value, f"feedback, {factor.keep_name} + addition / own, at least 0, from:", details)
+
+
+def _explain_chunk_share(chunk: ChunkShare, stored: float) -> Explanation:
+    parts = tuple(Explanation(value, what) for what, value in chunk.parts)
+    share = Explanation(chunk.share, f"share of the chunk, {chunk.formula} from:", parts)
+    details = (share, Explanation(stored, "weight of the term there, as stored"))
+    return Explanation(chunk.share * stored, f"chunk {chunk.chunk!r}, product of:", details)
+
+
+def _explain_repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
+    if weighting.k3 is None:
+        return Explanation(qtf, "qtf, occurrences in the query")
+    details = (Explanation(qtf, "qtf, occurrences in the query"), Explanation(weighting.k3, "k3"))
+    value = float(weighting.term_weights(qtf))
+    return Explanation(value, "saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:", details)
+
+
+def _explain_idf(query: QueryFacts, at: int) -> Explanation:
+    """Explain the IDF by the branch of its formula that applies."""
+    weighting, corpus = query.weighting, query.corpus
+    known = _explain_df(query, at)
+    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon)
+    branch = next(branch for branch in branches if branch.applies)
+    details = [known, Explanation(corpus.num_chunks, "N, chunks")]
+    if "epsilon" in branch.formula:
+        details.append(Explanation(weighting.epsilon, "epsilon"))
+    if "avgIDF" in branch.formula:
+        details.append(Explanation(corpus.average_idf, "avgIDF, mean over all terms"))
+    return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
+
+
+def _explain_df(query: QueryFacts, at: int) -> Explanation:
+    """Explain the df in the IDF: the term's own, or with marked chunks the one that stands for their counts."""
+    relevance, num_chunks = query.terms.relevance, query.corpus.num_chunks
+    df = Explanation(int(query.terms.df[at]), "df, chunks with the term")
+    if relevance is None:
+        return df
+    details = (
+        df,
+        Explanation(num_chunks, "N, chunks"),
+        Explanation(int(relevance.r[at]), "r, relevant chunks with the term"),
+        Explanation(relevance.num_relevant, "R, relevant chunks"),
+    )
+    formula = "ln(((r + 0.5) / (R - r + 0.5)) / ((df - r + 0.5) / (N - df - R + r + 0.5)))"
+    value = float(relevance.weights(query.terms.df, num_chunks)[at])
+    weight = Explanation(value, f"w, relevance weight, {formula} from:", details)
+    informed = float(relevance.equivalent_df(query.terms.df, num_chunks)[at])
+    what = "df that stands for w in the IDF, (N + 1) / (1 + e^w) - 0.5 from:"
+    return Explanation(informed, what, (weight, Explanation(num_chunks, "N, chunks")))
+
+
+def _explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: float) -> Explanation:
+    """Explain a stored weight by the formula of its form."""
+    weighting = chunk.weighting
+    formula = WEIGHTINGS[weighting.form].formula
+    normed = "norm" in formula
+    if chunk.fields:
+        formula, normed = re.sub(" [*/] norm", "", formula), False
+        details = [_explain_fields(chunk, term)]
+    else:
+        formula = formula.replace("norm", _norm_formula(weighting))
+        details = [Explanation(chunk.text.tf.get(term, 0), "tf, occurrences in the chunk")]
+    if "k1" in formula:
+        details.append(_explain_k1(chunk, id_, details[0].value, stored))
+    if normed:
+        norm = FieldWeight(chunk_size=weighting.chunk_size, b=weighting.b)
+        details += _explain_length(weighting, norm, chunk.text.length, chunk.length_unit, "chunk")
+    if weighting.delta is not None:
+        details.append(Explanation(weighting.delta, "delta"))
+    return Explanation(stored, f"stored weight, {formula} from:", tuple(details))
+
+
+def _explain_k1(chunk: ChunkFacts, id_: int, tf: float, stored: float) -> Explanation:
+    """Explain the k1; if each term has its own, the one of the time when the chunk was encoded."""
+    weighting = chunk.weighting
+    if not WEIGHTINGS[weighting.form].k1_per_term:
+        return Explanation(weighting.k1, "k1, saturation")
+    own = chunk.term_k1.get(id_) if id_ in chunk.term_k1.ids else None
+    k1 = weighting.k1 if own is None else own
+    norm = 1.0 if chunk.fields else float(weighting.norm(chunk.text.length))
+    if math.isclose(float(weighting.combined_weights(tf / norm, k1)), stored, rel_tol=1e-5):
+        return Explanation(k1, "k1, saturation" if own is None else "k1, saturation of this term")
+    then = tf * (1 - stored) / (norm * stored - tf)  # the formula, solved for k1
+    return Explanation(then, "k1, saturation of this term when the chunk was encoded; reencode brings it up to date")
+
+
+def _norm_formula(weighting: DocumentWeighting) -> str:
+    return "(1 - b + b * length / chunk_size)" if WEIGHTINGS[weighting.form].b is None else "(length / chunk_size)"
+
+
+def _explain_length(
+    weighting: DocumentWeighting, norm: FieldWeight, length: int, unit: str, of: str
+) -> list[Explanation]:
+    """Explain the numbers of a length norm."""
+    share = [Explanation(norm.b, "b, share of the length")] if WEIGHTINGS[weighting.form].b is None else []
+    return [
+        *share,
+        Explanation(length, f"length of the {of} in {unit}"),
+        Explanation(norm.chunk_size, f"chunk_size in {unit}, in place of the mean length"),
+    ]
+
+
+def _explain_fields(chunk: ChunkFacts, term: str) -> Explanation:
+    """Explain the combined frequency of text and fields."""
+    parts = [_explain_field(chunk, term, name) for name in (None, *chunk.fields)]
+    what = "tf, occurrences weighted and normalised by field, sum of:"
+    return Explanation(math.fsum(part.value for part in parts), what, tuple(parts))
+
+
+def _explain_field(chunk: ChunkFacts, term: str, name: str | None) -> Explanation:
+    """Explain the part of one field, or of the text (None), in the combined frequency."""
+    weighting = chunk.weighting
+    counts = chunk.text if name is None else chunk.fields[name]
+    of = FieldWeight(chunk_size=weighting.chunk_size, b=weighting.b) if name is None else weighting.fields[name]
+    where = "text" if name is None else f"field {name!r}"
+    tf = counts.tf.get(term, 0)
+    if not tf:
+        return Explanation(0.0, f"not in the {where}")
+    details = [Explanation(of.weight, "weight"), Explanation(tf, f"tf, occurrences in the {where}")]
+    formula = "weight * tf"
+    if WEIGHTINGS[weighting.form].b != 0:
+        formula = f"{formula} / {_norm_formula(weighting)}"
+        details += _explain_length(weighting, of, counts.length, chunk.length_unit, where)
+    value = float(weighting.frequencies(tf, counts.length, name))
+    return Explanation(value, f"in the {where}, {formula} from:", tuple(details))

@@ -1,0 +1,135 @@
+"""Options of a search: one set for all methods that weigh queries."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+
+from rag_bm25.checks import check_choice, check_switch
+from rag_bm25.documents.checks import check_ids
+from rag_bm25.errors import InputError, ParameterError, short_repr
+from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.store.search_params import check_search_params
+from rag_bm25.weighting.query import QueryWeighting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rag_bm25.query.feedback import Feedback
+    from rag_bm25.store.search_params import SearchParams
+    from rag_bm25.weighting.idf import IdfName
+
+StatisticsScope = Literal["namespace", "all"]
+STATISTICS_SCOPES: tuple[str, ...] = get_args(StatisticsScope)
+
+
+class QueryOptions(TypedDict, total=False):
+    """Options of a search. The default of each is that of the index.
+
+    Attributes
+    ----------
+    statistics : {"namespace", "all"}
+        Whether to use N and df of the searched namespaces, or of the whole index.
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+        Formula of the IDF, see :func:`rag_bm25.weighting.idf.idf`.
+    epsilon : float
+        Factor of the floor of the ``epsilon`` IDF; > 0.
+    k3 : float or None
+        Saturation of repeated query terms, >= 0; None counts them linearly.
+    bigram_weight : float
+        Weight of the channel of bigrams beside that of words, >= 0; 0 leaves it out.
+    syntax : bool
+        Whether to parse ``word^2``, ``"several words"^0.5`` and ``prefix*`` in a query, see
+        :meth:`rag_bm25.query.query.Query.parse`. By default they are text.
+    expansion : QueryExpansion, optional
+        Synonyms and near spellings to search for, too, and how prefixes are completed.
+    min_should_match : int or str, optional
+        Minimum number of distinct words of the query that a chunk must have: 3, -1, ``"75%"``, ``"3<90%"``, see
+        :func:`rag_bm25.query.min_should_match.required_words`. An addition for a word counts as that word. For
+        :meth:`search`, :meth:`search_batch` and :meth:`explain` only: a vector cannot express it.
+    feedback : RM3, Rocchio, BIM or None
+        Method of relevance feedback, see :mod:`rag_bm25.query.feedback`. Without marked chunks, the best ones of a
+        first search are assumed to be relevant.
+    relevant, irrelevant : sequence of str or None
+        Ids of chunks that users marked, in the searched namespaces. With any, `feedback` is
+        :class:`~rag_bm25.query.feedback.Rocchio` by default, the only method that uses irrelevant ones. With empty
+        sequences, the query is searched for without feedback.
+    search_params : mapping of str to str, bool, int or float, or None
+        Parameters of Milvus for the search of sparse vectors, such as ``{"drop_ratio_search": 0.1}``. They depend on
+        the engine, and some make the results approximate. Vectors and explanations do not depend on them.
+    """
+
+    statistics: StatisticsScope
+    idf: IdfName | None
+    epsilon: float | None
+    k3: float | None
+    bigram_weight: float | None
+    syntax: bool
+    expansion: QueryExpansion | None
+    min_should_match: int | str | None
+    feedback: Feedback | None
+    relevant: Sequence[str] | None
+    irrelevant: Sequence[str] | None
+    search_params: SearchParams | None
+
+
+QUERY_OPTIONS = frozenset(QueryOptions.__annotations__)
+"""The names of all options."""
+
+_WEIGHTING_DEFAULTS = {parameter.name: parameter.default for parameter in fields(QueryWeighting)}
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse unknown options as Python refuses unknown keywords, and those that break their rules.
+
+    Options that weigh terms are checked by `weighting_of`, feedback and marked chunks by `feedback_of`.
+    """
+    unknown = sorted(set(options) - QUERY_OPTIONS)
+    if unknown:
+        known = ", ".join(sorted(QUERY_OPTIONS | {"filter", "namespace"}))  # every method with options has these, too
+        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {known}"
+        raise TypeError(msg)
+    check_choice("statistics", options.get("statistics", STATISTICS_SCOPES[0]), STATISTICS_SCOPES)
+    check_switch("syntax", options.get("syntax", False))
+    expansion = options.get("expansion")
+    if not isinstance(expansion, QueryExpansion | None):
+        msg = f"expansion must be a QueryExpansion or None, got {short_repr(expansion)}"
+        raise ParameterError(msg)
+    if options.get("min_should_match") is not None:
+        check_min_should_match(options["min_should_match"])
+    check_search_params(options.get("search_params"))
+
+
+def feedback_of(options: QueryOptions) -> Feedback | None:
+    """Return the method of feedback, by default Rocchio's if chunks are marked."""
+    relevant, irrelevant = marked_ids(options, "relevant"), marked_ids(options, "irrelevant")
+    marked = relevant is not None or irrelevant is not None
+    method = options.get("feedback")
+    if method is None and marked:
+        method = Rocchio()
+    if not isinstance(method, RM3 | Rocchio | BIM | None):
+        msg = f"feedback must be an RM3, Rocchio or BIM, got {short_repr(method)}"
+        raise ParameterError(msg)
+    if irrelevant and not isinstance(method, Rocchio):
+        msg = f"irrelevant chunks need feedback=Rocchio(), got {method!r}"
+        raise ParameterError(msg)
+    if both := sorted(set(relevant or ()) & set(irrelevant or ())):
+        msg = f"the chunk {both[0]!r} is given as relevant and as irrelevant"
+        raise InputError(msg)
+    return method
+
+
+def marked_ids(options: QueryOptions, name: Literal["relevant", "irrelevant"]) -> list[str] | None:
+    """Return the ids of marked chunks as they were given, None if none were."""
+    ids = options.get(name)
+    return None if ids is None else check_ids(ids, name)
+
+
+def weighting_of(weighting: QueryWeighting, options: Mapping[str, Any]) -> QueryWeighting:
+    """Return the weighting of the index with the changes that `options` ask for."""
+    given = {name: options[name] for name in _WEIGHTING_DEFAULTS if name in options}
+    # None switches a parameter off if that is its default; any other parameter it leaves as it is.
+    changes = {name: value for name, value in given.items() if value is not None or _WEIGHTING_DEFAULTS[name] is None}
+    return replace(weighting, **changes) if changes else weighting

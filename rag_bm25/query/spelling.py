@@ -1,0 +1,225 @@
+"""Near spellings of the words of a query, from the vocabulary, and corrected queries."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.checks import check_choice, check_int
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.query.lookup import TermLookup
+
+_T = TypeVar("_T")
+
+DfLookup: TypeAlias = "Callable[[Sequence[str]], NDArray[np.int64]]"
+"""A function that looks up the df of each word."""
+
+MAX_EDITS = 2  # more finds other words, not spellings
+MAX_TERMS = 1024
+MAX_LOOKUPS = 64  # of one query in the vocabulary, since they take time; a query of more is a document
+
+_HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_HAN_RUN = re.compile(f"[{_HAN}]+")
+_LETTERS = re.compile(rf"[^\W\d_{_HAN}]+")
+_NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿两")
+_SHORTEST, _LONGEST = 3, 8  # characters of a Chinese word; of two, one right one says too little
+_FEWEST_SINGLES = 2
+
+
+def most_frequent(terms: Sequence[str], dfs: DfLookup, limit: int) -> list[str]:
+    """Return the most frequent of some terms, by falling df, then by name; none with df = 0."""
+    df = dict(zip(terms, dfs(terms).tolist(), strict=True))
+    return sorted(filter(df.__getitem__, terms), key=lambda term: (-df[term], term))[:limit]
+
+
+@dataclass(frozen=True)
+class Fuzzy:
+    """Fuzzy matching: terms with a near spelling.
+
+    Only words of letters are respelt: numbers and versions one digit apart are different things. A misspelt Chinese
+    word is not in the dictionary, so it is cut into characters. Its near spellings are terms of the same length, of 3
+    to 8 characters, that differ in one character, where at least two characters stand alone in the query. A Chinese
+    word of the dictionary that no chunk has is no error, and its neighbours are other things: 二手房 and 二手车.
+
+    Of one query, at most 64 words and pieces of Chinese are looked up: a query of more is a document.
+
+    Parameters
+    ----------
+    max_edits : {"auto", 0, 1, 2}
+        Maximum number of wrong letters in words that are not Chinese; ``"auto"`` is none in words of 1 or 2 letters,
+        one in those of 3 to 5, two in longer ones, as in Elasticsearch.
+    prefix_length : int
+        Number of letters at the beginning that must be right, in 0..8. With 0 all terms are compared, which takes ten
+        times as long.
+    max_terms : int
+        Maximum number of terms to add for one word, in 1..1024: the nearest, and of these the most frequent ones.
+    terms : {"unknown", "all"}
+        Words to find near spellings of: those that no chunk has, or all.
+
+    Raises
+    ------
+    ParameterError
+        A value breaks its rule.
+
+    Examples
+    --------
+    >>> Fuzzy().edits("milvus"), Fuzzy().edits("bm"), Fuzzy().edits("4090")
+    (2, 0, 0)
+    """
+
+    max_edits: Literal["auto", 0, 1, 2] = "auto"
+    prefix_length: int = 1
+    max_terms: int = 5
+    terms: Literal["unknown", "all"] = "unknown"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_edits, str) and self.max_edits == "auto":
+            object.__setattr__(self, "max_edits", "auto")  # and no subclass
+        else:
+            check_int('max_edits, where it is not "auto",', self.max_edits, 0, MAX_EDITS)
+        check_int("prefix_length", self.prefix_length, 0, 8)
+        check_int("max_terms", self.max_terms, 1, MAX_TERMS)
+        object.__setattr__(self, "terms", check_choice("terms", self.terms, ("unknown", "all")))
+
+    def edits(self, word: str) -> int:
+        """Return the maximum number of wrong letters in a word.
+
+        Parameters
+        ----------
+        word : str
+            A term.
+
+        Returns
+        -------
+        int
+            0 for a term that has other characters than letters.
+        """
+        if not _LETTERS.fullmatch(word):
+            return 0
+        return min(len(word) // 3, MAX_EDITS) if self.max_edits == "auto" else self.max_edits
+
+
+@dataclass(frozen=True)
+class Respelling:
+    """Near spellings of one word."""
+
+    written: str  # as in the query
+    words: tuple[str, ...]  # that the analyzer made of it
+    terms: tuple[tuple[str, float], ...]  # the likeliest first, with their similarity: 1 - edits / length, in (0, 1)
+
+
+@dataclass(frozen=True)
+class Speller:
+    """Find near spellings of the words of one query, by at most `MAX_LOOKUPS` passes over the vocabulary."""
+
+    fuzzy: Fuzzy
+    analyzer: TextAnalyzer  # with a method `chinese_words`, if Chinese is to be respelt
+    lookup: TermLookup
+    dfs: DfLookup  # only terms with df > 0 are found
+    _lookups: Iterator[int] = field(
+        default_factory=lambda: iter(range(MAX_LOOKUPS)), init=False, repr=False, compare=False
+    )
+
+    def respell(self, text: str, words: Sequence[str]) -> list[Respelling]:
+        """Find near spellings of the misspelt words of a text; `words` are its distinct words."""
+        runs: Iterable[list[str]] = getattr(self.analyzer, "chinese_words", lambda _: ())(text)
+        found = [self._respell_word(word) for word in self._within_limit(self._misspelt(words))]
+        pieces = (piece for run in runs for piece in _pieces(run))
+        found += [self._respell_piece(piece) for piece in self._within_limit(pieces)]
+        return [respelling for respelling in found if respelling.terms]
+
+    def correct(self, text: str) -> str | None:
+        """Put the likeliest term in the place of each misspelt word; return None if no word is misspelt."""
+        corrected = _HAN_RUN.sub(lambda run: self._correct_run(run[0]), text)
+        corrected = _LETTERS.sub(lambda word: self._correct_word(word[0]), corrected)
+        return corrected if corrected != text else None
+
+    def _misspelt(self, words: Sequence[str]) -> Iterator[str]:
+        """Yield the words that may be misspelt."""
+        for word, df in zip(words, self.dfs(words).tolist(), strict=True):
+            if self.fuzzy.edits(word) and (df == 0 or self.fuzzy.terms == "all"):
+                yield word
+
+    def _within_limit(self, asked: Iterable[_T]) -> Iterator[_T]:
+        """Yield items while there are lookups left."""
+        return (one for one, _ in zip(asked, self._lookups, strict=False))
+
+    def _respell_word(self, word: str) -> Respelling:
+        """Find near spellings of a word of letters, the nearest first."""
+        edits = self.lookup.within(word, self.fuzzy.edits(word), self.fuzzy.prefix_length)
+        frequent = most_frequent(list(edits), self.dfs, len(edits))
+        nearest = sorted(frequent, key=edits.__getitem__)[: self.fuzzy.max_terms]
+        similar = ((term, 1 - edits[term] / max(len(word), len(term))) for term in nearest)
+        return Respelling(word, (word,), tuple(similar))
+
+    def _respell_piece(self, words: Sequence[str]) -> Respelling:
+        """Find Chinese terms that differ in one of the characters that stand alone."""
+        written = "".join(words)
+        alone = _places_alone(words)
+        near = [term for term in self.lookup.one_off(written) if _differ_at(written, term) in alone]
+        terms = most_frequent(near, self.dfs, self.fuzzy.max_terms) if near and not self.dfs([written])[0] else []
+        return Respelling(written, tuple(words), tuple((term, 1 - 1 / len(written)) for term in terms))
+
+    def _correct_run(self, run: str) -> str:
+        """Correct a run of Chinese: the longest pieces first, and none twice."""
+        analyze: Callable[[str], list[list[str]]] = getattr(self.analyzer, "chinese_words", lambda _: [])
+        found = [self._respell_piece(piece) for words in analyze(run) for piece in self._within_limit(_pieces(words))]
+        for respelling in sorted(found, key=lambda found: -len(found.written)):
+            if respelling.terms:
+                run = run.replace(respelling.written, respelling.terms[0][0])
+        return run
+
+    def _correct_word(self, word: str) -> str:
+        """Correct a word of letters that is one unknown term, in its own letter case."""
+        tokens = AnalysedText.of_query(self.analyzer, word).words
+        if len(tokens) != 1 or not self.fuzzy.edits(tokens[0]) or self.dfs(tokens)[0]:
+            return word
+        terms = next((self._respell_word(token).terms for token in self._within_limit(tokens)), ())
+        return _match_case(word, self._unstem(word, tokens[0], terms[0][0])) if terms else word
+
+    def _unstem(self, word: str, token: str, term: str) -> str:
+        """Give a term the ending that stemming cut off the word, if the result becomes the same term."""
+        folded = word.casefold()
+        spelt = term + folded.removeprefix(token) if folded.startswith(token) else re.sub("i$", "y", term)
+        return spelt if term in AnalysedText.of_query(self.analyzer, spelt).words else term
+
+
+def _pieces(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the neighbouring words that may be one misspelt word: two of them at least are single characters."""
+    for start in range(len(words)):
+        length = 0
+        for end in range(start, len(words)):
+            length += len(words[end])
+            if length > _LONGEST:
+                break
+            if length >= _SHORTEST and len(_places_alone(words[start : end + 1])) >= _FEWEST_SINGLES:
+                yield words[start : end + 1]
+
+
+def _places_alone(words: Sequence[str]) -> frozenset[int]:
+    """Return the places of single characters in the text, apart from numerals: those are not misspelt words."""
+    starts = np.cumsum([0, *map(len, words)]).tolist()
+    singles = zip(starts, words, strict=False)
+    return frozenset(start for start, word in singles if len(word) == 1 and word not in _NUMERALS)
+
+
+def _differ_at(written: str, term: str) -> int | None:
+    """Return the first place in which two texts of one length differ, None if the term has a numeral there."""
+    at = next(place for place, (one, other) in enumerate(zip(written, term, strict=True)) if one != other)
+    return None if term[at] in _NUMERALS else at
+
+
+def _match_case(word: str, spelt: str) -> str:
+    if word.isupper():
+        return spelt.upper()
+    return spelt[0].upper() + spelt[1:] if word[0].isupper() else spelt

@@ -1,0 +1,138 @@
+"""Weighted query terms, and the source of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
+from rag_bm25.weighting.idf import equivalent_df, relevance_weight
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rag_bm25.vectors.terms import Term
+
+
+@dataclass(frozen=True)
+class ChunkShare:
+    """The share of a chunk's vector that feedback adds to a query."""
+
+    chunk: str  # its id
+    share: float  # factor of its stored weights; negative for an irrelevant chunk
+    formula: str = ""
+    parts: tuple[tuple[str, float], ...] = ()  # the numbers of the formula, by name
+
+
+@dataclass(frozen=True)
+class FeedbackFactor:
+    """The factor by which feedback changes the weight of a term."""
+
+    keep: float  # the part of the term's own weight that remains, >= 0
+    keep_name: str
+    own: float  # weight in the query before feedback and IDF; 0 for a term that feedback adds
+    shares: tuple[tuple[ChunkShare, float], ...]  # the chunks with the term, and its stored weight in each
+
+    @property
+    def addition(self) -> float:
+        return math.fsum(chunk.share * stored for chunk, stored in self.shares)
+
+    @property
+    def value(self) -> float:
+        """``(keep * own + addition) / own``, or ``addition`` for a term that is not in the query; at least 0."""
+        return max(0.0, self.keep + self.addition / self.own if self.own else self.addition)
+
+
+@dataclass(frozen=True)
+class TermSource:
+    """The reason why a term is in a query, and the factors of its weight that follow from it."""
+
+    reason: str = ""  # as `explain` shows it, such as "synonym of 'contract'"; empty for a term of the query itself
+    factors: tuple[tuple[str, float], ...] = ()  # by name, all > 0
+    feedback: FeedbackFactor | None = None
+
+    @property
+    def boost(self) -> float:
+        """Product of all factors."""
+        product = math.prod(value for _, value in self.factors)
+        return product if self.feedback is None else product * self.feedback.value
+
+
+PLAIN_SOURCE = TermSource()
+
+
+@dataclass(frozen=True)
+class QueryTerm:
+    """A term that a query asks for."""
+
+    term: Term
+    qtf: int = 1  # occurrences in the query, > 0
+    source: TermSource = PLAIN_SOURCE
+
+
+@dataclass(frozen=True)
+class TermGroup:
+    """Terms that stand for words of the query in a chunk that has all of them."""
+
+    ids: frozenset[int]
+    stands_for: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class RelevanceCounts:
+    """Counts of relevant chunks."""
+
+    r: NDArray[np.int64]  # relevant chunks with each term
+    num_relevant: int  # R
+
+    @classmethod
+    def within(cls, r: NDArray[np.int64], num_relevant: int, df: NDArray[np.int64], num_chunks: int) -> RelevanceCounts:
+        """Clip counts to ``R <= N`` and ``max(0, R - (N - df)) <= r <= min(df, R)``."""
+        # The statistics may be damaged, or older than the chunks.
+        num_relevant = min(num_relevant, num_chunks)
+        least, most = np.maximum(0, num_relevant - (num_chunks - df)), np.minimum(df, num_relevant)
+        return cls(np.clip(r, least, most), num_relevant)
+
+    def weights(self, df: NDArray[np.int64], num_chunks: int) -> NDArray[np.float64]:
+        """Return the :func:`~rag_bm25.weighting.idf.relevance_weight` of each term, which may be negative."""
+        return relevance_weight(df, num_chunks, self.r, self.num_relevant)
+
+    def equivalent_df(self, df: NDArray[np.int64], num_chunks: int) -> NDArray[np.float64]:
+        """Return the :func:`~rag_bm25.weighting.idf.equivalent_df` of each term, in (-0.5, N + 0.5)."""
+        return equivalent_df(self.weights(df, num_chunks), num_chunks)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryTerms:
+    """The distinct terms of a query with their weights, unknown terms included; arrays have shape (n_terms,)."""
+
+    terms: list[str]  # as the vocabulary has them; those of the query in the order of their first occurrence
+    ids: NDArray[np.uint32]
+    qtf: NDArray[np.int64]
+    df: NDArray[np.int64]  # 0 for unknown terms
+    boost: NDArray[np.float64]  # of the source, > 0; 0 where feedback took the term out
+    weights: NDArray[np.float64]  # boost included; 0 for unknown terms, otherwise > 0 where the boost is
+    sources: list[TermSource]
+    groups: tuple[TermGroup, ...] = ()  # for the words of the query
+    relevance: RelevanceCounts | None = None  # that the IDF was computed with
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The distinct words of the query, unknown ones included, bigrams and additions not."""
+        return frozenset().union(*(group.stands_for for group in self.groups))
+
+    def words_had_by(self, chunk: SparseVector) -> frozenset[str]:
+        """Return the words of the query that a chunk has, itself or by an addition that stands for them."""
+        ids = set(chunk.ids.tolist())
+        return frozenset().union(*(group.stands_for for group in self.groups if group.ids <= ids))
+
+    def vector(self) -> SparseVector:
+        """Return the weights as a vector; all are > 0, and terms that no chunk has are left out."""
+        weights: dict[int, float] = {}
+        for id_, weight in zip(self.ids.tolist(), self.weights.tolist(), strict=True):
+            if np.float32(weight) > 0:  # feedback and boosts may leave a weight that is 0 as float32
+                weights[id_] = weights.get(id_, 0.0) + weight
+        return SparseVector.from_dict(weights) if weights else EMPTY

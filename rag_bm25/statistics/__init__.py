@@ -1,0 +1,1 @@
+"""The corpus's side: N and df, as sums over chunks."""

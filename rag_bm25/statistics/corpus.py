@@ -1,0 +1,203 @@
+"""The statistics of a corpus: N, df and lengths as sums over chunks, and the figures derived from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, CountTable
+from rag_bm25.vectors.terms import NO_TERMS_ID
+from rag_bm25.weighting.idf import CollectionStats, average_idf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.vectors.sparse import SparseVector
+
+
+MAX_COUNT = 2**53  # of any count, on either side of 0: JSON and float64 are exact up to here
+MAX_CACHED_SUMS = 4  # of some namespaces; each takes as much memory as the statistics of these
+
+
+@dataclass(frozen=True, eq=False)
+class Contribution:
+    """Share of some chunks in the statistics; with negative numbers, a change of them."""
+
+    num_chunks: int = 0
+    total_length: int = 0  # in the index's unit
+    ids: NDArray[np.uint32] = field(default_factory=lambda: NO_IDS)  # strictly rising; never the reserved id
+    df: NDArray[np.int64] = field(default_factory=lambda: NO_COUNTS)  # of each id, how many of the chunks have it
+
+    @classmethod
+    def of(cls, vectors: Iterable[SparseVector], lengths: Iterable[int]) -> Contribution:
+        """Count chunks, given their stored vectors and their lengths."""
+        all_ids = [vector.ids for vector in vectors]
+        ids, df = np.unique(np.concatenate(all_ids or [NO_IDS]), return_counts=True)
+        first = int(len(ids) > 0 and ids[0] == NO_TERMS_ID)
+        return cls(len(all_ids), int(sum(lengths)), ids[first:], df[first:].astype(np.int64))
+
+    def __add__(self, other: Contribution) -> Contribution:
+        """Return the sum, without terms whose df is 0."""
+        ids, inverse = np.unique(np.concatenate((self.ids, other.ids)), return_inverse=True)
+        df = np.zeros(len(ids), np.int64)
+        np.add.at(df, inverse, np.concatenate((self.df, other.df)))
+        kept = df != 0
+        return Contribution(
+            self.num_chunks + other.num_chunks,
+            self.total_length + other.total_length,
+            ids[kept],
+            df[kept],
+        )
+
+    def __neg__(self) -> Contribution:
+        return Contribution(-self.num_chunks, -self.total_length, self.ids, -self.df)
+
+    def __sub__(self, other: Contribution) -> Contribution:
+        return self + -other
+
+
+class CorpusStatistics:
+    """N, df and lengths of a corpus, changed by contributions at a cost that does not grow with the corpus."""
+
+    def __init__(self) -> None:
+        self.num_chunks = 0
+        self.total_length = 0
+        self._df = CountTable()
+        self._histogram: Counter[int] = Counter()
+        self._num_negative = 0  # terms with df < 0
+        self._figures: CollectionStats | None = None
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether a count is below zero, which no set of chunks can have."""
+        return self._num_negative > 0 or self.num_chunks < 0 or self.total_length < 0
+
+    @property
+    def num_terms(self) -> int:
+        """Number of terms with df > 0."""
+        return self._histogram.total()
+
+    @property
+    def mean_length(self) -> float:
+        """Mean chunk length, 0.0 where there are no chunks."""
+        return self.total_length / self.num_chunks if self.num_chunks else 0.0
+
+    @property
+    def histogram(self) -> dict[int, int]:
+        """Number of terms with each df > 0."""
+        return dict(self._histogram)
+
+    @property
+    def figures(self) -> CollectionStats:
+        """N and the mean IDF, computed once after a change."""
+        if self._figures is None:
+            num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
+            self._figures = CollectionStats(num_chunks, average_idf(self._histogram, num_chunks))
+        return self._figures
+
+    def df(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return the df of each term, in [0, N]; 0 for unknown terms."""
+        # A damaged log must not turn a search into an error of the engine: verify() is what reports it.
+        return np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))  # np.clip takes four times as long
+
+    def add(self, change: Contribution) -> None:
+        """Add a contribution; its negative removes it."""
+        before = self._df.get(change.ids)
+        self._df.add(change.ids, change.df)
+        after = before + change.df
+        self._move_in_histogram(before, after)
+        self._num_negative += int(np.count_nonzero(after < 0)) - int(np.count_nonzero(before < 0))
+        self.num_chunks += change.num_chunks
+        self.total_length += change.total_length
+        self._figures = None
+
+    def contribution(self) -> Contribution:
+        """Return everything as one contribution: a copy, of the size of the vocabulary."""
+        return Contribution(self.num_chunks, self.total_length, *self._df.nonzero())
+
+    def _move_in_histogram(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
+        """Count the terms under their new df instead of their old one."""
+        for dfs, sign in ((before, -1), (after, 1)):
+            for df, terms in zip(*(a.tolist() for a in np.unique(dfs, return_counts=True)), strict=True):
+                if df <= 0:
+                    continue
+                self._histogram[df] += sign * terms
+                if not self._histogram[df]:
+                    del self._histogram[df]
+
+
+class NamespaceStatistics:
+    """Statistics of each namespace, and of the whole; a single namespace is the whole, and is kept once."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, CorpusStatistics] = {}
+        self._whole: CorpusStatistics | None = None
+        self._sums: dict[frozenset[str], CorpusStatistics] = {}
+        self._negative: set[str] = set()
+
+    @property
+    def namespaces(self) -> list[str]:
+        """Names of the namespaces that have, or had, chunks; sorted."""
+        return sorted(self._by_namespace)
+
+    @property
+    def negative(self) -> list[str]:
+        """Names of the namespaces with a count below zero; sorted."""
+        return sorted(self._negative)
+
+    @property
+    def whole(self) -> CorpusStatistics:
+        """Statistics of all namespaces together."""
+        if self._whole is not None:
+            return self._whole
+        return next(iter(self._by_namespace.values()), CorpusStatistics())
+
+    def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
+        """Return the statistics of some namespaces, by default all, as a read-only object."""
+        if namespaces is None or set(namespaces) >= self._by_namespace.keys():
+            return self.whole
+        names = frozenset(namespaces).intersection(self._by_namespace)
+        if names not in self._sums:
+            if len(self._sums) == MAX_CACHED_SUMS:
+                del self._sums[next(iter(self._sums))]
+            self._sums[names] = _sum(self._by_namespace[name] for name in names)
+        return self._sums[names]
+
+    def of_one(self, namespace: str) -> CorpusStatistics:
+        """Return the statistics of one namespace as a read-only object, empty where it never had chunks."""
+        return self._by_namespace.get(namespace) or CorpusStatistics()
+
+    def contributions(self) -> dict[str, Contribution]:
+        """Return a copy of the statistics of each namespace, sorted by name."""
+        return {name: self._by_namespace[name].contribution() for name in self.namespaces}
+
+    def add(self, namespace: str, change: Contribution) -> None:
+        """Add a contribution to a namespace and to the whole."""
+        self._sums.clear()
+        if namespace not in self._by_namespace:
+            if len(self._by_namespace) == 1:
+                self._whole = _sum([self.whole, CorpusStatistics()])
+            self._by_namespace[namespace] = CorpusStatistics()
+        self._by_namespace[namespace].add(change)
+        if self._by_namespace[namespace].is_negative:
+            self._negative.add(namespace)
+        else:
+            self._negative.discard(namespace)
+        if self._whole is not None:
+            self._whole.add(change)
+
+
+def _sum(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:
+    """Return the sum of several parts; a single one is returned itself."""
+    parts = list(parts)
+    if len(parts) == 1:
+        return parts[0]
+    total = CorpusStatistics()
+    for part in parts:
+        total.add(part.contribution())
+    return total

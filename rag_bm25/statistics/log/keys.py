@@ -1,0 +1,86 @@
+"""Keys of log rows: kind, name, part and number of parts; the parts of one name are an entry."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_bm25.errors import FormatError
+from rag_bm25.store.rows import LogRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SETTINGS = frozenset({"config", "copy", "root"})  # kinds without statistics, not named after a batch of chunks
+
+_BATCH = r"[0-9a-f]{1,40}"
+_NAMES = {"config": "index", "copy": "index", "snapshot": rf"[0-9]{{1,18}}\.{_BATCH}"}
+_KEY = re.compile(r"([a-z0-9]+):([0-9a-z.]+):(0|[1-9][0-9]{0,8}):([1-9][0-9]{0,8})")
+
+
+class LogKey(NamedTuple):
+    """Key of a log row; ``str()`` of it is stored."""
+
+    kind: str
+    name: str  # a batch id; "index" for config and copy; see `snapshots.snapshot_name`
+    part: int = 0
+    parts: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> LogKey:
+        """Parse a stored key."""
+        found = _KEY.fullmatch(text)
+        if found is None or not re.fullmatch(_NAMES.get(found[1], _BATCH), found[2]):
+            msg = f"the log is damaged: it has a row with the invalid key {text!r}. Run repair."
+            raise FormatError(msg)
+        return cls(found[1], found[2], int(found[3]), int(found[4]))
+
+    @property
+    def batch(self) -> str:
+        """The batch id in the name, "" where there is none."""
+        return "" if self.kind in SETTINGS else self.name.split(".")[-1]
+
+    def __str__(self) -> str:
+        return ":".join(map(str, self))
+
+
+def make_rows(kind: str, name: str, pieces: Sequence[tuple[dict[str, Any], str]]) -> list[LogRow]:
+    """Make the rows of one entry, given the meta and packed field of each."""
+    return [
+        LogRow(str(LogKey(kind, name, part, len(pieces))), kind, meta, packed)
+        for part, (meta, packed) in enumerate(pieces)
+    ]
+
+
+def kind_of(key: str) -> str:
+    """Return the kind of a key that may be damaged."""
+    return key.split(":", maxsplit=1)[0]
+
+
+def keys_of(keys: Iterable[str], *kinds: str) -> list[str]:
+    """Return the keys of some kinds, damaged ones included."""
+    return [key for key in keys if kind_of(key) in kinds]
+
+
+def parse_sound_keys(keys: Iterable[str]) -> list[LogKey]:
+    """Parse keys, leaving out damaged ones."""
+    found = []
+    for key in keys:
+        with suppress(FormatError):
+            found.append(LogKey.parse(key))
+    return found
+
+
+def complete_entries(keys: Iterable[str], kind: str) -> dict[str, list[str]]:
+    """Map the name of each entry that has all its parts to their keys, oldest name first."""
+    entries: dict[str, list[LogKey]] = defaultdict(list)
+    for text in keys_of(keys, kind):
+        key = LogKey.parse(text)
+        entries[key.name].append(key)
+    return {
+        name: [str(part) for part in sorted(parts)]
+        for name, parts in sorted(entries.items())
+        if len(parts) == parts[0].parts
+    }

@@ -1,0 +1,83 @@
+"""Read the remains of a damaged log, and overwrite it with sound statistics."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import FormatError
+from rag_bm25.statistics.log.batches import BatchClock
+from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
+from rag_bm25.statistics.log.snapshots import SnapshotHead, SnapshotRow, num_folded, snapshot_name
+from rag_bm25.statistics.log.table import LogTable
+from rag_bm25.statistics.log.term_k1 import TermK1Row
+from rag_bm25.statistics.log.terms import TermsRow
+from rag_bm25.statistics.log.writes import IntentRow
+from rag_bm25.vectors.terms import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_bm25.statistics.corpus import Contribution
+    from rag_bm25.statistics.log.writes import Intent
+    from rag_bm25.store.protocol import LogStore
+
+_NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
+
+
+def salvage(store: LogStore) -> tuple[list[Intent], Vocabulary, int]:
+    """Return intents and terms of all sound rows, and how many terms are in complete entries, so were not lost."""
+    table = LogTable(store)
+    vocabulary, known = Vocabulary(), Vocabulary()
+    intents = []
+    keys = store.log_keys()
+    sound = map(str, parse_sound_keys(keys))
+    whole = {key for parts in complete_entries(sound, "terms").values() for key in parts}
+    for row in sorted(store.get_log(keys), key=lambda row: row.key):
+        with suppress(FormatError):
+            if row.kind == "terms":
+                terms = table.decode(TermsRow.decode, row)
+                vocabulary.add(terms)
+                known.add(terms if row.key in whole else {})
+            elif row.kind == "intent":
+                intents.append(table.decode(IntentRow.decode, row))
+    return intents, vocabulary, len(known)
+
+
+def overwrite(
+    store: LogStore,
+    totals: Mapping[str, Contribution],
+    vocabulary: Vocabulary,
+    *,
+    later_than: str = "",
+    nameless: int = 0,
+) -> None:
+    """Replace the statistics in a log, given those of each namespace; logs that were read before are stale then.
+
+    The settings stay, and a sound table of k1. All later batches are greater than `later_than`, for rows that came from
+    elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
+    """
+    # Until the new snapshot is stored whole, the old rows count, and afterwards it alone does: a crash in between loses
+    # nothing, and another call does the rest.
+    table, clock = LogTable(store), BatchClock()
+    kept = SETTINGS | {"k1"} if _has_sound_term_k1(table) else SETTINGS
+    old = [key for key in store.log_keys() if kind_of(key) not in kept]
+    sound = parse_sound_keys(old)
+    counted = sorted({key.name for key in sound if key.kind in {"delta", "intent"}})
+    folded = max((num_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
+    clock.observe(max((later_than, *(key.batch for key in sound))))
+    batch = clock.new_batch()
+    table.insert(TermsRow.encode(batch, dict(zip(vocabulary, vocabulary.ids, strict=True))))
+    head = SnapshotHead(_NEVER_A_BASE, counted, nameless=nameless)
+    table.insert(SnapshotRow.encode(snapshot_name(folded, batch), head, totals))
+    store.delete_log(old)
+
+
+def _has_sound_term_k1(table: LogTable) -> bool:
+    """Return whether the table of the k1 of each term can be read; without one, every term has the config's."""
+    keys = keys_of(table.store.log_keys(), "k1")
+    with suppress(FormatError):
+        for rows in complete_entries(keys, "k1").values():
+            table.decode(TermK1Row.decode, table.read(rows, packed=True))
+        return True
+    return False

@@ -1,0 +1,117 @@
+"""The parameters of an index, and the mark of an unfinished copy: rows beside the statistics."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.statistics.log.keys import LogKey, complete_entries, keys_of, make_rows
+from rag_bm25.statistics.log.packing import MAX_PACKED, check_dict, get_count, get_text, json_bytes, pack, unpack
+from rag_bm25.statistics.log.table import LogTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rag_bm25.store.protocol import LogStore
+    from rag_bm25.store.rows import LogRow
+
+FORMAT = 1
+MAX_CONFIG = 64 << 20  # bytes of JSON, with some 1,000,000 user words
+
+
+class ConfigRow:
+    """Codec of the parameters of an index, which are JSON values."""
+
+    @staticmethod
+    def encode(config: dict[str, Any]) -> list[LogRow]:
+        """Encode parameters of at most `MAX_CONFIG` bytes as rows."""
+        plain = json_bytes(config)
+        if len(plain) > MAX_CONFIG:
+            msg = f"the parameters of an index must have at most {MAX_CONFIG:,} bytes of JSON, got {len(plain):,}"
+            raise ParameterError(msg)
+        packed = pack(plain)
+        starts = range(0, len(packed), MAX_PACKED)
+        return make_rows("config", "index", [({"format": FORMAT}, packed[at : at + MAX_PACKED]) for at in starts])
+
+    @staticmethod
+    def decode(rows: Iterable[LogRow]) -> dict[str, Any]:
+        """Decode all rows, in any order."""
+        ordered = sorted(rows, key=lambda row: LogKey.parse(row.key).part)
+        return check_dict(json.loads(unpack("".join(row.packed for row in ordered), MAX_CONFIG)), "config")
+
+    @staticmethod
+    def format(row: LogRow) -> int:
+        """Decode the version of the format that the index was written with, from any row."""
+        return get_count(row.meta, "format")
+
+
+class CopyRow(NamedTuple):
+    """Mark of an unfinished copy, and its codec."""
+
+    source: str  # name of the store that is copied
+    fingerprint: str  # digest of its parameters
+
+    def encode(self) -> list[LogRow]:
+        """Encode the mark as its only row."""
+        return make_rows("copy", "index", [(self._asdict(), "")])
+
+    @classmethod
+    def decode(cls, row: LogRow) -> CopyRow:
+        """Decode the row."""
+        return cls(get_text(row.meta, "source"), get_text(row.meta, "fingerprint"))
+
+
+class _NewerFormatError(FormatError):
+    """The index was written by a newer version, so that it is not damaged."""
+
+
+def write_config(store: LogStore, config: dict[str, Any]) -> None:
+    """Store the parameters of a new index, or of one that has lost them."""
+    if damaged := keys_of(store.log_keys(), "config"):
+        store.delete_log(damaged)
+    store.insert_log(ConfigRow.encode(config))
+
+
+def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | None:
+    """Return the stored parameters, None where there are none; `salvage` takes damaged ones for none."""
+    keys = store.log_keys()
+    if keys_of(keys, "copy"):
+        begun = unfinished_copy(store)
+        source = begun.source if begun else "an index"  # it may have been finished meanwhile
+        msg = f"{store.name} is an unfinished copy of {source}. Run the same copy or load again, or drop it."
+        raise FormatError(msg)
+    try:
+        return _read_config(store, keys)
+    except FormatError as error:
+        if salvage and not isinstance(error, _NewerFormatError):
+            return None
+        raise
+
+
+def _read_config(store: LogStore, keys: Sequence[str]) -> dict[str, Any] | None:
+    entries, table = complete_entries(keys, "config"), LogTable(store)
+    rows = store.get_log(entries["index"]) if entries else []
+    if not rows:
+        return None
+    version = table.decode(ConfigRow.format, rows[0])
+    if version > FORMAT:
+        msg = f"{store.name} has format {version}, this version of rag_bm25 reads up to {FORMAT}: upgrade rag_bm25"
+        raise _NewerFormatError(msg)
+    return table.decode(ConfigRow.decode, rows)
+
+
+def begin_copy(store: LogStore, source: str, fingerprint: str) -> None:
+    """Mark an empty store as an unfinished copy, which cannot be opened."""
+    store.insert_log(CopyRow(source, fingerprint).encode())
+
+
+def unfinished_copy(store: LogStore) -> CopyRow | None:
+    """Return the mark of an unfinished copy, None where there is none."""
+    rows = store.get_log(keys_of(store.log_keys(), "copy"), packed=False)
+    return LogTable(store).decode(CopyRow.decode, rows[0]) if rows else None
+
+
+def end_copy(store: LogStore) -> None:
+    """Delete the mark, so that the copy can be opened."""
+    store.delete_log(keys_of(store.log_keys(), "copy"))

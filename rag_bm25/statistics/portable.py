@@ -1,0 +1,129 @@
+"""Statistics as one portable file: gzip of JSON lines, a header and then a line for each term.
+
+::
+
+    {"kind": "rag_bm25 statistics", "format": 1, "config": {...}, "namespaces": {"": {"chunks": 2, "length": 57}}}
+    ["milvus", 725768567, {"": 1}]
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.errors import FormatError
+from rag_bm25.statistics.corpus import MAX_COUNT, Contribution
+from rag_bm25.vectors.terms import MAX_ID, Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import TextIO
+
+    from rag_bm25.statistics.corpus import NamespaceStatistics
+
+KIND = "rag_bm25 statistics"
+FILE_FORMAT = 1
+MAX_LINE = 64 << 20  # characters; the longest is the header, with the user's dictionary
+
+_NOT_GZIP = (gzip.BadGzipFile, zlib.error)
+
+
+def write_statistics(
+    path: str | Path, config: Mapping[str, Any], statistics: NamespaceStatistics, vocabulary: Vocabulary
+) -> None:
+    """Write config, statistics and vocabulary to a file, replacing an existing one only when it is complete."""
+    totals = statistics.contributions()
+    dfs: dict[int, dict[str, int]] = defaultdict(dict)
+    for name, total in totals.items():
+        for id_, df in zip(total.ids.tolist(), total.df.tolist(), strict=True):
+            dfs[id_][name] = df
+    sums = {name: {"chunks": total.num_chunks, "length": total.total_length} for name, total in totals.items()}
+    header = {"kind": KIND, "format": FILE_FORMAT, "config": config, "namespaces": sums}
+    known = ((term, vocabulary.id(term)) for term in vocabulary)
+    unnamed = ((None, id_) for id_ in dfs if vocabulary.term(id_) is None)
+    part = Path(f"{path}.part")
+    try:
+        with gzip.open(part, "wt", encoding="utf-8") as file:
+            file.write(json.dumps(header, ensure_ascii=False) + "\n")
+            for terms in (known, unnamed):
+                for term, id_ in terms:
+                    file.write(json.dumps([term, id_, dfs.get(id_ or 0, {})], ensure_ascii=False) + "\n")
+        part.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # the user knows nothing of the part
+        raise
+
+
+def read_statistics(path: str | Path) -> tuple[dict[str, Any], dict[str, Contribution], Vocabulary]:
+    """Read config, the statistics of each namespace, and the vocabulary from a file."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            lines = map(json.loads, _lines(file))
+            header = _check_header(path, next(lines, None))
+            totals, vocabulary = _read_terms(header["namespaces"], lines)
+    except (AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, *_NOT_GZIP) as error:
+        if isinstance(error, FormatError):
+            raise
+        msg = f"{path} is not a statistics file, or is damaged: {error}"
+        raise FormatError(msg) from error
+    return header["config"], totals, vocabulary
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Yield the lines; a few bytes may have been made to unpack to one that fills the memory."""
+    while line := file.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            msg = f"a line has more than {MAX_LINE:,} characters"
+            raise ValueError(msg)
+        yield line
+
+
+def _check_header(path: str | Path, header: Any) -> dict[str, Any]:
+    if not isinstance(header, dict) or header.get("kind") != KIND:
+        msg = f"{path} is not a statistics file"
+        raise FormatError(msg)
+    if _whole(header["format"], "format") > FILE_FORMAT:
+        msg = f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}"
+        raise FormatError(msg)
+    for name in ("config", "namespaces"):
+        if not isinstance(header[name], dict):
+            msg = f"its {name} must be a JSON object"
+            raise TypeError(msg)
+    return header
+
+
+def _read_terms(
+    sums: Mapping[str, Mapping[str, int]], lines: Iterable[tuple[str | None, int, dict[str, int]]]
+) -> tuple[dict[str, Contribution], Vocabulary]:
+    vocabulary = Vocabulary()
+    dfs: dict[str, dict[int, int]] = {name: {} for name in sums}
+    for term, id_, df in lines:
+        checked = _whole(id_, "id", 1, MAX_ID)
+        if term is not None:
+            term.encode()  # as everything that is stored
+            vocabulary.add({term: checked})
+        for name, count in df.items():
+            dfs[name][checked] = _whole(count, "df")
+    totals = {name: _contribution(sums[name], df) for name, df in dfs.items()}
+    return totals, vocabulary
+
+
+def _contribution(sums: Mapping[str, int], df: Mapping[int, int]) -> Contribution:
+    ids = np.fromiter(df.keys(), np.uint32, len(df))
+    order = np.argsort(ids)
+    counts = np.fromiter(df.values(), np.int64, len(df))
+    totals = _whole(sums["chunks"], "chunks"), _whole(sums["length"], "length")
+    return Contribution(*totals, ids[order], counts[order])
+
+
+def _whole(value: object, name: str, lowest: int = -MAX_COUNT, highest: int = MAX_COUNT) -> int:
+    if type(value) is not int or not lowest <= value <= highest:
+        msg = f"{name} must be a whole number in {lowest}..{highest}"
+        raise ValueError(msg)
+    return value

@@ -1,0 +1,41 @@
+"""The storage protocol of an index, its row types, and the stores that implement it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.store.protocol import LogStore, Store, WriteLock
+from rag_bm25.store.rows import ChunkRow, DenseField, ImportState, LogRow, Match, Scope, SearchArm
+
+if TYPE_CHECKING:
+    from rag_bm25.store.memory import MemoryStore
+    from rag_bm25.store.milvus.store import MilvusStore
+
+__all__ = [
+    "ChunkRow",
+    "DenseField",
+    "ImportState",
+    "LogRow",
+    "LogStore",
+    "Match",
+    "MemoryStore",
+    "MilvusStore",
+    "Scope",
+    "SearchArm",
+    "Store",
+    "WriteLock",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a store when it is first asked for, and the client of Milvus with that of Milvus."""
+    if name == "MemoryStore":
+        from rag_bm25.store.memory import MemoryStore
+
+        return MemoryStore
+    if name == "MilvusStore":
+        from rag_bm25.store.milvus.store import MilvusStore
+
+        return MilvusStore
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -1,0 +1,386 @@
+"""A store in plain dicts, for tests of programs that use an index."""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.errors import FilterError, FormatError, StoreError
+from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
+from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.filters import Filter
+    from rag_bm25.store.protocol import WriteLock
+    from rag_bm25.store.rows import DenseField, DenseMetric, LogRow, Scope, SearchArm
+
+SCAN_BATCH = 1000
+
+
+@dataclass
+class Collections:
+    """The rows of one index, which several stores may share."""
+
+    chunks: dict[str, ChunkRow] = field(default_factory=dict)
+    log: dict[str, LogRow] = field(default_factory=dict)
+    exist: bool = False
+    dense: DenseField | None = None
+    log_exists: bool = True
+    write_lock: Any = field(default_factory=threading.RLock, compare=False)
+    log_writes: int = 0
+
+
+class MemoryStore:
+    """The rows of an index in memory; satisfies :class:`rag_bm25.store.Store`.
+
+    For the tests of programs that use an index: it needs no engine, starts at once, and ends with the process. The
+    suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs. What it cannot do
+    is to evaluate Milvus expressions, and it compares every vector with every query.
+
+    Parameters
+    ----------
+    collection : str, default "docs"
+        Name of the index, for messages.
+
+    Raises
+    ------
+    ParameterError
+        If the name breaks a rule.
+
+    Examples
+    --------
+    >>> from rag_bm25 import BM25Index, IndexConfig
+    >>> store = MemoryStore()
+    >>> with BM25Index.from_store(store, config=IndexConfig(chunk_size=500)) as index:
+    ...     ids = index.add(["Milvus stores sparse vectors."])
+    >>> with BM25Index.from_store(store.reopen()) as index:
+    ...     [hit.text for hit in index.search("vector")]
+    ['Milvus stores sparse vectors.']
+    """
+
+    def __init__(self, collection: str = "docs") -> None:
+        check_name(collection)
+        self.collections = Collections()
+        self._collection = collection
+        self._is_closed = False
+        self._own_log_writes = 0
+
+    def reopen(self) -> MemoryStore:
+        """Open another store on the same rows, as another process would.
+
+        Returns
+        -------
+        MemoryStore
+            A store that is open, also where this one is closed.
+        """
+        store = MemoryStore(self._collection)
+        store.collections = self.collections
+        return store
+
+    @property
+    def name(self) -> str:
+        return f"memory, collection {self._collection!r}"
+
+    @property
+    def exclusive(self) -> bool:
+        return True
+
+    @property
+    def write_lock(self) -> WriteLock:
+        lock: WriteLock = self.collections.write_lock
+        return lock
+
+    @property
+    def writes_of_others(self) -> int:
+        return self.collections.log_writes - self._own_log_writes
+
+    def exists(self) -> bool:
+        self._check_call("exists", needs_collections=False)
+        return self.collections.exist and self.collections.log_exists
+
+    def has_collections(self) -> bool:
+        self._check_call("has_collections", needs_collections=False)
+        return self.collections.exist or bool(self.collections.log)
+
+    def has_chunks(self) -> bool:
+        self._check_call("has_chunks", needs_collections=False)
+        return bool(self.collections.chunks)
+
+    def create(self, dense: DenseField | None = None) -> None:
+        self._check_call("create", needs_collections=False)
+        if self.collections.exist and dense != self.collections.dense:
+            msg = f"{self.name} has the dense field {self.collections.dense}, not {dense}"
+            raise FormatError(msg)
+        self.collections.exist, self.collections.dense, self.collections.log_exists = True, dense, True
+
+    def dense_dim(self) -> int | None:
+        self._check_call("dense_dim", needs_collections=False)
+        return self.collections.dense.dim if self.collections.dense else None
+
+    def drop(self) -> None:
+        self._check_call("drop", needs_collections=False)
+        self._note_log_write()
+        self.collections.chunks.clear()
+        self.collections.log.clear()
+        self.collections.exist, self.collections.dense = False, None
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        self._check_call("insert_chunks")
+        for row in rows:
+            self._check_row(row)
+        self.collections.chunks.update({row.pk: _copy(row) for row in rows})
+
+    def delete_chunks(self, pks: Sequence[str]) -> None:
+        self._check_call("delete_chunks")
+        for pk in pks:
+            self.collections.chunks.pop(pk, None)
+
+    def get_chunks(
+        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
+    ) -> list[ChunkRow]:
+        self._check_call("get_chunks")
+        found = (self.collections.chunks.get(pk) for pk in dict.fromkeys(pks))
+        return [_read(row, contents=contents, vectors=vectors, dense=dense) for row in found if row is not None]
+
+    def scan_chunks(
+        self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
+    ) -> Iterator[list[ChunkRow]]:
+        self._check_call("scan_chunks")
+        rows = [_read(row, contents=contents, vectors=vectors) for row in self._rows(scope)]
+        rows.sort(key=lambda row: row.pk)
+        return (rows[start : start + SCAN_BATCH] for start in range(0, len(rows), SCAN_BATCH))
+
+    def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
+        self._check_call("search")
+        rows = self._rows(arm.scope)
+        if not isinstance(queries, np.ndarray):
+            postings = _Postings(rows)
+            return [_best(rows, *postings.scores(query), arm.limit) for query in queries]
+        self._check_queries(queries, arm.metric)
+        vectors = np.array([row.dense for row in rows], np.float64).reshape(len(rows), queries.shape[1])
+        everything = np.arange(len(rows))
+        return [_best(rows, everything, _similarities(query, vectors, arm.metric), arm.limit) for query in queries]
+
+    def count_chunks(self) -> int:
+        self._check_call("count_chunks")
+        return len(self.collections.chunks)
+
+    def count_unloaded(self) -> int:
+        return self.count_chunks()
+
+    def insert_log(self, rows: Sequence[LogRow]) -> None:
+        self._check_call("insert_log")
+        self._note_log_write()
+        for row in rows:
+            self._check_lengths(row, LOG_FIELDS)
+        self.collections.log.update({row.key: replace(row, meta=_copy_json(row.meta)) for row in rows})
+
+    def delete_log(self, keys: Sequence[str]) -> None:
+        self._check_call("delete_log")
+        self._note_log_write()
+        for key in keys:
+            self.collections.log.pop(key, None)
+
+    def log_keys(self) -> list[str]:
+        self._check_call("log_keys")
+        return list(self.collections.log)
+
+    def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
+        self._check_call("get_log")
+        found = (self.collections.log.get(key) for key in dict.fromkeys(keys))
+        return [
+            replace(row, meta=_copy_json(row.meta), packed=row.packed if packed else "")
+            for row in found
+            if row is not None
+        ]
+
+    def _check_call(self, method: str, *, needs_collections: bool = True) -> None:  # noqa: ARG002
+        """Refuse a call of a closed store, or of one that has not been created."""
+        if self._is_closed:
+            msg = f"{self.name} is closed"
+            raise StoreError(msg)
+        if needs_collections and not self.collections.exist:
+            msg = f"{self.name} has no collections yet"
+            raise StoreError(msg)
+
+    def _check_row(self, row: ChunkRow) -> None:
+        """Check rows by the schema, as a server does, and by the rules of the write protocol."""
+        self._check_lengths(row, CHUNK_FIELDS)
+        if row.pk in self.collections.chunks:
+            msg = f"{self.name} has a row {row.pk!r} already"
+            raise StoreError(msg)
+        if not len(row.vector):
+            msg = f"the sparse vector of row {row.pk!r} is empty"
+            raise StoreError(msg)
+        dim = self.collections.dense.dim if self.collections.dense else None
+        found = None if row.dense is None else len(row.dense)
+        if found != dim:
+            msg = f"row {row.pk!r} must have a dense vector of dimension {dim}, got {found}: {self.name}"
+            raise StoreError(msg)
+
+    def _check_lengths(self, row: ChunkRow | LogRow, fields: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse strings that a server refuses."""
+        for name, most in ((name, one["max_length"]) for name, one in fields.items() if "max_length" in one):
+            size = len(getattr(row, name).encode())
+            if size > most:
+                msg = f"{name} must have at most {most:,} bytes, got {size:,}: {self.name}"
+                raise StoreError(msg)
+
+    def _check_queries(self, queries: NDArray[np.float32], metric: DenseMetric) -> None:
+        """Refuse dense queries that do not suit the collection."""
+        stored = self.collections.dense
+        if stored is None:
+            msg = f"{self.name} has no dense vectors: it was created without them"
+            raise StoreError(msg)
+        if metric != stored.metric:
+            msg = f"{self.name} compares dense vectors by {stored.metric}, not by {metric}"
+            raise StoreError(msg)
+        if queries.shape[1] != stored.dim:
+            msg = f"a dense query must have dimension {stored.dim}, got {queries.shape[1]}: {self.name}"
+            raise StoreError(msg)
+
+    def _note_log_write(self) -> None:
+        self._own_log_writes += 1
+        self.collections.log_writes += 1
+
+    def _rows(self, scope: Scope) -> list[ChunkRow]:
+        where, namespaces = scope.where, scope.namespaces
+        return [
+            row
+            for row in list(self.collections.chunks.values())  # at once: another thread may be writing
+            if (namespaces is None or row.namespace in namespaces) and (where is None or matches(where, row.metadata))
+        ]
+
+
+def _copy_json(value: dict[str, Any]) -> dict[str, Any]:
+    copied: dict[str, Any] = json.loads(json.dumps(value)) if value else {}
+    return copied
+
+
+def _copy(row: ChunkRow) -> ChunkRow:
+    vector = SparseVector(row.vector.ids.copy(), row.vector.values.copy())
+    dense = None if row.dense is None else row.dense.astype(np.float32)
+    return replace(row, metadata=_copy_json(row.metadata), vector=vector, dense=dense)
+
+
+def _read(row: ChunkRow, *, contents: bool, vectors: bool, dense: bool = False) -> ChunkRow:
+    """Copy the requested columns of a row."""
+    return ChunkRow(
+        pk=row.pk,
+        id=row.id,
+        namespace=row.namespace,
+        length=row.length,
+        batch=row.batch,
+        text=row.text if contents else "",
+        metadata=_copy_json(row.metadata) if contents else {},
+        vector=row.vector if vectors else EMPTY,
+        dense=row.dense if dense else None,
+    )
+
+
+class _Postings:
+    """The sparse vectors of all rows, one after the other."""
+
+    def __init__(self, rows: list[ChunkRow]) -> None:
+        vectors = [row.vector for row in rows] or [EMPTY]
+        self._ids = np.concatenate([vector.ids for vector in vectors])
+        self._values = np.concatenate([vector.values for vector in vectors]).astype(np.float64)
+        self._rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
+
+    def scores(self, query: SparseVector) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the rows that share a dimension with the query, and their inner products."""
+        at = np.minimum(np.searchsorted(query.ids, self._ids), len(query) - 1)
+        shared = np.flatnonzero(query.ids[at] == self._ids)
+        rows = self._rows[shared]
+        products = np.bincount(rows, self._values[shared] * query.values[at[shared]])
+        found = np.unique(rows).astype(np.int64)
+        return found, products[found].astype(np.float64)
+
+
+def _similarities(query: NDArray[np.float32], vectors: NDArray[np.float64], metric: DenseMetric) -> NDArray[np.float64]:
+    wanted = query.astype(np.float64)
+    products: NDArray[np.float64] = vectors @ wanted
+    if metric == "COSINE":
+        norms = np.linalg.norm(wanted) * np.linalg.norm(vectors, axis=1)
+        np.divide(products, norms, out=products, where=norms > 0)  # those of a vector of zeros are 0.0 already
+    return products
+
+
+def _best(rows: list[ChunkRow], found: NDArray[np.int64], exact: NDArray[np.float64], limit: int) -> list[Match]:
+    """Return the best of the rows that were found, by (-score, id, pk)."""
+    scores = exact.astype(np.float32)
+    if len(found) > limit:
+        last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        found, scores = found[scores >= last], scores[scores >= last]  # with all rows that share the last score
+    ranked = [(-score, rows[at].id, rows[at].pk, at) for at, score in zip(found.tolist(), scores.tolist(), strict=True)]
+    return [Match(_read(rows[at], contents=True, vectors=False), -score) for score, _, _, at in sorted(ranked)[:limit]]
+
+
+def matches(where: Filter, metadata: dict[str, Any]) -> bool:
+    """Evaluate a filter, as :mod:`rag_bm25.filters` defines it."""
+    if isinstance(where, And):
+        return all(matches(part, metadata) for part in where.parts)
+    if isinstance(where, Or):
+        return any(matches(part, metadata) for part in where.parts)
+    if isinstance(where, Not):
+        return not matches(where.part, metadata)
+    if isinstance(where, Expression):
+        msg = f"the in-memory store cannot evaluate a Milvus expression, got {where.text!r}: use a mapping"
+        raise FilterError(msg)
+    return _compare(where, _value(metadata, where.path))
+
+
+def _value(metadata: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        metadata = metadata.get(step) if isinstance(metadata, dict) else None
+    return metadata
+
+
+def _compare(where: Comparison, value: Any) -> bool:
+    wanted: Any = where.value
+    if where.op == "exists":
+        return value is not None
+    if where.op in ("!=", "not in"):
+        return not _compare(Comparison(where.path, "==" if where.op == "!=" else "in", wanted), value)
+    if where.op == "in":
+        return any(_same(value, member) for member in wanted)
+    if where.op == "contains":
+        return isinstance(value, list) and any(_same(member, wanted) for member in value)
+    if where.op == "like":
+        return isinstance(value, str) and _like(value, wanted)
+    if where.op == "==":
+        return _same(value, wanted)
+    return _kind(value) == _kind(wanted) and bool(ORDERS[where.op](value, wanted))
+
+
+ORDERS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def _same(value: Any, other: Any) -> bool:
+    return _kind(value) == _kind(other) and bool(value == other)
+
+
+def _like(value: str, pattern: str) -> bool:
+    regex = ".*".join(re.escape(part) for part in pattern.split("%"))
+    return re.fullmatch(regex, value, re.DOTALL) is not None

@@ -1,0 +1,182 @@
+"""One Milvus collection: create it, check its fields, insert, delete and page through its rows."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rag_bm25.errors import StoreError
+from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
+from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rag_bm25.store.milvus.engine import Engine
+    from rag_bm25.store.milvus.handle import EngineHandle
+    from rag_bm25.store.rows import ConsistencyLevel, DenseField
+
+T = TypeVar("T")
+
+PAGE = 1000
+MAKING_SECONDS = 2.0
+STRONG: ConsistencyLevel = "Strong"  # of everything but searches
+# The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
+IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
+SPARSE_METRIC = "IP"
+SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
+
+
+class Collection:
+    """A collection of an engine; the first of the fields that are read is always its key."""
+
+    def __init__(self, handle: EngineHandle, name: str, *, is_prepared: bool = False) -> None:
+        self._handle = handle
+        self.name = name
+        self.is_prepared = is_prepared  # for reading and writing; else the first call does that
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, while the store is open."""
+        return self._handle.engine
+
+    def prepare(self) -> Engine:
+        """Make the collection ready, once."""
+        if not self.is_prepared:
+            self.engine.prepare(self.name)
+            self.is_prepared = True
+        return self.engine
+
+    def exists(self) -> bool:
+        return bool(self.engine.read("has_collection", self.name))
+
+    def describe_fields(self) -> list[dict[str, Any]]:
+        described: list[dict[str, Any]] = self.engine.read("describe_collection", self.name)["fields"]
+        return described
+
+    def index_names(self) -> list[str]:
+        names: list[str] = self.engine.read("list_indexes", self.name)
+        return names
+
+    def is_complete(self, fields: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Return whether the collection exists with its indexes; other fields are a ``FormatError``."""
+        if not self.exists():
+            return False
+        check_fields(self.name, fields, field_types(self.describe_fields()))
+        return set(vector_fields(fields)) <= set(self.index_names())
+
+    def complete(self, fields: Mapping[str, Mapping[str, Any]], dense: DenseField | None = None) -> None:
+        """Create the collection and its indexes, as far as they are missing."""
+        if self.is_complete(fields):
+            return
+        engine = self._handle.writable()
+        engine.check_collection(self.name)
+        if not self.exists():
+            schema = engine.client.make_schema(fields, partition_key="namespace" if engine.partition_key else None)
+            self._make(self.exists, "create_collection", schema=schema, num_shards=1, consistency_level=STRONG)
+        kinds = {DENSE: {"index_type": engine.dense_index, "metric_type": dense.metric}} if dense else {}
+        indexed = self.index_names()  # milvus-lite 3 refuses to make one twice
+        for name in (name for name in vector_fields(fields) if name not in indexed):
+            index = engine.client.prepare_index_params()
+            index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
+            self._make(partial(self._is_indexed, name), "create_index", index_params=index, sync=False)
+
+    def drop(self) -> None:
+        """Drop the collection; a missing one is ignored."""
+        self._handle.writable().write("drop_collection", self.name)
+        self.is_prepared = False
+
+    def insert(self, entities: Iterable[dict[str, Any]]) -> None:
+        """Insert entities, in as few messages as the engine takes."""
+        self._handle.writable()
+        engine = self.prepare()
+        for message in split_messages(entities, engine.dense_bytes):
+            engine.write("insert", self.name, message)
+            engine.after_write(self.name, len(message))
+
+    def delete(self, keys: Sequence[str]) -> None:
+        self._handle.writable()
+        engine = self.prepare()
+        for page in pages(keys, PAGE):
+            engine.write("delete", self.name, ids=list(page))
+            engine.after_write(self.name, 0)
+
+    def query(self, clause: str, output: Sequence[str], **options: Any) -> list[dict[str, Any]]:
+        """Read the rows that are stored now, those of other writers too."""
+        found: list[dict[str, Any]] = self.prepare().read(
+            "query", self.name, filter=clause, output_fields=list(output), consistency_level=STRONG, **options
+        )
+        return found
+
+    def count(self, clause: str = "") -> int:
+        return int(self.query(clause, ["count(*)"])[0]["count(*)"])
+
+    def get(self, keys: Iterable[str], output: Sequence[str], page: int = PAGE) -> list[dict[str, Any]]:
+        """Read rows by key, each key once, page by page."""
+        found: dict[str, dict[str, Any]] = {}
+        for some in pages(list(dict.fromkeys(keys)), page):
+            found.update((entity[output[0]], entity) for entity in self._get_page(some, output))
+        return list(found.values())
+
+    def scan(self, clause: str, output: Sequence[str], page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
+        """Read every row that fits, in the order of the keys."""
+        key, last = output[0], ""
+        while True:
+            rest = f"{key} > {self.engine.dialect.quote(last)}"
+            try:
+                found = self.query(f"({clause}) and {rest}" if clause else rest, output, limit=page, **IN_KEY_ORDER)
+            except ReplyTooLargeError:
+                if page == 1:
+                    raise
+                page //= 2
+                continue
+            if not found:
+                return
+            yield found
+            last = found[-1][key]
+
+    def _get_page(self, keys: Sequence[str], output: Sequence[str]) -> list[dict[str, Any]]:
+        """Read a page of rows by key, in two halves where the reply would be too large."""
+        try:
+            return self.query(self.engine.dialect.any_of(output[0], keys), output)
+        except ReplyTooLargeError:
+            if len(keys) == 1:
+                raise
+        middle = len(keys) // 2
+        return [entity for half in (keys[:middle], keys[middle:]) for entity in self._get_page(half, output)]
+
+    def _is_indexed(self, field: str) -> bool:
+        return field in self.index_names()
+
+    def _make(self, is_made: Callable[[], bool], method: str, **options: Any) -> None:
+        """Make a collection or an index, unless another process of several that begin together does."""
+        engine = self.engine
+        try:
+            engine.write(method, self.name, **options)
+        except StoreError:
+            end = time.monotonic() + (0 if engine.exclusive else MAKING_SECONDS)  # it may have begun just before
+            while not is_made():
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.05)
+
+
+def pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Cut a sequence into pages."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def split_messages(entities: Iterable[dict[str, Any]], dense_bytes: int) -> Iterator[list[dict[str, Any]]]:
+    """Cut entities into messages that the engine takes, and takes fast."""
+    message: list[dict[str, Any]] = []
+    size = dense = 0
+    for entity in entities:
+        more, more_dense = entity_bytes(entity), getattr(entity.get(DENSE), "nbytes", 0)
+        if message and (size + more > MESSAGE_BYTES or dense + more_dense > dense_bytes):
+            yield message
+            message, size, dense = [], 0, 0
+        message.append(entity)
+        size, dense = size + more, dense + more_dense
+    if message:
+        yield message

@@ -1,0 +1,226 @@
+"""Write filter trees as Milvus expressions, in the dialect of each engine.
+
+Every dialect gives a condition the meaning that :mod:`rag_bm25.filters` defines, or refuses it with a ``FilterError``
+that names the engine. Negations are pushed down to single conditions, because one engine has no working ``not`` and
+another has three-valued logic.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from rag_bm25.errors import FilterError
+from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.store.milvus.syntax import check_brackets, check_lite2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rag_bm25.filters import Filter, Scalar
+    from rag_bm25.store.rows import Scope
+
+NOTHING = 'pk == ""'
+EVERYTHING = 'pk != ""'
+MAX_LENGTH = 1_000_000
+EXACT_FLOAT = 2**53
+OPPOSITES = {"!=": "==", "not in": "in"}
+
+
+class Dialect:
+    """Expressions for a Milvus server, 2.5 and later."""
+
+    engine = "Milvus"
+    escapes: ClassVar[dict[str, str]] = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+    def quote(self, text: str) -> str:
+        """Write a string literal."""
+        return f'"{"".join(self.escapes.get(char, char) for char in text)}"'
+
+    def key(self, step: str) -> str:
+        return self.quote(step)
+
+    def path(self, path: Sequence[str]) -> str:
+        return "metadata" + "".join(f"[{self.key(step)}]" for step in path)
+
+    def literal(self, value: Scalar) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        return self.quote(value) if isinstance(value, str) else repr(value)
+
+    def any_of(self, field: str, values: Sequence[str]) -> str:
+        """Restrict one of our own string fields."""
+        return f"{field} in [{', '.join(map(self.quote, values))}]" if values else NOTHING
+
+    def expression(self, text: str) -> str:
+        """Check a user's expression, so that it can be put into parentheses."""
+        check_brackets(text)
+        return text
+
+    def condition(self, comparison: Comparison) -> str:
+        """Write a condition that is true where it holds, and only there."""
+        path, value = self.path(comparison.path), comparison.value
+        if comparison.op == "in":
+            return self.members(path, _scalars(value))
+        if comparison.op == "exists":
+            return f"exists {path}"
+        if comparison.op == "like":
+            return self.like(path, str(value))
+        if comparison.op == "contains":
+            return f"json_contains({path}, {self.literal(_as_float(_scalar(value)))})"
+        return f"{path} {comparison.op} {self.literal(_scalar(value))}"
+
+    def negation(self, comparison: Comparison) -> str:
+        """Write the opposite of a condition: true also for missing values, null and other types."""
+        there = f"exists {self.path(comparison.path)}"
+        opposite = f"not ({there})"
+        return opposite if comparison.op == "exists" else f"{opposite} or not ({self.condition(comparison)})"
+
+    def like(self, path: str, pattern: str) -> str:
+        return f"{path} like {self.quote(pattern)}"
+
+    def members(self, path: str, values: Sequence[Scalar]) -> str:
+        """Match any of `values`; engines take one type in a list."""
+        groups = (f"{path} in [{', '.join(map(self.literal, group))}]" for group in _group_by_type(values))
+        return _join(list(groups), "or") or NOTHING
+
+    def refuse(self, comparison: Comparison, *, negated: bool) -> FilterError:
+        operator = f"not {comparison.op}" if negated else comparison.op
+        msg = f"{self.engine} cannot evaluate {operator!r} at {'.'.join(comparison.path)!r} exactly"
+        return FilterError(msg)
+
+
+class Lite2Dialect(Dialect):
+    """Expressions for milvus-lite 2.5.1, whose parser guesses at mistakes and sometimes dies of them."""
+
+    engine = "milvus-lite 2.5"
+    # Its unquoting drops a backslash and keeps what follows: a newline is written as backslash and newline.
+    escapes: ClassVar[dict[str, str]] = {"\\": "\\\\", '"': '\\"', "\n": "\\\n"}
+
+    def quote(self, text: str) -> str:
+        """Write a string literal; a lone carriage return cannot be written at all."""
+        if re.search(r"\r(?!\n)", text):
+            msg = f"{self.engine} cannot compare with a carriage return, got {text!r}"
+            raise FilterError(msg)
+        return super().quote(text).replace("\r\\\n", "\\\r\n")
+
+    def key(self, step: str) -> str:
+        """Write a key of a path; the engine reads it as JSON, unlike other strings."""
+        return json.dumps(step, ensure_ascii=False)
+
+    def expression(self, text: str) -> str:
+        """Check a user's expression against the part of the language that the engine parses as written."""
+        check_lite2(text)
+        return text
+
+    def condition(self, comparison: Comparison) -> str:
+        """Write a condition; ``exists`` is not implemented in the engine."""
+        if comparison.op == "exists":
+            raise self.refuse(comparison, negated=False)
+        return super().condition(comparison)
+
+    def like(self, path: str, pattern: str) -> str:
+        """Match a pattern; those of wildcards alone would match nothing."""
+        return super().like(path, pattern) if pattern.strip("%") or not pattern else f'{path} >= ""'
+
+    def negation(self, comparison: Comparison) -> str:
+        """Write the opposite; the engine's ``not`` is broken, ``!=`` and ``not in`` are right."""
+        path = self.path(comparison.path)
+        if comparison.op == "==":
+            return f"{path} != {self.literal(_scalar(comparison.value))}"
+        if comparison.op == "in":
+            groups = _group_by_type(_scalars(comparison.value))
+            parts = [f"{path} not in [{', '.join(map(self.literal, group))}]" for group in groups]
+            return _join(parts, "and") or EVERYTHING
+        raise self.refuse(comparison, negated=True)
+
+
+class Lite3Dialect(Dialect):
+    """Expressions for milvus-lite 3, whose logic has a third value, for missing values and mixed types."""
+
+    engine = "milvus-lite 3"
+
+    def members(self, path: str, values: Sequence[Scalar]) -> str:
+        """Match any of `values`; ``in`` takes no paths."""
+        return _join([f"{path} == {self.literal(value)}" for value in values], "or") or NOTHING
+
+    def condition(self, comparison: Comparison) -> str:
+        """Write a condition; a string that holds a JSON array is not an array."""
+        written = super().condition(comparison)
+        if comparison.op == "contains":
+            return f'{written} and not ({self.path(comparison.path)} like "%")'
+        return written
+
+    def negation(self, comparison: Comparison) -> str:
+        """Write the opposite; comparing an order over mixed types is neither true nor false."""
+        path = self.path(comparison.path)
+        if comparison.op in (">", ">=", "<", "<="):
+            raise self.refuse(comparison, negated=True)
+        if comparison.op == "exists":
+            return f"{path} is null"
+        return f"{path} is null or not ({self.condition(comparison)})"
+
+
+def where_clause(dialect: Dialect, scope: Scope) -> str:
+    """Write the filter of a call; "" if every row passes."""
+    parts = [] if scope.where is None else [_write(dialect, scope.where, negated=False)]
+    if scope.namespaces is not None:
+        parts.append(dialect.any_of("namespace", scope.namespaces))
+    clause = _join(parts, "and")
+    if len(clause) > MAX_LENGTH:
+        msg = f"a filter must not exceed {MAX_LENGTH} characters when written for Milvus, got {len(clause)}"
+        raise FilterError(msg)
+    return clause
+
+
+def _write(dialect: Dialect, node: Filter, *, negated: bool) -> str:
+    if isinstance(node, Not):
+        return _write(dialect, node.part, negated=not negated)
+    if isinstance(node, (And, Or)):
+        parts = [_write(dialect, part, negated=negated) for part in node.parts]
+        return _join(parts, "and" if isinstance(node, And) != negated else "or")
+    if isinstance(node, Expression):
+        return dialect.expression(f"not ({node.text})" if negated else node.text)
+    return _condition(dialect, node, negated=negated)
+
+
+def _condition(dialect: Dialect, comparison: Comparison, *, negated: bool) -> str:
+    """Write one condition; ``!=`` and ``not in`` are the opposites of ``==`` and ``in``."""
+    if comparison.op in OPPOSITES:
+        negated = not negated
+        comparison = Comparison(comparison.path, OPPOSITES[comparison.op], comparison.value)  # type: ignore[arg-type]
+    write: Callable[[Comparison], str] = dialect.negation if negated else dialect.condition
+    return write(comparison)
+
+
+def _join(parts: Sequence[str], operator: str) -> str:
+    """Join parts as a balanced tree: engines parse a chain recursively, and fail after about 50."""
+    if len(parts) < 2:
+        return "".join(parts)
+    middle = len(parts) // 2
+    left, right = _join(parts[:middle], operator), _join(parts[middle:], operator)
+    return f"({left}) {operator} ({right})"
+
+
+def _group_by_type(values: Iterable[Scalar]) -> list[list[Scalar]]:
+    groups: dict[type, list[Scalar]] = {}
+    for value in values:
+        groups.setdefault(type(value), []).append(value)
+    return list(groups.values())
+
+
+def _as_float(value: Scalar) -> Scalar:
+    """Write an integer as a float: only a float finds both 2.0 and 2 in arrays."""
+    exact = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT_FLOAT
+    return float(value) if exact else value
+
+
+def _scalar(value: Scalar | tuple[Scalar, ...]) -> Scalar:
+    assert not isinstance(value, tuple)
+    return value
+
+
+def _scalars(value: Scalar | tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    assert isinstance(value, tuple)
+    return value

@@ -1,0 +1,168 @@
+"""Read a collection that others fill, page by page, without writing to it, loading it on a server or flushing it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import FilterError, IndexNotFoundError, ParameterError, StoreError
+from rag_bm25.filters import Expression
+from rag_bm25.store.milvus.collection import IN_KEY_ORDER, Collection
+from rag_bm25.store.milvus.expressions import where_clause
+from rag_bm25.store.milvus.handle import EngineHandle
+from rag_bm25.store.milvus.limits import ReplyTooLargeError
+from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, as_vector
+from rag_bm25.store.rows import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    from rag_bm25.store.milvus.connection import Connection
+    from rag_bm25.vectors.sparse import SparseVector
+
+FIRST_PAGE = 200  # until the size of the rows is known
+MAX_PAGE = 10_000  # below the 16,384 rows that an engine gives at once
+PAGE_BYTES = 4 * 2**20
+ROW_BYTES = 100  # key and wrapping
+
+
+class ExternalCollection:
+    """A collection of any schema, for reading alone."""
+
+    def __init__(self, connection: Connection, collection: str) -> None:
+        self._handle = EngineHandle(connection, collection, read_only=True)
+        self._rows = Collection(self._handle, collection)
+        self.name = self._handle.name
+        try:
+            self._types = self._read_types()
+            self._make_readable()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ExternalCollection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._handle.close()
+
+    def check_field(self, parameter: str, field: str, datatype: str) -> None:
+        """Check that a field exists and has a type, such as ``VARCHAR``."""
+        if self._types.get(field) != datatype:
+            fitting = ", ".join(name for name, kind in self._types.items() if kind == datatype) or "it has none"
+            msg = f"{parameter} must be a {datatype} field of collection {self._rows.name!r} ({fitting}), got {field!r}"
+            raise ParameterError(msg)
+
+    def count(self, filter: str = "") -> int:
+        """Count rows: more than :meth:`texts` gives where an engine keeps several rows of one key."""
+        return self._rows.count(self._clause(filter))
+
+    def texts(self, text_field: str, filter: str = "") -> Iterator[list[str]]:
+        """Stream the texts of all rows in the order of their keys, each key once; "" where a text is null.
+
+        A page has about 4 MiB, or one row. Rows that are added or deleted meanwhile may or may not be seen.
+        """
+        where = self._clause(filter)
+        after, seen, size = "", set[Any](), FIRST_PAGE
+        while True:
+            if len(seen) + size > MAX_PAGE:
+                size = MAX_PAGE - len(seen)
+            found = self._page(_both(where, after), [self._key, text_field], size, len(seen))
+            rows = [row for row in found if row[self._key] not in seen]
+            if not rows:
+                return
+            texts = [row.get(text_field) or "" for row in rows]
+            yield texts
+            after, seen = self._rest(found, after, seen)
+            size = _page_size(texts)
+
+    def sample(self, text_field: str, vector_field: str, limit: int) -> list[tuple[Any, str, SparseVector]]:
+        """Read the first rows, some 100 at most: key, text and sparse vector, unless one of them is missing."""
+        if not self.count():  # milvus-lite 2.5 fails on vectors of a collection that was never filled
+            return []
+        output = [self._key, text_field, vector_field]
+        rows = self._rows.query("", output, limit=limit, **IN_KEY_ORDER)
+        return [
+            (row[self._key], row[text_field], as_vector(row[vector_field]))
+            for row in rows
+            if row.get(text_field) is not None and row.get(vector_field)
+        ]
+
+    def _read_types(self) -> dict[str, str]:
+        """Return the type of each field, and note the key."""
+        name = self._rows.name
+        if not self._rows.exists():
+            msg = f"there is no collection {name!r} at {self._rows.engine.place}"
+            raise IndexNotFoundError(msg)
+        fields = self._rows.describe_fields()
+        types = {field["name"]: field["type"].name for field in fields}
+        if any(types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):
+            msg = f"collection must be one that others fill, but {name!r} is of an index of rag_bm25"
+            raise ParameterError(msg)
+        self._key = next(field["name"] for field in fields if field.get("is_primary"))
+        return types
+
+    def _make_readable(self) -> None:
+        """Load the collection if only this process sees that; on a server its owner must."""
+        engine, name = self._rows.engine, self._rows.name
+        if engine.exclusive:
+            self._rows.prepare()
+            return
+        state = engine.read("get_load_state", name)["state"].name
+        if state != "Loaded":
+            msg = (
+                f"collection {name!r} at {engine.place} is not loaded (its state is {state}): load it with "
+                "the options that its users need, for instance by load_collection of pymilvus, and try again"
+            )
+            raise StoreError(msg)
+        self._rows.is_prepared = True
+
+    def _clause(self, filter: str) -> str:
+        return where_clause(self._rows.engine.dialect, Scope(Expression(filter) if filter.strip() else None))
+
+    def _page(self, clause: str, output: Sequence[str], size: int, more: int) -> list[dict[str, Any]]:
+        """Read rows in the order of their keys; fewer than `size` if the reply would be too large."""
+        try:
+            return self._rows.query(clause, output, limit=size + more, **IN_KEY_ORDER)
+        except ReplyTooLargeError:
+            if size == 1:
+                raise
+        return self._page(clause, output, size // 2, more)
+
+    def _rest(self, rows: Sequence[dict[str, Any]], after: str, seen: set[Any]) -> tuple[str, set[Any]]:
+        """Return the condition for the rows after a page, and the keys of the page that also meet it.
+
+        A key that the engine cannot compare with, such as a carriage return with milvus-lite 2.5, cannot bound a page:
+        the last comparable key does.
+        """
+        keys = [row[self._key] for row in rows]
+        for last in range(len(keys) - 1, -1, -1):
+            with suppress(FilterError):
+                return self._beyond(keys[last]), set(keys[last + 1 :])
+        seen = seen | set(keys)
+        if len(seen) >= MAX_PAGE:
+            msg = f"{self.name} has {len(seen):,} keys in a row that the engine cannot compare, such as {keys[0]!r}"
+            raise StoreError(msg)
+        return after, seen
+
+    def _beyond(self, key: str | int) -> str:
+        """Write the condition for greater keys; milvus-lite 2.5 cannot parse ``> -9223372036854775808``."""
+        if isinstance(key, int):
+            return f"{self._key} >= {key + 1}" if key < 0 else f"{self._key} > {key}"
+        return f"{self._key} > {self._rows.engine.dialect.quote(key)}"
+
+
+def _both(*conditions: str) -> str:
+    return " and ".join(f"({condition})" for condition in conditions if condition)
+
+
+def _page_size(texts: Sequence[str]) -> int:
+    """Return how many rows of this size make a page."""
+    mean = sum(len(text.encode()) for text in texts) / len(texts) + ROW_BYTES
+    return max(1, min(MAX_PAGE, int(PAGE_BYTES / mean)))

@@ -1,0 +1,49 @@
+"""The engine that a store uses, until the store is closed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import ReadOnlyError, StoreError
+from rag_bm25.store.milvus.schema import check_name
+
+if TYPE_CHECKING:
+    from rag_bm25.store.milvus.connection import Connection
+    from rag_bm25.store.milvus.engine import Engine
+
+
+class EngineHandle:
+    """An engine on behalf of one store; it is given back by :meth:`close`, or when the handle is garbage."""
+
+    def __init__(self, connection: Connection, collection: str, *, read_only: bool) -> None:
+        # pymilvus takes a third of a second to import: only those who open a store wait for it.
+        from rag_bm25.store.milvus.opening import open_engine, release_when_forgotten
+
+        check_name(collection)
+        self._read_only = read_only
+        self._engine: Engine | None = open_engine(connection, read_only=read_only)
+        self._is_closed = release_when_forgotten(self, self._engine)
+        self.name = f"{self._engine.name}, collection {collection!r}"
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, while the store is open."""
+        if self._engine is None:
+            msg = f"{self.name} is closed"
+            raise StoreError(msg)
+        return self._engine
+
+    def writable(self) -> Engine:
+        """Return the engine, unless the store was opened for reading."""
+        if self._read_only:
+            msg = f"{self.name} was opened read-only"
+            raise ReadOnlyError(msg)
+        return self.engine
+
+    def close(self) -> None:
+        if self._engine is not None:
+            from rag_bm25.store.milvus.opening import release_engine
+
+            engine, self._engine = self._engine, None
+            self._is_closed()
+            release_engine(engine)

@@ -1,0 +1,83 @@
+"""The statistics log in Milvus: the part of a store that needs no chunks."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rag_bm25.store.milvus.collection import Collection
+from rag_bm25.store.milvus.handle import EngineHandle
+from rag_bm25.store.milvus.schema import LOG_COUNTS, LOG_FIELDS, log_entity, log_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rag_bm25.store.milvus.connection import Connection
+    from rag_bm25.store.milvus.engine import Engine
+    from rag_bm25.store.rows import LogRow
+
+KEYS_PAGE = 10_000
+
+
+class MilvusLogStore:
+    """The log of ``X``, in the collection ``X_bm25``; satisfies :class:`~rag_bm25.store.LogStore`."""
+
+    def __init__(self, connection: Connection, collection: str, *, read_only: bool = False) -> None:
+        self._handle = EngineHandle(connection, collection, read_only=read_only)
+        self._log = Collection(self._handle, f"{collection}_bm25")
+        self._own_log_writes = 0
+
+    @property
+    def name(self) -> str:
+        return self._handle.name
+
+    @property
+    def writes_of_others(self) -> int:
+        return self._open.log_writes(self._log.name) - self._own_log_writes
+
+    def exists(self) -> bool:
+        """Return whether the log exists and is complete."""
+        return self._log.is_complete(LOG_FIELDS)
+
+    def create(self) -> None:
+        """Create the log, as far as it is missing."""
+        self._handle.writable()
+        self._log.complete(LOG_FIELDS)
+
+    def drop(self) -> None:
+        """Drop the log with everything in it; a missing one is ignored."""
+        with self._log_changes():
+            self._log.drop()
+
+    def close(self) -> None:
+        self._handle.close()
+
+    def insert_log(self, rows: Sequence[LogRow]) -> None:
+        with self._log_changes():
+            self._log.insert(map(log_entity, rows))
+
+    def delete_log(self, keys: Sequence[str]) -> None:
+        with self._log_changes():
+            self._log.delete(keys)
+
+    def log_keys(self) -> list[str]:
+        return [entity["key"] for page in self._log.scan("", ["key"], KEYS_PAGE) for entity in page]
+
+    def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
+        output = [*LOG_COUNTS, "packed"] if packed else list(LOG_COUNTS)
+        return [log_row(entity) for entity in self._log.get(keys, output)]
+
+    @property
+    def _open(self) -> Engine:
+        """The engine, while the store is open."""
+        return self._handle.engine
+
+    @contextmanager
+    def _log_changes(self) -> Iterator[None]:
+        """Let the other stores that share the engine know that the log has changed, or may have."""
+        engine = self._handle.writable()
+        try:
+            yield
+        finally:
+            self._own_log_writes += 1
+            engine.note_log_write(self._log.name)

@@ -1,0 +1,101 @@
+"""Choose and open the engine of an address; share embedded engines within a process."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import warnings
+import weakref
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import IndexNotFoundError, MissingExtraError
+from rag_bm25.store.milvus.address import database_path
+from rag_bm25.store.milvus.engine import EmbeddedEngine, Engine
+from rag_bm25.store.milvus.private_copy import PrivateCopy, can_be_written
+from rag_bm25.store.milvus.server import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rag_bm25.store.milvus.connection import Connection
+
+_open: dict[tuple[int, Path, bool], EmbeddedEngine] = {}  # by process, path, and whether it is a private copy
+_opening = threading.Lock()
+
+
+def open_engine(connection: Connection, *, read_only: bool) -> Engine:
+    """Connect to the engine of a URI; :func:`release_engine` takes it back."""
+    if connection.is_server:
+        return connect(connection)
+    path = database_path(connection.uri)
+    if read_only and not path.exists():
+        msg = f"there is no database at {path}"
+        raise IndexNotFoundError(msg)
+    with _opening:
+        is_copy = read_only and not can_be_written(path)
+        key = (os.getpid(), path, is_copy)
+        if key in _open:
+            _open[key].check_in_place()
+        else:
+            _open[key] = _open_copy(path) if is_copy else _embedded_class()(path)
+        engine = _open[key]
+        engine.key = key
+        engine.users += 1
+    return engine
+
+
+def _open_copy(path: Path) -> EmbeddedEngine:
+    """Open a copy of a database that cannot be written to; it is removed when the engine is closed."""
+    engine_class, copy = _embedded_class(), PrivateCopy(path)
+    try:
+        engine = engine_class(copy.path)
+    except BaseException:
+        copy.remove()
+        raise
+    engine.place = f"a copy of {path}"
+    engine.afterwards = weakref.finalize(engine, copy.remove)  # also if the engine is never closed
+    return engine
+
+
+def release_when_forgotten(owner: object, engine: Engine) -> Callable[[], object]:
+    """Release an engine when its owner is garbage; return the function that cancels this."""
+    forgotten = weakref.finalize(owner, _release_forgotten, engine)
+    forgotten.atexit = False  # engines end with the process by themselves
+    return forgotten.detach
+
+
+def _release_forgotten(engine: Engine) -> None:
+    """Release an engine whose owner is gone; in a forked child it is the parent's.
+
+    In a thread of its own: garbage is collected anywhere, also while this thread has the lock that a release needs.
+    """
+    if not engine.is_inherited:
+        threading.Thread(target=release_engine, args=(engine,), name="rag_bm25-release").start()
+        warnings.warn(f"an index at {engine.name} was not closed", ResourceWarning, stacklevel=2)
+
+
+def release_engine(engine: Engine) -> None:
+    """Release an engine; the last user of a database file closes it."""
+    if not isinstance(engine, EmbeddedEngine):
+        engine.close()
+        return
+    with _opening:
+        engine.users -= 1
+        if engine.users == 0:
+            _open.pop(engine.key, None)
+            engine.close()
+
+
+def _embedded_class() -> Callable[[Path], EmbeddedEngine]:
+    """Choose the class for the installed milvus-lite."""
+    try:
+        version = metadata.version("milvus-lite")
+    except metadata.PackageNotFoundError:
+        msg = 'a database file needs milvus-lite, which is not installed: pip install "rag-bm25[lite]"'
+        raise MissingExtraError(msg) from None
+    module = "lite2" if version.startswith("2.") else "lite3"
+    engine: Callable[[Path], EmbeddedEngine] = importlib.import_module(f"rag_bm25.store.milvus.{module}").Engine
+    return engine

@@ -1,0 +1,91 @@
+"""Search the chunks: in calls that engines take, with ties in one order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from rag_bm25.store.milvus.collection import PAGE, SPARSE_METRIC, pages
+from rag_bm25.store.milvus.expressions import where_clause
+from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
+from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, DENSE, SPARSE, chunk_row
+from rag_bm25.store.rows import Match
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.store.milvus.collection import Collection
+    from rag_bm25.store.rows import ConsistencyLevel, SearchArm
+    from rag_bm25.vectors.sparse import SparseVector
+
+QUERIES_PER_CALL = 100
+SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
+CHUNK_OUTPUT = [*CHUNK_FACTS, *CHUNK_CONTENTS]
+
+_Hits: TypeAlias = "list[list[tuple[float, Mapping[str, Any]]]]"  # score and entity of each hit, for each query
+
+
+class ChunkSearch:
+    """Searches of one collection of chunks."""
+
+    def __init__(self, chunks: Collection, consistency: ConsistencyLevel) -> None:
+        self._chunks = chunks
+        self._consistency = consistency
+
+    def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
+        field, metric = (DENSE, arm.metric) if isinstance(queries, np.ndarray) else (SPARSE, SPARSE_METRIC)
+        request = {
+            "anns_field": field,
+            "search_params": {"metric_type": metric, **(arm.params or {})},
+            "filter": where_clause(self._chunks.engine.dialect, arm.scope),
+        }
+        self._chunks.prepare().before_search(self._chunks.name)
+        return [
+            matches
+            for page in pages(list(queries), QUERIES_PER_CALL)
+            for matches in self._search_page(page, arm.limit, request)
+        ]
+
+    def _search_page(self, queries: Sequence[Any], limit: int, request: Mapping[str, Any]) -> list[list[Match]]:
+        """Search one call's worth of queries; engines cut rows of equal score off in any order."""
+        wanted = limit + max(SPARE, limit // 10)  # those below show whether the last score is shared
+        found = self._nearest(queries, min(wanted, MAX_ROWS), request)
+        while wanted < MAX_ROWS:
+            cut = [at for at, matches in enumerate(found) if _is_cut(matches, limit, wanted)]
+            if not cut:
+                break
+            wanted = min(4 * wanted, MAX_ROWS)
+            for at, matches in zip(cut, self._nearest([queries[at] for at in cut], wanted, request), strict=True):
+                found[at] = matches
+        return [sorted(matches, key=_rank)[:limit] for matches in found]
+
+    def _nearest(self, queries: Sequence[Any], limit: int, request: Mapping[str, Any]) -> list[list[Match]]:
+        """Search the engine for the rows with the highest scores."""
+        request = {**request, "data": list(queries), "limit": limit}
+        try:
+            hits = self._hits(CHUNK_OUTPUT, request)
+        except ReplyTooLargeError:  # the contents are fetched page by page
+            hits = self._hits(["pk"], request)
+            pks = [entity["pk"] for found in hits for _, entity in found]
+            stored = {entity["pk"]: entity for entity in self._chunks.get(pks, CHUNK_OUTPUT, PAGE)}
+            hits = [
+                [(score, stored[entity["pk"]]) for score, entity in found if entity["pk"] in stored] for found in hits
+            ]
+        return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
+
+    def _hits(self, output: list[str], request: Mapping[str, Any]) -> _Hits:
+        options = {"output_fields": output, "consistency_level": self._consistency, **request}
+        found = self._chunks.engine.read("search", self._chunks.name, **options)
+        return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
+
+
+def _rank(match: Match) -> tuple[float, str, str]:
+    return (-match.score, match.row.id, match.row.pk)
+
+
+def _is_cut(matches: Sequence[Match], limit: int, wanted: int) -> bool:
+    """Return whether rows with the last score that counts may have been left out."""
+    return len(matches) == wanted and matches[limit - 1].score == matches[-1].score

@@ -1,0 +1,156 @@
+"""Milvus behind an address: standalone, distributed, managed, or milvus-lite 3 in another process."""
+
+from __future__ import annotations
+
+import base64
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import grpc
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from rag_bm25.errors import StoreError
+from rag_bm25.store.milvus.address import login_in
+from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, Engine, connect_client
+from rag_bm25.store.milvus.lite3 import FlushingEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_bm25.store.milvus.connection import Connection
+    from rag_bm25.store.tls import TLS
+
+CONNECT_TIMEOUT = 10.0
+CALL_TIMEOUT = 60.0
+RETRY_SECONDS = 10.0
+DEFAULT_PORT = 19530
+PROBE_TIMEOUT = 2.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+
+
+class Server(Engine):
+    """A Milvus server, 2.5 or later."""
+
+    imports = True
+    channel: Mapping[str, int] = {}
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection.place)
+        uri, timeout = str(connection.uri), connection.timeout
+        seconds = CONNECT_TIMEOUT if timeout is None else timeout
+        token = connection.token or unquote(login_in(uri))
+        self._secrets = _secrets(uri, token)
+        self.options: dict[str, Any] = {"timeout": CALL_TIMEOUT if timeout is None else timeout}
+        try:
+            self.client = connect_client(
+                self.place,
+                f"cannot reach Milvus at {self.place} within {seconds:g} s",
+                token=token,
+                timeout=seconds,
+                grpc_options=self.channel,
+                **_certificates(connection.tls),
+            )
+        except StoreError as error:
+            if _is_refused(error):
+                msg = f"Milvus at {self.place} refused {'the token' if token else 'a connection without a token'}"
+                raise StoreError(msg) from error
+            msg = (
+                f"{error}: {_find_cause(self.place)}; check that it runs, its address and port, http or https, "
+                "certificates, and whether a proxy is set"
+            )
+            raise StoreError(msg) from error.__cause__
+
+    def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the server, and repeat the call for some time if it cannot be reached.
+
+        Writes are not repeated: whether they took place is unknown, and the index finds that out.
+        """
+        repeated = Retrying(
+            retry=retry_if_exception(_is_lost),
+            wait=wait_random_exponential(FIRST_PAUSE, LONGEST_PAUSE),  # so that not all clients come back at once
+            stop=stop_after_delay(min(RETRY_SECONDS, self.options["timeout"])),
+            reraise=True,
+        )
+        return repeated(super().read, method, *args, **kwargs)
+
+    def prepare(self, collection: str) -> None:
+        """Load the collection: servers search only loaded ones. Loading twice is allowed."""
+        self.read("load_collection", collection)
+
+    def close(self) -> None:
+        if not self.is_inherited:
+            self.client.close()
+
+    def reason(self, error: Exception) -> str:
+        """Return the message of the server, without the token."""
+        text = super().reason(error)
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+class _Unknown(Server):
+    """A server of unknown kind: Milvus demands pings, and milvus-lite hangs up over them."""
+
+    channel = NO_PINGS
+
+
+class Lite3Server(FlushingEngine, Server):
+    """milvus-lite 3 as a server of other processes."""
+
+    imports = False
+    channel = NO_PINGS
+
+
+def connect(connection: Connection) -> Server:
+    """Ask a server for its kind, and connect to it accordingly."""
+    unknown = _Unknown(connection)
+    try:
+        version = unknown.read("get_server_version")
+    finally:
+        unknown.close()
+    kind = Lite3Server if version.startswith("milvus_lite") else Server
+    return kind(connection)
+
+
+def _find_cause(place: str) -> str:
+    """Find out why an address does not answer, as far as the system knows."""
+    parts = urlsplit(place)
+    if parts.hostname is None:
+        return "nothing answers there"
+    try:
+        socket.create_connection((parts.hostname, parts.port or DEFAULT_PORT), timeout=PROBE_TIMEOUT).close()
+    except socket.gaierror:
+        return f"the name {parts.hostname!r} is not known"
+    except ConnectionRefusedError:
+        return "nothing listens on that port"
+    except OSError as error:
+        return str(error)
+    return "something listens there, but does not answer as Milvus does"
+
+
+def _is_lost(error: BaseException) -> bool:
+    return isinstance(error, StoreError) and any(sign in str(error) for sign in UNREACHABLE)
+
+
+def _is_refused(error: StoreError) -> bool:
+    cause = error.__cause__ and error.__cause__.__cause__  # the client's error, and the call's
+    return isinstance(cause, grpc.Call) and cause.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def _secrets(uri: str, token: str) -> list[str]:
+    """Return all strings that must not be shown, longest first: the password is a part of some tokens."""
+    given = {token, login_in(uri), unquote(login_in(uri))}
+    passwords = {password for user, _, password in (text.partition(":") for text in given) if user}
+    sent = {base64.b64encode(text.encode(errors="replace")).decode() for text in given}  # as in the client's header
+    return sorted((given | passwords | sent) - {""}, key=len, reverse=True)
+
+
+def _certificates(tls: TLS | None) -> dict[str, str]:
+    """Name the files for the client."""
+    if tls is None:
+        return {}
+    names = {"client_pem_path": tls.cert_file, "client_key_path": tls.key_file, "server_name": tls.server_name}
+    names["server_pem_path" if tls.cert_file is None else "ca_pem_path"] = tls.ca_file
+    return {name: str(value) for name, value in names.items() if value is not None}

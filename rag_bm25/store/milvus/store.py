@@ -1,0 +1,191 @@
+"""The store of an index: two Milvus collections, on any engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from rag_bm25.errors import FormatError, ParameterError, StoreError
+from rag_bm25.store.milvus.collection import PAGE, Collection
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.expressions import where_clause
+from rag_bm25.store.milvus.imports import BulkImports
+from rag_bm25.store.milvus.log_store import MilvusLogStore
+from rag_bm25.store.milvus.schema import (
+    CHUNK_CONTENTS,
+    CHUNK_FACTS,
+    DENSE,
+    SPARSE,
+    chunk_entity,
+    chunk_fields,
+    chunk_row,
+)
+from rag_bm25.store.milvus.searching import ChunkSearch
+from rag_bm25.store.rows import ALL_CHUNKS, ConsistencyLevel, DenseField
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.store.protocol import WriteLock
+    from rag_bm25.store.rows import ChunkRow, DenseMetric, Match, Scope, SearchArm
+    from rag_bm25.store.tls import TLS
+    from rag_bm25.vectors.sparse import SparseVector
+
+
+class MilvusStore(MilvusLogStore, BulkImports):
+    """Chunks and statistics of an index in Milvus; satisfies :class:`~rag_bm25.store.Store`.
+
+    Dense searches are exact on the embedded engines; the index of a server is approximate.
+
+    Parameters
+    ----------
+    uri : str or Path
+        A path ending in ``.db`` for the embedded engine, or the address of a server:
+        ``http://``, ``https://``, ``tcp://`` or ``unix:``; a database name may follow as the path.
+    collection : str
+        Name of the index: its chunks are in ``<collection>``, its statistics in ``<collection>_bm25``.
+    token : str, optional
+        ``user:password`` or an API key, for servers.
+    tls : TLS, optional
+        Certificates, for ``https://`` addresses.
+    timeout : float, optional
+        Maximum seconds of one call to a server; by default 10 for connecting and 60 for other calls.
+    read_only : bool, default False
+        Refuse every write.
+    consistency : {"Strong", "Bounded", "Session", "Eventually"}, default "Session"
+        The writes that a search of a server waits for: all of them, those older than some seconds, those of this
+        process, or none. Everything else is read Strong, whatever this is.
+
+    Raises
+    ------
+    ParameterError
+        If the path, the name or the level breaks a rule.
+    IndexNotFoundError
+        If the file is missing and `read_only` is set.
+    MissingExtraError
+        If a path is given and milvus-lite is not installed.
+    StoreLockedError
+        If another process has the file open.
+    StoreError
+        If Milvus cannot be reached or started.
+    """
+
+    def __init__(
+        self,
+        uri: str | Path,
+        collection: str,
+        *,
+        token: str | None = None,
+        tls: TLS | None = None,
+        timeout: float | None = None,
+        read_only: bool = False,
+        consistency: ConsistencyLevel = "Session",
+    ) -> None:
+        if consistency not in get_args(ConsistencyLevel):
+            msg = f"consistency must be one of {', '.join(get_args(ConsistencyLevel))}, got {consistency!r}"
+            raise ParameterError(msg)
+        super().__init__(Connection(uri, token, tls, timeout), collection, read_only=read_only)
+        self._chunks = Collection(self._handle, collection)
+        self._searches = ChunkSearch(self._chunks, consistency)
+        self._dense: DenseField | None = None  # as stored, once it has been read
+
+    @property
+    def exclusive(self) -> bool:
+        return self._open.exclusive
+
+    @property
+    def write_lock(self) -> WriteLock:
+        return self._open.write_lock
+
+    def exists(self) -> bool:
+        return self._chunks.is_complete(chunk_fields(self.dense_dim())) and super().exists()
+
+    def has_collections(self) -> bool:
+        there = [collection.exists() for collection in (self._chunks, self._log)]
+        if there[0]:
+            self._chunks.is_complete(chunk_fields(self.dense_dim()))  # for its fields
+        if there[1]:
+            super().exists()
+        return any(there)
+
+    def has_chunks(self) -> bool:
+        return self._chunks.is_complete(chunk_fields(self.dense_dim())) and self.count_unloaded() > 0
+
+    def create(self, dense: DenseField | None = None) -> None:
+        self._handle.writable()
+        self._chunks.complete(chunk_fields(dense.dim if dense else None), dense)
+        super().create()
+        if dense is not None:
+            self._check_metric(dense.metric, FormatError)
+
+    def dense_dim(self) -> int | None:
+        if not self._chunks.exists():
+            return None
+        fields = self._chunks.describe_fields()
+        return next((field["params"].get("dim") for field in fields if field["name"] == DENSE), None)
+
+    def drop(self) -> None:
+        with self._log_changes():
+            self._log.drop()  # first: statistics without their chunks would be taken for those of an index
+            self._chunks.drop()
+        self._dense = None
+
+    def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        self._chunks.insert(map(chunk_entity, rows))
+
+    def delete_chunks(self, pks: Sequence[str]) -> None:
+        self._chunks.delete(pks)
+
+    def get_chunks(
+        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
+    ) -> list[ChunkRow]:
+        output, page = _chunk_output(contents=contents, vectors=vectors), PAGE
+        if dense and (field := self._dense_field()) is not None:
+            output.append(DENSE)
+            page = max(1, min(PAGE, self._open.dense_bytes // (4 * field.dim)))
+        return [chunk_row(entity) for entity in self._chunks.get(pks, output, page)]
+
+    def scan_chunks(
+        self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
+    ) -> Iterator[list[ChunkRow]]:
+        clause = where_clause(self._open.dialect, scope)
+        for page in self._chunks.scan(clause, _chunk_output(contents=contents, vectors=vectors)):
+            yield [chunk_row(entity) for entity in page]
+
+    def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
+        if isinstance(queries, np.ndarray):
+            self._check_metric(arm.metric)
+        return self._searches.search(queries, arm)
+
+    def count_chunks(self) -> int:
+        return self._chunks.count()
+
+    def count_unloaded(self) -> int:
+        stored = self._open.num_rows(self._chunks.name)
+        return self.count_chunks() if stored is None else stored
+
+    def _dense_field(self) -> DenseField | None:
+        """Return the stored dense field; once found, it is not read again."""
+        if self._dense is None and (dim := self.dense_dim()) is not None:
+            index = self._open.read("describe_index", self._chunks.name, DENSE)
+            self._dense = DenseField(dim, index["metric_type"])
+        return self._dense
+
+    def _check_metric(self, metric: DenseMetric, error: type[Exception] = StoreError) -> None:
+        """Refuse a metric that the index does not have: milvus-lite 3 would answer with wrong scores."""
+        stored = self._dense_field()
+        if stored is None:
+            msg = f"{self.name} has no dense vectors: it was created without them"
+            raise error(msg)
+        if metric != stored.metric:
+            msg = f"{self.name} compares dense vectors by {stored.metric}, not by {metric}"
+            raise error(msg)
+
+
+def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:
+    """Name the fields to read, the key first."""
+    return [*CHUNK_FACTS, *(CHUNK_CONTENTS if contents else ()), *([SPARSE] if vectors else ())]

@@ -1,0 +1,270 @@
+"""The storage protocol of an index.
+
+:class:`rag_bm25.store.MilvusStore` satisfies it for every Milvus engine, :class:`rag_bm25.store.MemoryStore` in memory;
+one contract suite tests them all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from rag_bm25.store.rows import ALL_CHUNKS, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Match, SearchArm
+    from rag_bm25.vectors.sparse import SparseVector
+
+
+class WriteLock(Protocol):
+    """A lock that its holder may take again, such as ``threading.RLock``."""
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock; return False if it is taken and `blocking` is False."""
+        ...
+
+    def release(self) -> None:
+        """Release the lock."""
+        ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+
+class LogStore(Protocol):
+    """The statistics log alone.
+
+    Every write is durable when it returns, and visible to the next call of this store. Every failure of the engine is
+    a :class:`~rag_bm25.errors.StoreError`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Engine, URI without secrets, and collection, for messages."""
+        ...
+
+    def insert_log(self, rows: Sequence[LogRow]) -> None:
+        """Insert log rows under keys that are not stored yet, all or none if the engine can."""
+        ...
+
+    def delete_log(self, keys: Sequence[str]) -> None:
+        """Delete log rows; keys that are not stored are ignored."""
+        ...
+
+    def log_keys(self) -> list[str]:
+        """Return the key of every log row, each once, in any order."""
+        ...
+
+    def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
+        """Read log rows by key.
+
+        Parameters
+        ----------
+        keys : sequence of str
+            Any number; keys that are not stored are ignored.
+        packed : bool
+            Whether to read the packed data.
+
+        Returns
+        -------
+        list of LogRow
+            One row for each key, in any order.
+        """
+        ...
+
+
+class Store(LogStore, Protocol):
+    """Two collections: the chunks and the statistics log."""
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether this process alone can write, as with embedded engines: only its own stores change anything."""
+        ...
+
+    @property
+    def write_lock(self) -> WriteLock:
+        """Reentrant lock for a batch, a recovery, or any sequence of calls that no write may interrupt.
+
+        Shared by all stores of this process on one embedded engine, so that an intent found under it has no living
+        writer. On a server each store has its own.
+        """
+        ...
+
+    @property
+    def writes_of_others(self) -> int:
+        """Number of writes to the log by other stores of this process; if it has grown, the log has changed.
+
+        It counts from any number, and means nothing if the store is not :attr:`exclusive`.
+        """
+        ...
+
+    def exists(self) -> bool:
+        """Return whether both collections exist and are complete, with or without a dense field.
+
+        Returns
+        -------
+        bool
+            False also if creating them was interrupted; :meth:`create` completes them.
+
+        Raises
+        ------
+        FormatError
+            A collection of the name has other fields.
+        """
+        ...
+
+    def has_collections(self) -> bool:
+        """Return whether one of the two collections exists, complete or not.
+
+        Returns
+        -------
+        bool
+            True also for the remains of an interrupted :meth:`create` or :meth:`drop`.
+
+        Raises
+        ------
+        FormatError
+            A collection of the name has other fields.
+        """
+        ...
+
+    def has_chunks(self) -> bool:
+        """Return whether rows of chunks exist, also if the log is missing; other fields are a ``FormatError``."""
+        ...
+
+    def create(self, dense: DenseField | None = None) -> None:
+        """Create the two collections, as far as they are missing.
+
+        Parameters
+        ----------
+        dense : DenseField, optional
+            The dense vectors of the chunks; none by default.
+
+        Raises
+        ------
+        FormatError
+            A collection of the name has other fields, or another dense field.
+        ParameterError
+            The engine would confuse the name with that of another collection.
+        """
+        ...
+
+    def dense_dim(self) -> int | None:
+        """Return the dimension of the stored dense vectors; None without a collection or without a dense field."""
+        ...
+
+    def drop(self) -> None:
+        """Drop both collections with everything in them; missing ones are ignored."""
+        ...
+
+    def close(self) -> None:
+        """Release the connection; the last store of a database file stops its engine. Closing twice is allowed."""
+        ...
+
+    def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        """Insert rows whose pks are not stored yet, all or none if the engine can.
+
+        Parameters
+        ----------
+        rows : sequence of ChunkRow
+            Their sparse vectors are not empty. All of them have a dense vector of the right shape if the collection has
+            the field; else none has one.
+        """
+        ...
+
+    def delete_chunks(self, pks: Sequence[str]) -> None:
+        """Delete rows; pks that are not stored are ignored."""
+        ...
+
+    def get_chunks(
+        self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
+    ) -> list[ChunkRow]:
+        """Read rows by pk.
+
+        Parameters
+        ----------
+        pks : sequence of str
+            Any number; pks that are not stored are ignored.
+        contents, vectors, dense : bool
+            Whether to read text and metadata, the sparse vectors, and the dense vectors if there are any.
+
+        Returns
+        -------
+        list of ChunkRow
+            One row for each pk, in any order.
+        """
+        ...
+
+    def scan_chunks(
+        self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
+    ) -> Iterator[list[ChunkRow]]:
+        """Stream every row of a scope, each once, in the order of the pks.
+
+        Parameters
+        ----------
+        scope : Scope
+            The rows to read; all of them by default.
+        contents, vectors : bool
+            Whether to read text and metadata, and the sparse vectors.
+
+        Yields
+        ------
+        list of ChunkRow
+            At most 1,000 rows.
+
+        Raises
+        ------
+        FilterError
+            The engine cannot evaluate the filter.
+        """
+        ...
+
+    def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
+        """Return the best rows for each query, by (-score, id, pk).
+
+        Parameters
+        ----------
+        queries : sequence of SparseVector, or ndarray of float32, shape (n, dim)
+            Sparse queries, none of them empty, search the sparse vectors; the rows of an array, all finite, search the
+            dense ones.
+        arm : SearchArm
+            Number of rows for each query, and the rows to consider.
+
+        Returns
+        -------
+        list of list of Match
+            For a sparse query, the rows with the greatest inner products; never one that shares no dimension with it.
+            For a dense query, the most similar rows, whatever the sign of their score; a vector of zeros has cosine
+            0.0 with every other. The order of rows with equal scores does not depend on the limit, unless 16,384 rows
+            or more have that score or a higher one.
+
+        Raises
+        ------
+        FilterError
+            The engine cannot evaluate the filter.
+        StoreError
+            Queries are dense, and the collection has no dense vectors, or another metric.
+        """
+        ...
+
+    def count_chunks(self) -> int:
+        """Return the number of stored rows, of all namespaces."""
+        ...
+
+    def count_unloaded(self) -> int:
+        """Return the number of stored rows without loading them, if the engine can: opening an index asks for it.
+
+        Returns
+        -------
+        int
+            Rows of all namespaces, also those that cannot be seen.
+        """
+        ...

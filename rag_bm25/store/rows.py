@@ -1,0 +1,200 @@
+"""The row types of the store protocol, and the options of its searches and scans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from rag_bm25.checks import check_choice, check_int
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rag_bm25.filters import Filter
+    from rag_bm25.store.search_params import SearchParams
+
+
+ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
+DenseMetric: TypeAlias = Literal["COSINE", "IP"]  # of dense vectors
+
+MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
+
+
+def _empty() -> SparseVector:
+    return EMPTY  # dataclasses refuse a default of an unhashable type
+
+
+@dataclass(frozen=True)
+class DenseField:
+    """The dense vectors of a hybrid index.
+
+    ``L2`` is not offered: in every search here, greater is better. On normalised vectors L2 ranks as ``COSINE`` does.
+
+    Parameters
+    ----------
+    dim : int
+        Number of dimensions, in 2..32768.
+    metric : {"COSINE", "IP"}
+        Cosine similarity, or inner product.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is out of its range.
+
+    Examples
+    --------
+    >>> DenseField(384, "COSINE")
+    DenseField(dim=384, metric='COSINE')
+    >>> DenseField(384, "L2")
+    Traceback (most recent call last):
+    rag_bm25.errors.ParameterError: metric must be one of COSINE, IP, got 'L2'
+    """
+
+    dim: int
+    metric: DenseMetric
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", check_int("dim", self.dim, MIN_DIM, MAX_DIM))
+        object.__setattr__(self, "metric", check_choice("metric", self.metric, get_args(DenseMetric)))
+
+
+@dataclass(frozen=True)
+class ChunkRow:
+    """One stored chunk.
+
+    Parameters
+    ----------
+    pk : str
+        Primary key: lower-case hex digits and a slot letter, never the user's string.
+    id : str
+        The user's id.
+    namespace : str
+        Tenant or sub-corpus.
+    length : int
+        Length of the chunk in the index's unit.
+    batch : str
+        Id of the write that inserted the row; later writes have greater ids.
+    text : str
+        The chunk; empty if a read did not ask for contents.
+    metadata : dict
+        As the user gave it; empty if a read did not ask for contents.
+    vector : SparseVector
+        Document weights, never empty when stored; :data:`~rag_bm25.vectors.sparse.EMPTY` if a read did not ask for
+        them.
+    dense : ndarray of float32, shape (dim,), optional
+        Dense vector, finite; None if a read did not ask for it, or the index has no dense field. Not compared by
+        ``==``.
+    """
+
+    pk: str
+    id: str
+    namespace: str
+    length: int
+    batch: str
+    text: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    vector: SparseVector = field(default_factory=_empty)
+    # Compared, an array would make `==` of two rows raise: it has no single truth value.
+    dense: NDArray[np.float32] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Match:
+    """A row that a search returns.
+
+    Parameters
+    ----------
+    row : ChunkRow
+        The row, with its contents and without its vectors.
+    score : float
+        The inner product of sparse vectors, > 0, or the similarity of dense ones, of any sign; greater is better.
+    """
+
+    row: ChunkRow
+    score: float
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """One row of the statistics log. Rows are only ever inserted and deleted, never changed.
+
+    Parameters
+    ----------
+    key : str
+        Primary key; printable ASCII without quotes or backslashes, at most 128 characters.
+    kind : str
+        ``config``, ``delta``, ``snapshot``, ``terms``, ``intent``, ``lease`` or ``k1``.
+    meta : dict
+        A small JSON object.
+    packed : str
+        At most 65,535 ASCII characters of packed data; empty if a read did not ask for it.
+    added, removed : SparseVector
+        Counts, each below 2**24, which float32 represents exactly; may be empty.
+    """
+
+    key: str
+    kind: str
+    meta: dict[str, Any] = field(default_factory=dict)
+    packed: str = ""
+    added: SparseVector = field(default_factory=_empty)
+    removed: SparseVector = field(default_factory=_empty)
+
+
+@dataclass(frozen=True)
+class ImportState:
+    """The progress of an engine that imports a file.
+
+    Parameters
+    ----------
+    finished : bool
+        Whether all rows of the file are stored.
+    failure : str
+        Why none of them will be stored; "" without a failure.
+    """
+
+    finished: bool
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The chunks that a search or a scan considers.
+
+    Parameters
+    ----------
+    where : Filter, optional
+        Condition on the metadata.
+    namespaces : tuple of str, optional
+        Only these namespaces; all of them by default.
+    """
+
+    where: Filter | None = None
+    namespaces: tuple[str, ...] | None = None
+
+
+ALL_CHUNKS = Scope()
+
+
+@dataclass(frozen=True)
+class SearchArm:
+    """Options that sparse and dense searches share.
+
+    Parameters
+    ----------
+    limit : int
+        Maximum number of rows for each query, in 1..16384.
+    scope : Scope
+        The chunks to consider; all of them by default.
+    params : mapping of str to str, bool, int or float, optional
+        Search parameters of the engine; some make it leave out rows.
+    metric : {"IP", "COSINE"}
+        The metric of the index for dense queries; always ``IP`` for sparse ones.
+    """
+
+    limit: int
+    scope: Scope = ALL_CHUNKS
+    params: SearchParams | None = None
+    metric: DenseMetric = "IP"

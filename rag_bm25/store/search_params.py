@@ -1,0 +1,33 @@
+"""Search parameters that users pass on to the engine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from rag_bm25.checks import as_str
+from rag_bm25.errors import ParameterError, short_repr
+
+SearchParams: TypeAlias = "Mapping[str, str | bool | int | float]"
+
+# The search itself decides these.
+OURS = frozenset({"metric_type", "anns_field", "topk", "limit", "offset", "round_decimal", "group_by_field", "params"})
+
+
+def check_search_params(params: object, name: str = "search_params") -> dict[str, Any]:
+    """Check search parameters as Milvus names them, on one level, and copy them; empty for None."""
+    if params is None:
+        return {}
+    if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
+        msg = f"{name} must be a mapping of str to str, bool, int or float, got {short_repr(params)}"
+        raise ParameterError(msg)
+    for key, value in params.items():
+        if key in OURS:
+            msg = f"{name} must not have {key!r}, which the search itself decides"
+            raise ParameterError(msg)
+        finite = isinstance(value, int | float) and abs(value) <= sys.float_info.max
+        if not (finite or isinstance(value, str)):
+            msg = f"{name}[{key!r}] must be a str, bool, int or finite float, got {short_repr(value)}"
+            raise ParameterError(msg)
+    return {as_str(key): as_str(value) if isinstance(value, str) else value for key, value in params.items()}

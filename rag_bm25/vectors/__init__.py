@@ -1,0 +1,1 @@
+"""Sparse vectors, terms and their ids."""

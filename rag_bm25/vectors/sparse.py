@@ -1,0 +1,122 @@
+"""Sparse vectors as two parallel arrays, and batches of them as CSR matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class SparseVector:
+    """A sparse vector: ids with their weights."""
+
+    ids: NDArray[np.uint32]  # dimensions, strictly increasing
+    values: NDArray[np.float32]  # weights; finite
+
+    @classmethod
+    def from_dict(cls, weights: Mapping[int, float]) -> SparseVector:
+        """Build a vector from weights by id, in any order."""
+        ids = np.fromiter(weights.keys(), np.uint32, len(weights))
+        values = np.fromiter(weights.values(), np.float32, len(weights))
+        order = np.argsort(ids)
+        return cls(ids[order], values[order])
+
+    def to_dict(self) -> dict[int, float]:
+        """Return the weights by id, in order of the ids."""
+        return dict(zip(self.ids.tolist(), self.values.tolist(), strict=True))
+
+    def dot(self, other: SparseVector) -> float:
+        """Compute the inner product in float64."""
+        _, mine, theirs = np.intersect1d(self.ids, other.ids, assume_unique=True, return_indices=True)
+        return float(np.dot(self.values[mine].astype(np.float64), other.values[theirs]))
+
+    def get(self, id_: int) -> float:
+        """Return the weight of a dimension, 0.0 by default."""
+        at = int(np.searchsorted(self.ids, id_))
+        found = at < len(self.ids) and int(self.ids[at]) == id_
+        return float(self.values[at]) if found else 0.0
+
+    def get_many(self, ids: NDArray[np.uint32], missing: float) -> NDArray[np.float64]:
+        """Return the weights of several dimensions."""
+        at = np.searchsorted(self.ids, ids)
+        found = at < len(self.ids)
+        found[found] = self.ids[at[found]] == ids[found]
+        values = np.full(ids.shape, missing, np.float64)
+        values[found] = self.values[at[found]]
+        return values
+
+    def __len__(self) -> int:
+        """Return the number of stored dimensions."""
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare ids and weights exactly."""
+        if not isinstance(other, SparseVector):
+            return NotImplemented
+        return np.array_equal(self.ids, other.ids) and np.array_equal(self.values, other.values)
+
+    __hash__ = None  # type: ignore[assignment]  # holds mutable arrays
+
+
+EMPTY = SparseVector(np.empty(0, np.uint32), np.empty(0, np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseBatch:
+    """A batch of sparse vectors as a CSR matrix."""
+
+    indptr: NDArray[np.int64]  # row i is the slice indptr[i]:indptr[i + 1] of the other two
+    ids: NDArray[np.uint32]  # dimensions, strictly increasing within a row
+    values: NDArray[np.float32]  # weights
+
+    def __post_init__(self) -> None:
+        """Check that the lengths of the arrays agree."""
+        if len(self.ids) != len(self.values) or self.indptr[-1] != len(self.ids):
+            msg = (
+                f"indptr must end at the number of entries, got {int(self.indptr[-1])} "
+                f"for {len(self.ids)} ids and {len(self.values)} values"
+            )
+            raise InputError(msg)
+
+    @classmethod
+    def from_keys(cls, keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
+        """Build a batch from `keys`."""
+        rows = (keys >> np.uint64(32)).astype(np.int64)
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=num_rows))))
+        return cls(indptr, keys.astype(np.uint32), values)
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """Row << 32 | id of each entry; strictly increasing, shape (nnz,)."""
+        rows = np.repeat(np.arange(len(self), dtype=np.uint64), np.diff(self.indptr))
+        keys: NDArray[np.uint64] = self.ids | (rows << np.uint64(32))
+        return keys
+
+    def rows(self, span: slice) -> SparseBatch:
+        """Return consecutive rows as a view."""
+        first, last, _ = span.indices(len(self))
+        indptr = self.indptr[first : last + 1]
+        entries = slice(indptr[0], indptr[-1])
+        return SparseBatch(indptr - indptr[0], self.ids[entries], self.values[entries])
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.indptr) - 1
+
+    def __getitem__(self, row: int) -> SparseVector:
+        """Return a row as a view."""
+        span = slice(self.indptr[row], self.indptr[row + 1])
+        return SparseVector(self.ids[span], self.values[span])
+
+    def __iter__(self) -> Iterator[SparseVector]:
+        """Iterate over the rows."""
+        return (self[row] for row in range(len(self)))

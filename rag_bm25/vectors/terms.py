@@ -1,0 +1,181 @@
+"""Terms and their ids: a stable hash, rehashed for the few terms that collide."""
+
+from __future__ import annotations
+
+import zlib
+from itertools import count, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_bm25.errors import InputError, short_repr
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+ID_SPACE = 0xFFFFFFFF  # Milvus accepts dimensions below 2**32 - 1
+MAX_ID = ID_SPACE - 1
+HASHED_BYTES = 100
+MAX_TERM_BYTES = 32_768
+REHASHES_TRIED = 16
+
+NO_TERMS_ID = 0
+"""Reserved dimension of chunks without terms: Milvus refuses empty vectors."""
+
+BIGRAM_MARK = "\0"
+"""First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
+
+
+class Term(NamedTuple):
+    """A term of either channel."""
+
+    text: str
+    is_bigram: bool = False
+
+    @property
+    def key(self) -> str:
+        """The term as the vocabulary stores and hashes it."""
+        return BIGRAM_MARK + self.text if self.is_bigram else self.text
+
+
+def is_bigram(term: str) -> bool:
+    """Return whether a term, as the vocabulary has it, is a bigram."""
+    return term.startswith(BIGRAM_MARK)
+
+
+def num_words(terms: Sequence[str]) -> int:
+    """Count words; bigrams repeat the same text, and do not count for the length of a chunk."""
+    return len(terms) - sum(map(is_bigram, terms))
+
+
+def term_name(term: str) -> str:
+    """Format a term for messages."""
+    return f"bigram {term.removeprefix(BIGRAM_MARK)!r}" if is_bigram(term) else repr(term)
+
+
+def term_id(term: str) -> int:
+    """Hash a term to its dimension, the same on every machine."""
+    # As Milvus's own BM25 function does it: CRC-32 of the first 100 bytes of UTF-8. Only a term that would get the
+    # reserved dimension 0 differs: it gets 1. A custom analyzer may return a lone surrogate for a query.
+    return zlib.crc32(term.encode(errors="surrogatepass")[:HASHED_BYTES]) % ID_SPACE or 1
+
+
+class TermIds(dict[str, int]):
+    """Memo of term -> id for readers, who need no vocabulary: a hash, or the id of a displaced term."""
+
+    def __init__(self, displaced: Mapping[str, int] | None = None) -> None:
+        super().__init__(displaced or {})
+
+    def __missing__(self, term: str) -> int:
+        """Hash a new term."""
+        self[term] = id_ = term_id(term)
+        return id_
+
+
+class Vocabulary:
+    """All terms ever seen, with their ids, which never change."""
+
+    def __init__(self) -> None:
+        # One dict is enough, and half the memory of two: the id of a term is found by its hash.
+        self._terms: dict[int, str] = {}
+        self.displaced: dict[str, int] = {}  # terms whose hash was taken: they got the next free id by rehashing
+        self.collisions: set[str] = set()  # terms that were added with the id of another
+
+    def __len__(self) -> int:
+        """Return the number of terms."""
+        return len(self._terms)
+
+    def __contains__(self, term: object) -> bool:
+        """Return whether a term is known."""
+        return isinstance(term, str) and self.id(term) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the terms in the order of their first occurrence."""
+        return iter(self._terms.values())
+
+    @property
+    def ids(self) -> Collection[int]:
+        """Ids of the terms, in the same order."""
+        return self._terms.keys()
+
+    def id(self, term: str) -> int | None:
+        """Look up the id of a term."""
+        id_ = self.displaced.get(term) or term_id(term)
+        return id_ if self._terms.get(id_) == term else None
+
+    def term(self, id_: int) -> str | None:
+        """Look up the term of an id."""
+        return self._terms.get(id_)
+
+    def stage(self) -> StagedTerms:
+        """Return a memo for one batch, which does not change the vocabulary."""
+        return StagedTerms(self)
+
+    def add(self, terms: Mapping[str, int]) -> None:
+        """Add terms with their assigned ids; known terms are ignored."""
+        for term, id_ in terms.items():
+            if self._terms.setdefault(id_, term) != term:
+                self.collisions.add(term)
+            elif id_ != term_id(term):
+                self.displaced[term] = id_
+
+
+def _check_storable(term: str) -> None:
+    """Refuse a term that the log cannot store; only custom analyzers make such terms."""
+    try:
+        size = len(term.encode())
+    except UnicodeEncodeError as error:
+        msg = (
+            f"the analyzer returned a term with a lone surrogate at character {error.start}, which cannot be stored: "
+            f"{short_repr(term)}"
+        )
+        raise InputError(msg) from None
+    if size > MAX_TERM_BYTES:
+        msg = f"a term must have at most {MAX_TERM_BYTES:,} bytes of UTF-8, the analyzer returned one of {size:,}"
+        raise InputError(msg)
+
+
+class StagedTerms(dict[str, int]):
+    """Memo of term -> id for one batch; collects new terms."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self.new: dict[str, int] = {}
+        self._vocabulary = vocabulary
+        self._taken: set[int] = set()
+
+    def __missing__(self, term: str) -> int:
+        """Look up a term, and assign an id to a new one."""
+        hashed = term_id(term)  # once: a batch has tens of thousands of terms
+        id_ = self._vocabulary.displaced.get(term, hashed)
+        if self._vocabulary.term(id_) != term:
+            _check_storable(term)
+            id_ = self.new[term] = hashed if self._is_free(hashed) else self._free_id(term)
+            self._taken.add(id_)
+        self[term] = id_
+        return id_
+
+    def _free_id(self, term: str) -> int:
+        """Rehash until an id is free."""
+        return next(id_ for id_ in _candidates(term) if self._is_free(id_))
+
+    def _is_free(self, id_: int) -> bool:
+        return id_ not in self._taken and self._vocabulary.term(id_) is None
+
+
+def assign_known_ids(terms: Sequence[str], ids: Collection[int]) -> dict[str, int]:
+    """Match terms with stored ids, to recover a lost vocabulary."""
+    left = set(ids)
+    found: dict[str, int] = {}
+    for attempts in (1, REHASHES_TRIED):
+        for term in terms:
+            id_ = next((id_ for id_ in islice(_candidates(term), attempts) if id_ in left), None)
+            if id_ is not None and term not in found:
+                found[term] = id_
+                left.discard(id_)
+    return found
+
+
+def _candidates(term: str) -> Iterator[int]:
+    """Yield the possible ids of a term, by preference."""
+    yield term_id(term)
+    for attempt in count(1):
+        yield term_id(f"{attempt}\0{term}")

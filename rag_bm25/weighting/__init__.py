@@ -1,0 +1,1 @@
+"""Every formula, once: document weights, IDF, query weights."""

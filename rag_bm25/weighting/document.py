@@ -1,0 +1,207 @@
+r"""Document weights: the chunk's side of the score.
+
+.. math::
+
+    score(q, d) = \sum_t
+        \underbrace{qtf_t \cdot IDF(N, df_t)}_{\text{query: current corpus}} \cdot
+        \underbrace{\frac{tf}{tf + k_1 (1 - b + b \cdot len(d) / chunk\_size)}}_{\text{chunk: stored vector}}
+
+The chunk's factor is one of the formulas of :mod:`rag_bm25.weighting.formulas`.
+
+References
+----------
+.. [1] S. E. Robertson, S. Walker, S. Jones, M. M. Hancock-Beaulieu, M. Gatford, "Okapi at TREC-3", TREC 1994.
+.. [2] A. Singhal, C. Buckley, M. Mitra, "Pivoted Document Length Normalization", SIGIR 1996.
+.. [3] S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+.. [4] X. Du, "BM25 for RAG with Milvus", 2024: the chunk size instead of the mean length, the epsilon floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.checks import as_str, check_parameter, comparable
+from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.weighting.fields import FieldWeight
+from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, tf_function
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from rag_bm25.weighting.formulas import WeightingName
+
+
+__all__ = ["MAX_K3", "DocumentWeighting"]
+
+MAX_K3 = 1_000_000
+
+
+@dataclass(frozen=True)
+class DocumentWeighting:
+    r"""The chunk's side of the score; it depends on the chunk alone.
+
+    Parameters
+    ----------
+    chunk_size : float
+        Constant instead of the mean length, in the unit of the lengths; > 0.
+    k1 : float
+        Saturation of the term frequency, >= 0; larger values saturate later.
+    b : float
+        Length normalisation, in [0, 1].
+    form : str
+        One of :data:`rag_bm25.weighting.formulas.WEIGHTING_NAMES`.
+    delta : float or None
+        Delta of the forms that have one; None is replaced by the form's default.
+    fields : mapping of str to FieldWeight
+        Weighted fields beside the text (BM25F [1]_), by name.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of its range, or not allowed for the form.
+
+    References
+    ----------
+    .. [1] S. Robertson, H. Zaragoza, M. Taylor, "Simple BM25 Extension to Multiple Weighted Fields", CIKM 2004; with a
+       b for each field: H. Zaragoza et al., "Microsoft Cambridge at TREC 13", TREC 2004.
+
+    Examples
+    --------
+    A chunk with a length of exactly the chunk size is not normalised:
+
+    >>> DocumentWeighting(chunk_size=500).weights([1, 2, 20], 500).round(3)
+    array([0.4  , 0.571, 0.93 ])
+
+    BM25+ adds delta to each weight, after multiplying by k1 + 1:
+
+    >>> DocumentWeighting(chunk_size=500, form="bm25+").weights([1, 2, 20], 500).round(3)
+    array([2.   , 2.429, 3.326])
+    """
+
+    chunk_size: float
+    k1: float = 1.5
+    b: float = 0.75
+    form: WeightingName = "bm25"
+    delta: float | None = None
+    fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        check_parameter("chunk_size", self.chunk_size, "a finite number > 0", comparable(self.chunk_size) > 0)
+        check_parameter("k1", self.k1, "finite and >= 0", comparable(self.k1) >= 0)
+        check_parameter("b", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
+        form, delta = tf_function(self.form, self.k1, self.delta)
+        object.__setattr__(self, "form", as_str(self.form))
+        object.__setattr__(self, "delta", delta)
+        _check_fields(self.fields)
+        if self.fields and not form.combines_fields:
+            msg = f"fields must be empty for {self.form!r}, whose length norm cannot be applied field by field"
+            raise ParameterError(msg)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lower and upper bound of the weights; ``inf`` if they are unbounded."""
+        return WEIGHTINGS[self.form].bounds(self.k1, self.delta or 0.0)
+
+    def norm(self, length: ArrayLike) -> NDArray[np.float64]:
+        r"""Length norm :math:`1 - b + b \cdot len(d) / chunk\_size`.
+
+        Parameters
+        ----------
+        length : array_like of float
+            Chunk lengths, in the unit of `chunk_size`.
+
+        Returns
+        -------
+        ndarray of float64
+            Same shape as `length`; 1 for a length of `chunk_size`. A form with a fixed b ignores `b`.
+        """
+        return _norm(length, self.chunk_size, self._share(self.b))
+
+    def weights(self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Weight of each term of chunks without fields.
+
+        Parameters
+        ----------
+        tf : array_like of float
+            Term frequency in the chunk, > 0.
+        length : array_like of float
+            Length of the chunk of each term, broadcast against `tf`.
+        k1 : array_like of float, optional
+            The k1 of each term, for forms with a k1 per term.
+
+        Returns
+        -------
+        ndarray of float64
+            Within `bounds` and > 0, increasing in `tf`, decreasing in `length`.
+        """
+        return self._values(np.asarray(tf, np.float64), self.norm(length), k1)
+
+    def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
+        r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.
+
+        Parameters
+        ----------
+        tf : array_like of float
+            Term frequency in the field, > 0.
+        length : array_like of float
+            Length of the field of each term, broadcast against `tf`.
+        field : str or None
+            Name of the field; None for the text, whose weight is 1.
+
+        Returns
+        -------
+        ndarray of float64
+            Summands of the fields of a chunk; :meth:`combined_weights` takes the sum.
+        """
+        of = FieldWeight(chunk_size=self.chunk_size, b=self.b) if field is None else self.fields[field]
+        norm = np.maximum(_norm(length, of.chunk_size, self._share(of.b)), SMALLEST_NORM)
+        return of.weight * np.asarray(tf, np.float64) / norm
+
+    def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Weight of each term of chunks with fields: the sum over the fields is saturated once.
+
+        Parameters
+        ----------
+        frequency : array_like of float
+            Sums of :meth:`frequencies`.
+        k1 : array_like of float, optional
+            As for :meth:`weights`.
+
+        Returns
+        -------
+        ndarray of float64
+            Within `bounds` and > 0, increasing in `frequency`. Equal to :meth:`weights` without fields.
+        """
+        return self._values(np.asarray(frequency, np.float64), 1.0, k1)
+
+    def _values(
+        self, tf: NDArray[np.float64], norm: NDArray[np.float64] | float, k1: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        used = self.k1 if k1 is None else np.asarray(k1, np.float64)
+        return WEIGHTINGS[self.form].values(tf, norm, used, self.delta or 0.0)
+
+    def _share(self, b: float) -> float:
+        """Return the form's fixed b, by default the given one."""
+        own = WEIGHTINGS[self.form].b
+        return b if own is None else own
+
+
+def _norm(length: ArrayLike, chunk_size: float, b: float) -> NDArray[np.float64]:
+    relative = np.asarray(length, np.float64) / chunk_size
+    return 1 - b + b * relative
+
+
+def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
+    """Check the names and weights of fields."""
+    if not isinstance(fields, Mapping):
+        msg = f"fields must be a mapping of names to FieldWeight, got {short_repr(fields)}"
+        raise ParameterError(msg)
+    for name, weight in fields.items():
+        if not (isinstance(name, str) and name and isinstance(weight, FieldWeight)):
+            msg = f"fields must map non-empty names to FieldWeight, got {short_repr(name)}: {short_repr(weight)}"
+            raise ParameterError(msg)

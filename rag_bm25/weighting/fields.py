@@ -1,0 +1,57 @@
+"""BM25F: weighted fields beside the text of a chunk, such as its title."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.checks import check_parameter, comparable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_WEIGHT = 1_000.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldWeight:
+    """Weight and length normalisation of a field beside the text.
+
+    Parameters
+    ----------
+    chunk_size : float
+        Constant instead of the mean length of the field, in the index's unit; > 0.
+    weight : float
+        Weight of an occurrence in the field, in [0.001, 1000]; that of an occurrence in the text is 1.
+    b : float
+        Length normalisation within the field, in [0, 1].
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of its range.
+
+    Examples
+    --------
+    >>> FieldWeight(chunk_size=30, weight=2.0)
+    FieldWeight(chunk_size=30, weight=2.0, b=0.75)
+    """
+
+    chunk_size: float
+    weight: float = 1.0
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        within = 1 / MAX_WEIGHT <= comparable(self.weight) <= MAX_WEIGHT
+        check_parameter("weight of a field", self.weight, f"in [{1 / MAX_WEIGHT:g}, {MAX_WEIGHT:g}]", within)
+        check_parameter("b of a field", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
+        positive = comparable(self.chunk_size) > 0
+        check_parameter("chunk_size of a field", self.chunk_size, "a finite number > 0", positive)
+
+
+def field_text(metadata: Mapping[str, Any], name: str) -> str:
+    """Return the text of a field: the metadata under its name, the items of a list on a line each."""
+    value = metadata.get(name)
+    parts = value if isinstance(value, list) else [value]
+    return "\n".join(part for part in parts if isinstance(part, str))

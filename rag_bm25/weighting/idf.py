@@ -1,0 +1,324 @@
+"""Inverse document frequency: the formulas, their branches, and the mean over a corpus."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+
+__all__ = [
+    "IDF_NAMES",
+    "CollectionStats",
+    "IdfBranch",
+    "IdfName",
+    "average_idf",
+    "equivalent_df",
+    "idf",
+    "idf_branches",
+    "relevance_weight",
+    "robertson_idf",
+]
+
+IdfName = Literal["epsilon", "lucene", "zero", "plus", "tfidf", "plain"]
+"""Name of an IDF."""
+IDF_NAMES: tuple[str, ...] = get_args(IdfName)
+"""Names of all IDFs."""
+
+POSITIVE_FLOOR = 1e-6
+"""Weight of terms with an IDF of zero or less: Milvus refuses negative weights, and cannot rank on zero."""
+
+ROUNDING = 1e-12
+"""A mean IDF this close to zero counts as zero: terms on both sides of N / 2 may cancel out."""
+
+
+def robertson_idf(df: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
+    r"""Weight of Robertson and Spärck Jones without relevance information, :math:`\ln\frac{N-df+0.5}{df+0.5}`.
+
+    Parameters
+    ----------
+    df : array_like of int
+        Document frequency, in [0, num_chunks].
+    num_chunks : int
+        N.
+
+    Returns
+    -------
+    ndarray of float64
+        Negative if more than half of the chunks have the term.
+    """
+    df = np.asarray(df, np.float64)
+    return np.log((num_chunks - df + 0.5) / (df + 0.5))
+
+
+def relevance_weight(df: ArrayLike, num_chunks: int, r: ArrayLike, num_relevant: int) -> NDArray[np.float64]:
+    r"""Weight of Robertson and Spärck Jones with relevance information (binary independence model) [1]_.
+
+    .. math:: \ln \frac{(r + 0.5) / (R - r + 0.5)}{(df - r + 0.5) / (N - df - R + r + 0.5)}
+
+    It is :math:`\ln \frac{p (1 - s)}{s (1 - p)}`, with estimates of the probability of the term in relevant chunks,
+    :math:`p = (r + 0.5) / (R + 1)`, and in the others, :math:`s = (df - r + 0.5) / (N - R + 1)`.
+
+    Parameters
+    ----------
+    df : array_like of int
+        Document frequency, in [r, N - R + r].
+    num_chunks : int
+        N.
+    r : array_like of int
+        Relevant chunks with the term, in [0, R].
+    num_relevant : int
+        R, in [0, N].
+
+    Returns
+    -------
+    ndarray of float64
+        Increasing in `r`; without relevance information, r = R = 0, exactly :func:`robertson_idf`.
+
+    References
+    ----------
+    .. [1] S. E. Robertson, K. Spärck Jones, "Relevance weighting of search terms", JASIS 27, 1976.
+
+    Examples
+    --------
+    Of ten chunks, four have the term; of the three relevant ones, two have it. ln((2.5 / 1.5) / (2.5 / 5.5)):
+
+    >>> round(float(relevance_weight(4, 10, r=2, num_relevant=3)), 4)
+    1.2993
+    """
+    df, r = np.asarray(df, np.float64), np.asarray(r, np.float64)
+    # One fraction: with r = R = 0 both products are halved exactly, so the result is robertson_idf, bit for bit.
+    speaking_for = (r + 0.5) * (num_chunks - df - num_relevant + r + 0.5)
+    against = (num_relevant - r + 0.5) * (df - r + 0.5)
+    return np.asarray(np.log(speaking_for / against))
+
+
+def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
+    r"""Invert :func:`robertson_idf`: the df with a given weight, :math:`(N + 1) / (1 + e^{weight}) - 0.5`.
+
+    This adds relevance information to every IDF, and keeps its floor: a term with this :func:`relevance_weight` is
+    weighted like a term with this df without relevance information. ``epsilon`` and ``zero`` then equal the relevance
+    weight where it is > 0, and ``lucene`` equals ``ln(1 + e^weight)``.
+
+    Parameters
+    ----------
+    weight : array_like of float
+        As returned by :func:`relevance_weight`.
+    num_chunks : int
+        N.
+
+    Returns
+    -------
+    ndarray of float64
+        In (-0.5, N + 0.5), decreasing in `weight`.
+
+    Examples
+    --------
+    >>> equivalent_df(robertson_idf([1, 7], 10), 10).round(9)
+    array([1., 7.])
+    """
+    return np.asarray((num_chunks + 1) / (1 + np.exp(np.asarray(weight, np.float64))) - 0.5)
+
+
+def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
+    """Mean of :func:`robertson_idf` over all terms with df > 0.
+
+    Terms with the same df have the same IDF, so this takes one logarithm per distinct df.
+
+    Parameters
+    ----------
+    histogram : mapping of int to int
+        Number of terms by df; all df are > 0.
+    num_chunks : int
+        N.
+
+    Returns
+    -------
+    float
+        The mean; 0.0 without terms.
+
+    Examples
+    --------
+    Four chunks and four terms: three terms with df 1, one with df 2.
+
+    >>> round(average_idf({1: 3, 2: 1}, 4), 4)
+    0.6355
+    """
+    num_terms = sum(histogram.values())
+    if not num_terms:
+        return 0.0
+    # No df exceeds N, unless the stored statistics are damaged; a search must survive that, too.
+    dfs = np.fromiter(histogram.keys(), np.int64, len(histogram)).clip(max=num_chunks)
+    terms = np.fromiter(histogram.values(), np.int64, len(histogram))
+    # An exact sum does not depend on the order of the histogram, and rounding must not decide the sign of a zero.
+    mean = math.fsum((robertson_idf(dfs, num_chunks) * terms).tolist()) / num_terms
+    return mean if abs(mean) > ROUNDING else 0.0
+
+
+@dataclass(frozen=True)
+class CollectionStats:
+    """Collection statistics that an IDF uses besides df.
+
+    Parameters
+    ----------
+    num_chunks : int
+        N.
+    average_idf : float
+        avgIDF, see :func:`average_idf`.
+    """
+
+    num_chunks: int
+    average_idf: float
+
+
+@dataclass(frozen=True)
+class IdfBranch:
+    """A branch of an IDF: a formula, and the terms that it applies to.
+
+    Parameters
+    ----------
+    formula : str
+        The formula, as ``explain`` shows it.
+    applies : ndarray of bool
+        Whether the branch applies to each df, if no earlier branch does.
+    values : ndarray of float64
+        Value of the formula for each df.
+    """
+
+    formula: str
+    applies: NDArray[np.bool_]
+    values: NDArray[np.float64]
+
+
+_ROBERTSON = "ln((N - df + 0.5) / (df + 0.5))"
+_LUCENE = "ln(1 + (N - df + 0.5) / (df + 0.5))"
+
+
+def _lucene_values(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.float64]:
+    return np.log1p((num_chunks - df + 0.5) / (df + 0.5))
+
+
+def _always(formula: str, values: NDArray[np.float64]) -> IdfBranch:
+    return IdfBranch(formula, np.ones(values.shape, np.bool_), values)
+
+
+def _positive(formula: str, values: NDArray[np.float64]) -> Iterator[IdfBranch]:
+    """Yield the branches of a formula that may be zero or less."""
+    yield IdfBranch(formula, values > 0, values)
+    yield _always(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
+
+
+def _epsilon(df: NDArray[np.float64], corpus: CollectionStats, epsilon: float) -> Iterator[IdfBranch]:
+    raw = robertson_idf(df, corpus.num_chunks)
+    yield IdfBranch(_ROBERTSON, raw > 0, raw)
+    average = np.full(df.shape, epsilon * corpus.average_idf)
+    yield IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", average > 0, average)
+    smooth = epsilon * _lucene_values(df, corpus.num_chunks)
+    yield _always(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth)
+
+
+def _lucene(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
+    yield _always(_LUCENE, _lucene_values(df, corpus.num_chunks))
+
+
+def _zero(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
+    return _positive(_ROBERTSON, robertson_idf(df, corpus.num_chunks))
+
+
+def _plus(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
+    yield _always("ln((N + 1) / df)", np.log((corpus.num_chunks + 1) / np.maximum(df, 1)))
+
+
+def _tfidf(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
+    return _positive("ln((N + 1) / (df + 1))", np.log((corpus.num_chunks + 1) / (df + 1)))
+
+
+def _plain(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
+    return _positive("ln(N / df)", np.log(np.maximum(corpus.num_chunks, 1) / np.maximum(df, 1)))
+
+
+# Generators, since the first branch suffices for all terms of most queries.
+_IDFS: dict[str, Callable[[NDArray[np.float64], CollectionStats, float], Iterator[IdfBranch]]] = {
+    "epsilon": _epsilon,
+    "lucene": _lucene,
+    "zero": _zero,
+    "plus": _plus,
+    "tfidf": _tfidf,
+    "plain": _plain,
+}
+
+
+def idf_branches(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25) -> Iterator[IdfBranch]:
+    """Iterate over the branches of an IDF by precedence.
+
+    Parameters
+    ----------
+    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+        Name of the IDF.
+    df : array_like of int
+        Document frequencies, in [1, N].
+    corpus : CollectionStats
+        N and avgIDF.
+    epsilon : float
+        Factor of the floor of ``epsilon``; > 0.
+
+    Returns
+    -------
+    iterator of IdfBranch
+        The last branch applies to all terms.
+    """
+    return _IDFS[name](np.asarray(df, np.float64), corpus, epsilon)
+
+
+def idf(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25) -> NDArray[np.float64]:
+    """Inverse document frequency of each term, always > 0.
+
+    ``epsilon`` is that of [1]_, with a floor that stays positive if the mean IDF is not: ``ln((N - df + 0.5) /
+    (df + 0.5))`` where that is > 0, else ``epsilon * avgIDF`` where that is > 0, else ``epsilon * ln(1 + (N - df + 0.5)
+    / (df + 0.5))``. ``lucene`` is ``ln(1 + (N - df + 0.5) / (df + 0.5))``, ``zero`` is ``ln((N - df + 0.5) / (df +
+    0.5))`` cut off at a tiny positive value, ``plus`` is ``ln((N + 1) / df)``, ``tfidf`` ``ln((N + 1) / (df + 1))`` and
+    ``plain`` ``ln(N / df)`` [2]_. The IDF of BM25L, ``ln((N + 1) / (df + 0.5))``, equals ``lucene``.
+
+    Parameters
+    ----------
+    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+        Name of the IDF.
+    df : array_like of int
+        Document frequencies, in [1, N].
+    corpus : CollectionStats
+        N and avgIDF.
+    epsilon : float
+        Factor of the floor of ``epsilon``; > 0.
+
+    Returns
+    -------
+    ndarray of float64
+        Same shape as `df`.
+
+    References
+    ----------
+    .. [1] X. Du, "BM25 for RAG with Milvus", 2024, section 2.2.
+    .. [2] K. Spärck Jones, "A Statistical Interpretation of Term Specificity and its Application in Retrieval",
+       Journal of Documentation 28 (1), 1972.
+
+    Examples
+    --------
+    >>> idf("lucene", [1, 5], CollectionStats(num_chunks=10, average_idf=1.0)).round(4)
+    array([1.9924, 0.6931])
+    """
+    branches: list[IdfBranch] = []
+    for branch in idf_branches(name, df, corpus, epsilon):
+        branches.append(branch)
+        if branch.applies.all():
+            break
+    values = branches.pop().values
+    for branch in reversed(branches):
+        values = np.where(branch.applies, branch.values, values)
+    return values

@@ -1,0 +1,99 @@
+"""Weight query terms: qtf, k3 and the choice of an IDF."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.checks import check_choice, check_parameter, comparable
+from rag_bm25.weighting.document import MAX_K3
+from rag_bm25.weighting.idf import IDF_NAMES, CollectionStats, IdfName, idf
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+__all__ = ["QueryWeighting"]
+
+MAX_FACTOR = 1_000
+
+
+@dataclass(frozen=True)
+class QueryWeighting:
+    """The query's side of the score; it may change without touching a stored vector.
+
+    Parameters
+    ----------
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+        Name of the IDF, see :func:`idf`.
+    epsilon : float
+        Factor of the floor of ``epsilon``; > 0, at most 1,000.
+    k3 : float or None
+        Saturation of repeated query terms, in 0..1,000,000; None counts them linearly.
+    bigram_weight : float
+        Weight of bigrams, in 0..1,000; that of words is 1.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of its range.
+    """
+
+    idf: IdfName = "epsilon"
+    epsilon: float = 0.25
+    k3: float | None = None
+    bigram_weight: float = 0.4
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        object.__setattr__(self, "idf", check_choice("idf", self.idf, IDF_NAMES))
+        check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
+        if self.k3 is not None:
+            check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)
+        check_parameter("bigram_weight", self.bigram_weight, "finite and >= 0", comparable(self.bigram_weight) >= 0)
+        limits = {"epsilon": MAX_FACTOR, "bigram_weight": MAX_FACTOR, "k3": MAX_K3}
+        for name, limit in limits.items():  # weights of queries must fit into float32
+            value = getattr(self, name) or 0.0
+            check_parameter(name, value, f"at most {limit:,}", value <= limit)
+
+    def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
+        r"""Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
+
+        Parameters
+        ----------
+        qtf : array_like of int
+            Term frequency in the query, > 0.
+
+        Returns
+        -------
+        ndarray of float64
+            1.0 for qtf = 1, increasing in `qtf`, below k3 + 1.
+
+        Examples
+        --------
+        >>> QueryWeighting(k3=1.0).term_weights([1, 2, 3])
+        array([1.        , 1.33333333, 1.5       ])
+        """
+        qtf = np.asarray(qtf, np.float64)
+        return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
+
+    def weights(self, qtf: ArrayLike, df: ArrayLike, corpus: CollectionStats) -> NDArray[np.float64]:
+        """Weight of each query term: the query's factor of the score.
+
+        Parameters
+        ----------
+        qtf : array_like of int
+            Term frequency in the query, > 0.
+        df : array_like of int
+            Document frequency, in [1, N].
+        corpus : CollectionStats
+            N and the mean IDF.
+
+        Returns
+        -------
+        ndarray of float64
+            All > 0.
+        """
+        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon)

@@ -1,0 +1,185 @@
+"""``rag-bm25 adopt`` over fakes: its options, its output, its exit codes; the engines are in the contract tests."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.memory_store import Collections, MemoryStore
+from typer.testing import CliRunner
+
+from rag_bm25 import IndexConfig, IndexNotFoundError, StoreError
+from rag_bm25.adapters import AdoptedEncoder, BM25Encoder
+from rag_bm25.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rag_bm25.store.milvus.connection import Connection
+
+TEXTS = ["Milvus stores sparse vectors.", "用人单位解除劳动合同", "sparse rows"]
+
+
+class Milvus:
+    """One foreign collection, ``theirs``, and what is beside it; `opened` has the arguments of every opening."""
+
+    def __init__(self) -> None:
+        self.texts = list(TEXTS)
+        self.beside = Collections()
+        self.opened: list[tuple[Any, ...]] = []
+        self.asked: list[tuple[str, str]] = []
+        self.error: Exception | None = None
+
+    def source(self, connection: Connection, collection: str) -> Source:
+        self.opened.append((str(connection.uri), collection, connection.token))
+        if self.error is not None:
+            raise self.error
+        if collection != "theirs":
+            raise IndexNotFoundError(f"there is no collection {collection!r} at {connection.place}")
+        return Source(self)
+
+    def store(self, *_: Any, **__: Any) -> MemoryStore:
+        return MemoryStore(collections=self.beside)
+
+
+class Source:
+    """Its rows."""
+
+    def __init__(self, milvus: Milvus) -> None:
+        self.milvus = milvus
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def check_field(self, *_: str) -> None:
+        pass
+
+    def count(self, filter: str) -> int:
+        return len(self.milvus.texts)
+
+    def texts(self, text_field: str, filter: str) -> Iterator[list[str]]:
+        self.milvus.asked.append((text_field, filter))
+        yield self.milvus.texts
+
+    def sample(self, *_: Any) -> list[Any]:
+        return [(1, "sparse", BM25Encoder(IndexConfig(chunk_size=500)).encode_documents(["sparse"])[0])]
+
+
+@pytest.fixture(autouse=True)
+def milvus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Milvus:
+    milvus = Milvus()
+    monkeypatch.setattr("rag_bm25.adapters.adoption.ExternalCollection", milvus.source)
+    monkeypatch.setattr("rag_bm25.adapters.adoption.MilvusLogStore", milvus.store)
+    monkeypatch.chdir(tmp_path)
+    for name in ("MILVUS_URI", "MILVUS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    return milvus
+
+
+def run(*arguments: object, env: dict[str, str] | None = None) -> Any:
+    return CliRunner().invoke(app, ["adopt", *map(str, arguments)], prog_name="rag-bm25", env=env)
+
+
+def run_json(*arguments: object) -> Any:
+    result = run(*arguments, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def test_prints_what_was_counted() -> None:
+    result = run("theirs", "--chunk-size", 40)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "chunks       3\n" in result.stdout
+    assert "k1', b'" in result.stdout
+    assert "3 texts counted in " in result.stdout
+    assert result.stdout.endswith(" s, kept in theirs_bm25\n")
+
+
+def test_prints_json(milvus: Milvus) -> None:
+    report = run_json("theirs", "--chunk-size", 40)
+    assert report.pop("seconds") > 0
+    stats = AdoptedEncoder.open("any.db", "theirs").stats()
+    assert report["total_length"] == stats.total_length == sum(map(len, TEXTS))
+    assert {name: report[name] for name in ("name", "num_chunks", "text_field", "filter", "counts")} == {
+        "name": "theirs", "num_chunks": 3, "text_field": "text", "filter": "", "counts": "theirs_bm25",
+    }  # fmt: skip
+
+
+def test_has_help_with_examples() -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "\n    rag-bm25 adopt " in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["theirs", "--idf", "bm42"], ["theirs", "--set", "length_unit=bytes"], ["theirs", "--field", "title:30"]],
+)
+def test_wrong_usage_exits_with_2_and_opens_nothing(milvus: Milvus, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+    assert milvus.opened == []
+
+
+def test_the_first_time_needs_the_chunk_size() -> None:
+    result = run("theirs")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "error: there are no statistics beside the collection 'theirs'; to adopt it, give --chunk-size and the other "
+        "settings that its vectors were made with\n"
+    )
+    assert run("theirs", "--k1", 1.2).stderr == result.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["--chunk-size", "40"], ["--k1", "1.2"]])
+def test_a_collection_that_is_not_there_is_named(arguments: list[str]) -> None:
+    result = run("absent", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "error: there is no collection 'absent' at ./rag_bm25.db\n"
+
+
+def test_errors_are_one_line(milvus: Milvus) -> None:
+    milvus.error = StoreError("cannot reach Milvus\nat http://host:1")
+    result = run("theirs", "--chunk-size", 40)
+    assert (result.exit_code, result.stderr) == (1, "error: cannot reach Milvus at http://host:1\n")
+
+
+def test_parameters_are_remembered_and_must_stay(milvus: Milvus) -> None:
+    options = ("--k1", 1.2, "--b", 0.5, "--set", "length_unit=terms", "--idf", "lucene", "--text-field", "body")
+    run_json("theirs", "--chunk-size", 40, *options, "--filter", "n > 1")
+    milvus.texts.append("one more")
+    report = run_json("theirs")
+    assert (report["num_chunks"], report["k1"], report["b"], report["length_unit"]) == (4, 1.2, 0.5, "terms")
+    assert milvus.asked[-1] == ("body", "n > 1")
+    assert AdoptedEncoder.open("any.db", "theirs").config.idf == "lucene"
+    result = run("theirs", "--chunk-size", 41)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "chunk_size: stored 40, given 41" in result.stderr
+
+
+def test_vectors_are_checked() -> None:
+    assert run("theirs", "--chunk-size", 500, "--vector-field", "sparse").exit_code == 0
+    result = run("theirs", "--chunk-size", 5, "--vector-field", "sparse", "--output", "file")
+    assert result.exit_code == 1
+    assert "the vector in field 'sparse' of row 1 was not made with the given parameters" in result.stderr
+
+
+def test_counts_in_a_file(milvus: Milvus, tmp_path: Path) -> None:
+    assert run_json("theirs", "--chunk-size", 40, "--output", "counts.gz")["counts"] == "counts.gz"
+    assert milvus.beside == Collections()
+    assert BM25Encoder.load(tmp_path / "counts.gz").num_chunks == 3
+    result = run("theirs", "--chunk-size", 40, "--output", "nowhere/counts.gz")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+
+
+def test_uri_and_token_come_from_the_environment(milvus: Milvus) -> None:
+    run("theirs", "--chunk-size", 40, env={"MILVUS_URI": "http://host:1", "MILVUS_TOKEN": "key"})
+    assert milvus.opened == [("http://host:1", "theirs", "key")]
+
+
+def test_a_bar_shows_the_progress() -> None:
+    assert "3/3" in run("theirs", "--chunk-size", 40, "--progress").stderr

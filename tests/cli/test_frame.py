@@ -1,0 +1,202 @@
+"""The frame of every command: help, usage, places, tokens, errors and their exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.command_line import Databases, assert_fails, run
+from support.memory_store import Collections
+
+from rag_bm25 import StoreError, __version__
+from rag_bm25.cli import main
+
+pytestmark = pytest.mark.usefixtures("databases")
+COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate", "tune")
+
+
+def test_without_arguments_help_is_shown() -> None:
+    result = run()
+    assert result.exit_code == 2
+    for command in COMMANDS:
+        assert f"\n  {command} " in result.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"\n    rag-bm25 {command} " in result.stdout
+    assert "--json" in result.stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"rag-bm25 {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serch"],
+        ["search"],
+        ["search", "q", "-k", "0"],
+        ["search", "q", "--idf", "bm42"],
+        ["search", "q", "--feedback", "rm4"],
+        ["search", "q", "--filter", "{bad"],
+        ["delete"],
+        ["ingest"],
+        ["ingest", ".", "--chunk-size", "0"],
+        ["ingest", ".", "--set", "length_unit=bytes"],
+        ["ingest", ".", "--set", "k1"],
+        ["ingest", ".", "--set", "k9=1"],
+        ["ingest", ".", "--set", "k1=1.2", "--k1", "1.2"],
+        ["ingest", ".", "--chunk-size", "auto"],
+        ["ingest", ".", "--set", "delta=-1"],
+        ["search", "q", "--set", "k1=1"],
+        ["search", "q", "--set", "idf=plus", "--idf", "plus"],
+        ["search", "q", "--set", "k3=-1"],
+        ["calibrate", ".", "--set", "chunk_size=300"],
+        ["ingest", ".", "--field", "title"],
+        ["ingest", ".", "--field", "title:30:2:0.5:1"],
+        ["ingest", ".", "--field", "title:long"],
+        ["ingest", ".", "--field", "title:30", "--field", "title:20"],
+        ["evaluate", ".", "--field", "title:30:0"],
+        ["evaluate", ".", "--chunk-size", "mean"],
+        ["evaluate", ".", "--compare", "k2=1"],
+        ["evaluate", ".", "--compare", "k1"],
+        ["tune", ".", "--search", "k2"],
+        ["tune", ".", "--set", "k1=1,idf"],
+        ["tune", ".", "--folds", "1"],
+        ["tune", ".", "--search", "k1", "--plot", "map.png"],
+        ["calibrate", ".", "--sample", "0"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_exits_with_2_and_opens_nothing(databases: Databases, arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Error: " in result.stderr
+    assert databases.opened == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["search", "q"], ["explain", "q", "id"], ["stats"], ["verify"], ["delete", "id"], ["calibrate"]],
+    ids=" ".join,
+)
+def test_an_index_that_does_not_exist_is_named_and_not_created(databases: Databases, arguments: list[str]) -> None:
+    assert_fails(run(*arguments), "there is no index 'docs' at ./rag_bm25.db; `rag-bm25 ingest` creates one")
+    assert databases == {}
+
+
+def test_an_unknown_collection_is_named_and_not_created(docs: Path, databases: Databases) -> None:
+    assert_fails(run("search", "q", "--collection", "other"), "there is no index")
+    assert not databases["./rag_bm25.db", "other"].exist
+
+
+def test_uri_and_token_come_from_the_environment(databases: Databases) -> None:
+    run("stats", env={"MILVUS_URI": "http://host:1", "MILVUS_TOKEN": "key"})
+    assert databases.opened == []
+    databases["http://host:1", "docs"] = Collections()
+    run("stats", env={"MILVUS_URI": "http://host:1", "MILVUS_TOKEN": "key"})
+    assert [(opened["uri"], opened["token"]) for opened in databases.opened] == [("http://host:1", "key")]
+
+
+def test_the_token_is_never_shown() -> None:
+    for arguments in (["stats", "--help"], ["stats"], ["stats", "--bad"]):
+        assert "secret" not in run(*arguments, env={"MILVUS_TOKEN": "secret"}).output
+
+
+def test_a_token_is_read_from_a_file(databases: Databases, tmp_path: Path) -> None:
+    databases["http://host:1", "docs"] = Collections()
+    (tmp_path / "token").write_text("kim:open sesame\n")
+    for arguments, env in (
+        (("--token", "@token"), {}),
+        ((), {"MILVUS_TOKEN": f"@{tmp_path}/token"}),
+        ((), {"MILVUS_TOKEN": "kim:open sesame"}),
+    ):
+        result = run("search", "q", "--uri", "http://host:1", *arguments, env=env)
+        assert "every user" not in result.stderr
+    assert [opened["token"] for opened in databases.opened] == ["kim:open sesame"] * 3
+
+
+def test_a_token_file_that_cannot_be_read_is_named(databases: Databases, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff")
+    for name, reason in (("none", "No such file or directory"), ("binary", "it is not UTF-8")):
+        result = run("stats", "--token", f"@{name}")
+        assert result.exit_code == 2
+        assert f"{name} cannot be read: {reason}" in " ".join(result.stderr.replace("│", " ").split())
+    assert databases.opened == []
+
+
+def test_a_token_among_the_arguments_is_remarked_upon(databases: Databases) -> None:
+    databases["http://host:1", "docs"] = Collections()
+    result = run("copy", "--uri", "http://host:1", "--to-uri", "http://host:2", "--to-token", "hush", "--dry-run")
+    assert result.stderr.startswith("every user of this machine can see --to-token: use MILVUS_TO_TOKEN or @FILE")
+    assert "hush" not in result.output
+
+
+def test_errors_of_milvus_are_one_line(docs: Path, databases: Databases) -> None:
+    def refuse(_: str) -> None:
+        raise StoreError("cannot reach Milvus\nat http://host:1")
+
+    databases.on_call = refuse
+    assert_fails(run("search", "q"), "error: cannot reach Milvus at http://host:1\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["search", "sparse"], "error: interrupted\n"),
+        (["ingest", "docs"], "everything acknowledged is stored, and running the same command again continues\n"),
+    ],
+)
+def test_interrupting_exits_with_130(docs: Path, databases: Databases, command: list[str], says: str) -> None:
+    def interrupt(method: str) -> None:
+        if method in ("search", "get_chunks"):
+            raise KeyboardInterrupt
+
+    databases.on_call = interrupt
+    result = run(*command)
+    assert result.exit_code == 130
+    assert result.stderr.endswith(says)
+
+
+def test_bugs_keep_their_traceback(docs: Path, databases: Databases) -> None:
+    def fail(_: str) -> None:
+        raise ZeroDivisionError
+
+    databases.on_call = fail
+    assert isinstance(run("search", "q").exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    for name in [name for name in sys.modules if name.startswith("rag_bm25.cli.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name.partition(".")[0] == package:
+                raise ModuleNotFoundError(name=package)
+
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    with pytest.raises(SystemExit, match=f'error: the command line needs {package}: pip install "rag-bm25.cli."'):
+        main()
+
+
+def test_a_missing_splitter_is_named_with_its_extra(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
+    assert_fails(run("ingest", docs), 'needs langchain-text-splitters: pip install "rag-bm25[cli]"')
+
+
+def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
+    code = "import sys, rag_bm25.cli; print({'typer', 'rich'} & set(sys.modules))"
+    root = Path(__file__).parents[2]
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=root, text=True) == "set()\n"

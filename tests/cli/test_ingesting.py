@@ -1,0 +1,264 @@
+"""``rag-bm25 ingest``: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.command_line import Databases, assert_fails, run, run_json
+from support.memory_store import MemoryStore
+
+from rag_bm25 import BM25Index, IndexConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("databases")
+
+
+def test_ingest_reports_counts(docs: Path) -> None:
+    result = run("ingest", docs, "--collection", "new")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("3 files, 3 chunks: 3 added, 0 updated, 0 unchanged, 0 deleted; ")
+    assert result.stderr == ""
+
+
+def test_ingest_json(docs: Path) -> None:
+    report = run_json("ingest", docs, "--collection", "new")
+    assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
+        "files": 3, "chunks": 3, "added": 3, "updated": 0, "unchanged": 0, "stale": 0, "deleted": 0, "failed": {},
+            "notes": [], "skipped": 0,
+    }  # fmt: skip
+    assert report["seconds"] > 0
+
+
+def test_ingesting_twice_changes_nothing(docs: Path, databases: Databases) -> None:
+    stored = databases["./rag_bm25.db", "docs"]
+    before = (set(stored.chunks), set(stored.log), run_json("stats"))
+    assert run_json("ingest", docs)["added"] == 0
+    assert (set(stored.chunks), set(stored.log), run_json("stats")) == before
+
+
+def test_a_new_index_has_the_given_parameters(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--chunk-size", 9, "--k1", 1.2, "--b", 0.5, "--set", "length_unit=terms")
+    stats = run_json("stats", "--collection", "new")
+    assert [stats[name] for name in ("chunk_size", "k1", "b", "length_unit")] == [9, 1.2, 0.5, "terms"]
+
+
+def test_a_new_index_has_the_given_fields(docs: Path) -> None:
+    row = {"id": "r1", "title": "Palms", "text": "coconuts"}
+    (docs / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    new = ("--collection", "new")
+    given = ("--field", "title:30:2.0:0.5", "--field", "source:20")
+    run("ingest", docs, *new, *given)
+    [hit] = run_json("search", "palms", *new)
+    assert (hit["id"], hit["text"], hit["metadata"]["title"]) == ("r1", "coconuts", "Palms")
+    for again in ((), given):
+        assert run_json("ingest", docs, *new, *again)["added"] == 0
+        assert run_json("search", "palms", *new)[0]["text"] == "coconuts"
+    explained = run("explain", "palms", "r1", *new).stdout
+    assert "in the field 'title', weight * tf / (1 - b + b * length / chunk_size) from:" in explained
+    refused = run("ingest", docs, *new, "--field", "title:30")
+    assert_fails(refused, "field: stored 'title:30:2:0.5+source:20:1.0:0.75', given 'title:30:1.0:0.75'")
+
+
+def test_an_index_without_fields_refuses_one(docs: Path) -> None:
+    assert_fails(run("ingest", docs, "--field", "title:30"), "field: stored None, given 'title:30:1.0:0.75'")
+
+
+def test_a_wrong_field_is_named_with_its_rule(docs: Path) -> None:
+    for given, rule in {
+        "title": "must be NAME:CHUNK_SIZE, NAME:CHUNK_SIZE:WEIGHT or NAME:CHUNK_SIZE:WEIGHT:B, got 'title'",
+        "title:30:1:2": "b of a field must be in [0, 1], got 2",
+    }.items():
+        stderr = " ".join(run("ingest", docs, "--field", given).stderr.split())
+        assert f"Invalid value for --field: {'a field ' if given == 'title' else ''}{rule}" in stderr
+
+
+def test_a_new_index_has_the_given_weighting(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--set", "weighting=bm25l,delta=0.3")
+    assert run_json("stats", "--collection", "new")["weighting"] == "bm25l"
+    for again in ("weighting=bm25l,delta=0.3", "delta=0.3"):
+        assert run_json("ingest", docs, "--collection", "new", "--set", again)["added"] == 0
+    refused = run("ingest", docs, "--collection", "new", "--set", "weighting=bm25+")
+    assert_fails(refused, "weighting: stored 'bm25l', given 'bm25+'")
+
+
+def test_the_chunk_size_of_an_index_is_used_again(docs: Path) -> None:
+    run("ingest", docs, "--collection", "new", "--chunk-size", 12)
+    assert run_json("stats", "--collection", "new")["num_chunks"] > 3
+    assert run_json("ingest", docs, "--collection", "new")["added"] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "difference"),
+    [
+        ("--chunk-size", 400, "chunk_size: stored 500, given 400"),
+        ("--k1", 1.2, "k1: stored 1.5, given 1.2"),
+        ("--idf", "lucene", "idf: stored 'epsilon', given 'lucene'"),
+        ("--set", "bigrams=false", "bigrams: stored True, given False"),
+        ("--set", "segmentation=exact", "segmentation: stored 'search', given 'exact'"),
+        ("--set", "stem=false", "stem: stored True, given False"),
+    ],
+)
+def test_other_parameters_than_the_stored_ones_are_refused(
+    docs: Path, databases: Databases, option: str, value: object, difference: str
+) -> None:
+    before = dict(databases["./rag_bm25.db", "docs"].log)
+    (docs / "new.txt").write_text("new")
+    refused = run("ingest", docs, option, value)
+    assert_fails(refused, f"the index was created with other settings: {difference}. Leave them out, or make ")
+    assert databases["./rag_bm25.db", "docs"].log == before
+
+
+def test_the_same_parameters_are_welcome(docs: Path) -> None:
+    assert run("ingest", docs, "--chunk-size", 500, "--idf", "epsilon", "--set", "bigrams=true").exit_code == 0
+
+
+def test_bigrams_can_be_left_out_of_a_new_index_and_of_a_search(docs: Path) -> None:
+    (docs / "zh.txt").write_text("经济补偿", encoding="utf-8")
+    run("ingest", docs)
+    run("ingest", docs, "--collection", "words", "--set", "bigrams=false")
+    with_bigrams, words = (run_json("stats", "--collection", name)["num_terms"] for name in ("docs", "words"))
+    assert with_bigrams > words
+    (hit,) = run_json("search", "济补")
+    assert run_json("search", "济补", "--set", "bigram_weight=0") == []
+    (heavier,) = run_json("search", "济补", "--set", "bigram-weight=4", "--explain")
+    assert heavier["score"] == pytest.approx(10 * hit["score"])
+    assert "bigram '济补'" in str(heavier["explanation"])
+    assert run_json("explain", "济补", hit["id"], "--set", "bigram_weight=4")["value"] == pytest.approx(
+        heavier["score"]
+    )
+    assert run_json("search", "济补", "--collection", "words") == []
+
+
+def test_bad_parameters_are_refused(docs: Path, databases: Databases) -> None:
+    for option, value in (("--b", 2), ("--set", "b=2")):
+        result = run("ingest", docs, "--collection", "new", option, value)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"Invalid value for {option}: b must be in [0, 1], got 2" in result.stderr
+    assert ("./rag_bm25.db", "new") not in databases or not databases["./rag_bm25.db", "new"].exist
+
+
+def test_a_missing_path_is_named_before_anything_is_opened(databases: Databases) -> None:
+    assert_fails(run("ingest", "nothing"), "error: nothing: No such file or directory\n")
+    assert databases.opened == []
+
+
+def test_bad_files_are_named_and_the_others_ingested(docs: Path) -> None:
+    (docs / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n' * 1 + '{"id": "b", "text": "x"}\n' * 1 + "{bad\n")
+    (docs / "bad.txt").write_bytes(b"abc\xff")
+    (docs / "new.txt").write_text("new")
+    result = run("ingest", docs)
+    assert result.exit_code == 1
+    assert "4 files, 4 chunks: 1 added" in result.stdout
+    expected = "Expecting property name enclosed in double quotes at column 2\n"
+    assert f"error: {docs / 'bad.jsonl'} line 3: not JSON: {expected}" in result.stderr
+    assert "error: " + str(docs / "bad.txt") + ": not UTF-8 at byte 3 of the file. Convert it" in result.stderr
+    assert run_json("stats")["num_chunks"] == 4
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"id": "", "text": "x"}, "id must not be empty"),
+        ({"id": "r2", "text": "a\0"}, "text (id 'r2') has a NUL at character 1"),
+        ({"id": "r2", "text": "x", "metadata": {"n": float("nan")}}, "metadata['n'] is nan, which JSON does not have"),
+        ({"id": "r2", "text": "x", "title": 7}, '"title" must be text, got int'),
+    ],
+)
+def test_a_bad_row_is_named_by_its_file_and_line(docs: Path, row: dict[str, Any], reason: str) -> None:
+    (docs / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n' + json.dumps(row) + "\n")
+    assert f"error: {docs / 'bad.jsonl'} line 2: {reason}\n" in run("ingest", docs).stderr
+
+
+def test_skipped_files_are_named(docs: Path) -> None:
+    (docs / "paper.pdf").write_text("%PDF")
+    result = run("ingest", docs)
+    assert result.exit_code == 0
+    assert result.stderr == f"skipped 1 file of other kinds: {docs / 'paper.pdf'}\n"
+
+
+def test_a_broken_link_and_one_out_of_the_folder_are_not_called_files_of_other_kinds(docs: Path) -> None:
+    (docs / "broken.md").symlink_to("nowhere.md")
+    (docs.parent / "outside.md").write_text("outside")
+    (docs / "out.md").symlink_to("../outside.md")
+    names = f"{docs / 'broken.md'}, {docs / 'out.md'}"
+    assert run("ingest", docs).stderr == f"skipped, since they lead to no regular file within the folder: {names}\n"
+
+
+def test_an_empty_folder_makes_no_index(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    result = run("ingest", tmp_path / "empty")
+    assert result.exit_code == 1
+    assert "there is nothing to ingest, so no index was created" in result.stderr
+    assert run("stats").exit_code == 1
+
+
+def test_an_empty_folder_is_no_error_where_there_is_an_index(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    run("ingest", docs)
+    result = run("ingest", tmp_path / "empty")
+    assert result.exit_code == 0
+    assert result.stderr == "there is no .txt, .md or .jsonl file to ingest\n"
+    assert result.stdout.startswith("0 files, 0 chunks")
+
+
+def test_stale_chunks_are_reported_and_pruned(docs: Path) -> None:
+    (docs / "milvus.md").unlink()
+    result = run("ingest", docs)
+    assert "0 deleted" in result.stdout
+    assert result.stderr == "1 chunk is stale (the files are gone). Use --prune to delete such chunks.\n"
+    assert "1 deleted" in run("ingest", docs, "--prune").stdout
+    assert run_json("stats")["num_chunks"] == 2
+
+
+def test_progress_goes_to_stderr_where_it_is_forced(docs: Path) -> None:
+    result = run("ingest", docs, "--progress", "--json")
+    assert "ingesting" in result.stderr
+    assert json.loads(result.stdout)["files"] == 3
+
+
+def test_a_folder_of_the_same_name_gets_a_name_of_its_own(docs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "team" / "docs"
+    other.mkdir(parents=True)
+    (other / "law.txt").write_text("another law")
+    result = run("ingest", other, "--prune")
+    assert result.stderr == f"{other} is named 'team/docs', since 'docs' is {docs}\n"
+    assert "1 added, 0 updated, 0 unchanged, 0 deleted" in result.stdout
+    assert run("ingest", other / "law.txt").stderr == ""
+    assert run_json("stats")["num_chunks"] == 4
+
+
+def test_a_folder_that_was_moved_keeps_its_name_if_one_says_so(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    moved = docs.rename(tmp_path / "new" / "docs")
+    assert_fails(
+        run("ingest", moved),
+        f"If it was moved to {moved}, give the name 'docs' (--name docs). Otherwise choose another name.",
+    )
+    assert run_json("ingest", moved, "--name", "docs")["unchanged"] == 3
+
+
+def test_a_root_is_remembered(docs: Path) -> None:
+    run("ingest", docs / "law.txt", "--root", docs, "--collection", "new")
+    assert run_json("ingest", docs, "--collection", "new")["unchanged"] == 1
+    assert_fails(run("ingest", docs, "--root", docs / "law.txt"), "the root must be a folder, got ")
+
+
+def test_a_file_that_cannot_be_ingested_is_an_error_where_it_was_named(docs: Path, databases: Databases) -> None:
+    page = docs / "page.html"
+    page.write_text("<html>")
+    opened = len(databases.opened)
+    assert_fails(run("ingest", page), f"{page}: only regular files that end in .txt, .md or .jsonl can be ingested")
+    assert len(databases.opened) == opened
+    result = run("ingest", page, docs / "law.txt")
+    assert (result.exit_code, result.stderr.count("page.html")) == (1, 1)
+    assert "1 file, 1 chunk" in result.stdout
+
+
+def test_a_library_caller_can_use_what_was_ingested(docs: Path, databases: Databases) -> None:
+    store = MemoryStore(collections=databases["./rag_bm25.db", "docs"])
+    with BM25Index.from_store(store, config=IndexConfig(chunk_size=500)) as index:
+        assert index.get(["r1"])[0].metadata == {"source": "docs/rows.jsonl", "chunk": 0, "page": 3}

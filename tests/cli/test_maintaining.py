@@ -1,0 +1,222 @@
+"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``export``, ``import`` and ``delete``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from rag_bm25.cli.app import app
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+from support.command_line import Databases, assert_fails, run, run_json
+
+pytestmark = pytest.mark.usefixtures("databases")
+
+
+def test_stats_show_the_drift_report(docs: Path) -> None:
+    stats = run_json("stats")
+    printed = run("stats").stdout
+    assert f"{stats['chunk_size_ratio']:.3f} = chunk size / mean length" in printed
+    assert f"{stats['effective_k1']:.3f}, {stats['effective_b']:.3f}: effective k1 and b" in printed
+    assert (stats["num_chunks"], stats["namespaces"]) == (3, [""])
+
+
+def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
+    rows = "".join(json.dumps({"id": f"r{n}", "text": "sparse rows of one length"}) + "\n" for n in range(100))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    run("ingest", "rows.jsonl", "--chunk-size", 35, "--collection", "healthy")
+    run("ingest", "rows.jsonl", "--chunk-size", 500, "--collection", "drifted")
+    warned = run("stats", "--collection", "drifted")
+    assert warned.stderr == (
+        "the chunk size is 20 times the mean length: the length of chunks hardly counts; `rag-bm25 calibrate` proposes "
+        "a chunk size for a new index\n"
+    )
+    assert run("stats", "--collection", "healthy").stderr == ""
+    assert run_json("stats", "--collection", "healthy")["drift_warning"] is None
+
+
+def test_stats_of_a_namespace(docs: Path) -> None:
+    run("ingest", docs / "law.txt", "--namespace", "n")
+    assert [run_json("stats", *which)["num_chunks"] for which in ([], ["--namespace", "n"])] == [4, 1]
+    assert run("stats", "--namespace", "nope").stderr == (
+        "the namespace 'nope' has no chunks; namespaces with chunks: the default namespace, the namespace 'n'\n"
+    )
+
+
+def test_verify_of_a_sound_index(docs: Path) -> None:
+    assert "3 chunks and " in run("verify").stdout
+    assert run_json("verify")["ok"] is True
+
+
+def test_verify_names_differences_and_exits_with_1(docs: Path, databases: Databases) -> None:
+    chunks = databases["./rag_bm25.db", "docs"].chunks
+    del chunks[next(key for key, row in chunks.items() if row.id == "docs/law.txt#0")]
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "chunks: stored 3, counted 2" in result.stdout
+    report = json.loads(run("verify", "--json").stdout)
+    whats = [difference["what"] for difference in report["differences"]]
+    assert (report["ok"], whats[:2]) == (False, ["chunks", "length"])
+    assert whats[2:] == sorted(whats[2:]) != []
+
+
+def test_many_differences_are_counted_and_the_first_are_shown(docs: Path, databases: Databases) -> None:
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if key.startswith("terms")]:
+        del log[key]
+    result = run("verify")
+    found = json.loads(run("verify", "--json").stdout)["differences"]
+    assert len(result.stdout.splitlines()) == 1 + 20
+    assert f"{len(found) - 20:,} more: --json shows all" in result.stderr
+
+
+def test_differences_are_not_taken_for_markup(docs: Path, databases: Databases) -> None:
+    run("ingest", docs / "law.txt", "--namespace", "[bold]")
+    databases["./rag_bm25.db", "docs"].chunks.popitem()
+    assert "namespace '[bold]': chunks: stored 1, counted 0\n" in run("verify").stdout
+
+
+def test_repair_mends_what_verify_found(docs: Path, databases: Databases) -> None:
+    databases["./rag_bm25.db", "docs"].chunks.popitem()
+    assert run_json("repair")["num_chunks"] == 2
+    assert run("verify").exit_code == 0
+
+
+def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:
+    run("ingest", docs, "--collection", "adapted", "--set", "weighting=bm25t")
+    report = run_json("reencode", "--collection", "adapted")
+    assert report["weighting"] == "bm25t"
+    assert report["reencoded"] == report["num_chunks"] == 3
+    assert report["num_terms"] == run_json("stats", "--collection", "adapted")["num_terms"]
+    lines = run("reencode", "--collection", "adapted").stdout.splitlines()
+    assert lines[0] == "0 of 3 chunks encoded again, with the weighting bm25t"
+    assert lines[1].startswith(f"{report['num_terms']} terms with a k1 of their own, {report['mean_k1']:.3f}")
+
+
+def test_reencode_has_nothing_to_do_where_a_vector_is_its_chunk_s_alone(docs: Path) -> None:
+    run("ingest", docs, "--collection", "plain")
+    lines = run("reencode", "--collection", "plain").stdout.splitlines()
+    assert lines == ["0 of 3 chunks encoded again, with the weighting bm25"]
+
+
+def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Databases) -> None:
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if key.startswith("delta")]:
+        log[key] = replace(log[key], meta={})
+    assert_fails(run("stats"), "cannot be read")
+    assert run("repair").stdout.startswith("the statistics are right: 3 chunks, ")
+    assert run_json("stats")["num_chunks"] == 3
+
+
+def test_nothing_found_by_damaged_statistics_is_said_to_be_so(docs: Path, databases: Databases) -> None:
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if key.startswith("delta")]:
+        del log[key]
+    result = run("search", "sparse")
+    assert result.stderr.endswith("nothing found: the statistics of the index are damaged; run `rag-bm25 repair`\n")
+
+
+def test_repair_of_lost_statistics_needs_the_parameters_of_the_index(docs: Path, databases: Databases) -> None:
+    run("ingest", docs, "--collection", "own", "--chunk-size", "40", "--set", "stem=false")
+    expected = run_json("stats", "--collection", "own")
+    databases["./rag_bm25.db", "own"].log.clear()
+    databases["./rag_bm25.db", "own"].log_exists = False
+    assert_fails(run("stats", "--collection", "own"), "its statistics are lost, with its config")
+    assert_fails(run("repair", "--collection", "own"), "the config does not reproduce the vectors")
+    run_json("repair", "--collection", "own", "--set", "chunk_size=40", "--set", "stem=false")
+    assert run_json("stats", "--collection", "own") == expected
+
+
+def test_exported_statistics_can_be_imported(docs: Path, databases: Databases) -> None:
+    before = run_json("stats")
+    assert run("export", "s.gz").stdout == "statistics written to s.gz\n"
+    log = databases["./rag_bm25.db", "docs"].log
+    for key in [key for key in log if not key.startswith("config")]:
+        del log[key]
+    assert run("import", "s.gz").stdout == "statistics read from s.gz\n"
+    assert run_json("stats") == before
+    assert_fails(run("import", "nothing.gz"), "nothing.gz: No such file or directory")
+    assert_fails(run("export", "nowhere/s.gz"), "error: nowhere/s.gz: No such file or directory\n")
+
+
+def test_delete_by_ids(docs: Path) -> None:
+    result = run("delete", "r1", "nothing")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        0,
+        "1 chunk deleted\n",
+        "1 of 2 ids not found: nothing\n",
+    )
+    assert run_json("stats")["num_chunks"] == 2
+    result = run("delete", "r1", *"abcde")
+    assert (result.exit_code, result.stdout) == (1, "0 chunks deleted\n")
+    assert result.stderr == "6 of 6 ids not found: r1, a, b, c, d, ...\n"
+
+
+FILTER = ("--filter", '{"source": {"$like": "docs/%"}}')
+
+
+def test_delete_by_filter(docs: Path) -> None:
+    assert run_json("delete", *FILTER, "--yes") == {"deleted": 3}
+    assert run_json("stats")["num_chunks"] == 0
+
+
+@pytest.mark.parametrize("filter", ["{}", " {} "])
+def test_an_empty_filter_deletes_nothing(docs: Path, databases: Databases, filter: str) -> None:
+    opened = len(databases.opened)
+    result = run("delete", "--filter", filter, "--yes")
+    assert result.exit_code == 2
+    assert "an empty filter fits every chunk" in " ".join(result.stderr.replace("│", " ").split())
+    assert len(databases.opened) == opened
+    assert run_json("stats")["num_chunks"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (("r1", *FILTER, "--yes"), "give the ids of chunks, or --filter, not both"),
+        (FILTER, "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"),
+    ],
+)
+def test_a_deletion_that_nobody_can_mean_is_wrong_usage(docs: Path, arguments: tuple[str, ...], rule: str) -> None:
+    result = run("delete", *arguments)
+    assert result.exit_code == 2
+    assert rule in " ".join(result.stderr.replace("│", " ").split())
+    assert run_json("stats")["num_chunks"] == 3
+
+
+def test_a_dry_run_deletes_nothing(docs: Path) -> None:
+    result = run("delete", *FILTER, "--dry-run")
+    assert result.stdout.splitlines() == [
+        "3 chunks would be deleted; nothing was deleted",
+        "docs/law.txt#0",
+        "docs/milvus.md#0",
+        "r1",
+    ]
+    assert run_json("delete", "r1", "--dry-run") == {"would_delete": ["r1"]}
+    assert run_json("stats")["num_chunks"] == 3
+
+
+def test_ids_are_listed_in_the_order_of_their_numbers(docs: Path) -> None:
+    (docs / "long.txt").write_text("word " * 3_000)
+    run("ingest", docs)
+    ids = run_json("delete", "--filter", '{"source": "docs/long.txt"}', "--dry-run")["would_delete"]
+    assert ids == [f"docs/long.txt#{n}" for n in range(len(ids))]
+    assert len(ids) > 10
+
+
+@pytest.mark.parametrize(("answer", "left", "code"), [("y", 0, 0), ("n", 3, 1), ("", 3, 1)])
+def test_a_deletion_by_filter_asks(
+    docs: Path, monkeypatch: pytest.MonkeyPatch, answer: str, left: int, code: int
+) -> None:
+    monkeypatch.setattr("rag_bm25.cli.maintaining.is_terminal", lambda: True)
+    result = CliRunner().invoke(app, ["delete", *FILTER], input=f"{answer}\n")
+    assert result.exit_code == code
+    assert "Delete 3 chunks? [y/N]:" in result.stderr
+    assert run_json("stats")["num_chunks"] == left

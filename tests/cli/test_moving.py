@@ -1,0 +1,218 @@
+"""``rag-bm25 copy``, ``reindex`` and ``drop`` over in-memory stores: output, what they open, exit codes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.memory_store import Collections, MemoryStore
+from typer.testing import CliRunner
+
+from rag_bm25 import TLS, AnalyzerConfig, BM25Index, IndexConfig
+from rag_bm25.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SERVER = "http://milvus:19530"
+
+
+class Place(MemoryStore):
+    """A store with a name of its own."""
+
+    name = "memory"  # type: ignore[assignment]
+
+
+class Milvus(dict[tuple[str, str], Collections]):
+    """Collections by URI and name; `opened` has the options of every opening, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[dict[str, Any]] = []
+        self.on_call: Callable[[str], None] | None = None
+
+    def store(self, uri: str, collection: str, **options: Any) -> MemoryStore:
+        self.opened.append({"uri": uri, "collection": collection, **options})
+        store = Place(collections=self.setdefault((uri, collection), Collections()))
+        store.name = "memory" if collection == "docs" else collection  # type: ignore[misc]
+        store.on_call = self.on_call
+        return store
+
+
+@pytest.fixture(autouse=True)
+def milvus(monkeypatch: pytest.MonkeyPatch) -> Milvus:
+    """An index of three chunks in ``rag.db``."""
+    milvus = Milvus()
+    monkeypatch.setattr("rag_bm25.store.milvus.MilvusStore", milvus.store)
+    monkeypatch.setattr(
+        "rag_bm25.store.milvus.is_missing_file",
+        lambda uri: uri.endswith(".db") and not any(uri == u for u, _ in milvus),
+    )
+    for name in ("MILVUS_URI", "MILVUS_TOKEN", "MILVUS_TO_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MILVUS_URI", "rag.db")
+    with BM25Index.from_store(milvus.store("rag.db", "docs"), config=IndexConfig(chunk_size=9)) as index:
+        index.add(["sparse vectors", "用人单位解除劳动合同", "sparse rows"])
+    milvus.opened.clear()
+    return milvus
+
+
+def run(*arguments: str, **env: str) -> Any:
+    return CliRunner().invoke(app, list(arguments), prog_name="rag-bm25", env=env)
+
+
+def assert_fails(result: Any, message: str) -> None:
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+
+
+def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
+    options = ("--to-uri", SERVER, "--to-collection", "manuals")
+    result = run("copy", *options, MILVUS_TOKEN="mine", MILVUS_TO_TOKEN="theirs")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "3 chunks and" in result.stdout
+    assert "equal to the source; 3 rows written in " in result.stdout
+    assert milvus.opened == [
+        {"uri": "rag.db", "collection": "docs", "token": "mine", "tls": None, "read_only": True},
+        {"uri": SERVER, "collection": "manuals", "token": "theirs", "tls": None, "read_only": False},
+    ]
+    assert milvus[SERVER, "manuals"].chunks == milvus["rag.db", "docs"].chunks
+    assert_fails(run("copy", *options), "manuals already exists. Drop it first or choose another name")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("copy", "--to-uri", "rag.db"), ("copy", "--to-uri", "./rag.db"), ("reindex", "--to-collection", "docs")],
+)
+def test_no_index_is_written_onto_itself(command: tuple[str, ...]) -> None:
+    result = run(*command)
+    assert result.exit_code == 2
+    assert "Invalid value for --to-collection: this is the index itself" in result.stderr
+
+
+def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
+    result = run("copy", "--to-uri", SERVER, "--token", "mine", "--json")
+    report = json.loads(result.stdout)
+    assert report["seconds"] > 0
+    assert {name: report[name] for name in ("num_chunks", "copied", "removed")} == {
+        "num_chunks": 3,
+        "copied": 3,
+        "removed": 0,
+    }
+    assert (milvus.opened[1]["collection"], milvus.opened[1]["token"]) == ("docs", None)
+
+
+def test_copy_shows_progress(milvus: Milvus) -> None:
+    result = run("copy", "--to-uri", SERVER, "--progress")
+    assert "copied" in result.stderr
+    assert "checked" in result.stderr
+
+
+@pytest.mark.parametrize(("to", "place"), [(SERVER, "memory"), ("other.db", "a new file, collection 'docs'")])
+def test_copy_dry_run_writes_nothing(milvus: Milvus, to: str, place: str) -> None:
+    result = run("copy", "--to-uri", to, "--dry-run")
+    assert result.exit_code == 0
+    assert f" of memory to {place}: a new copy; nothing was written" in result.stdout
+    assert all(options["read_only"] for options in milvus.opened)
+    assert not milvus.get((to, "docs"), Collections()).exist
+    assert json.loads(run("copy", "--to-uri", to, "--dry-run", "--json").stdout)["resumes"] is False
+
+
+def test_copy_that_was_cut_short_goes_on(milvus: Milvus) -> None:
+    def interrupt(method: str) -> None:
+        if method == "insert_chunks":
+            milvus.on_call = None
+            raise KeyboardInterrupt
+
+    milvus.on_call = interrupt
+    result = run("copy", "--to-uri", SERVER)
+    assert result.exit_code == 130
+    assert "running the same command again continues" in result.stderr
+    assert "going on with a copy that was cut short" in run("copy", "--to-uri", SERVER, "--dry-run").stdout
+    assert_fails(
+        run("stats", "--uri", SERVER), "is an unfinished copy of memory. Run the same copy or load again, or drop it."
+    )
+    assert run("copy", "--to-uri", SERVER).exit_code == 0
+    assert run("verify", "--uri", SERVER).exit_code == 0
+
+
+def test_certificates_are_for_encrypted_addresses(milvus: Milvus, tmp_path: Path) -> None:
+    ca = tmp_path / "ca.pem"
+    ca.touch()
+    encrypted = SERVER.replace("http", "https")
+    assert run("--tls-ca", str(ca), "--tls-server-name", "name", "copy", "--to-uri", encrypted).exit_code == 0
+    assert [options["tls"] for options in milvus.opened] == [None, TLS(ca_file=ca, server_name="name")]
+    assert run("stats", "--uri", encrypted, MILVUS_TLS_CA=str(ca)).exit_code == 0
+    assert milvus.opened[-1]["tls"] == TLS(ca_file=ca)
+    assert run("stats", "--uri", encrypted).exit_code == 0
+    assert milvus.opened[-1]["tls"] is None
+    assert_fails(run("--tls-ca", "none.pem", "stats"), "ca_file must be a file, got 'none.pem'")
+
+
+def test_copy_of_what_is_not_there(milvus: Milvus) -> None:
+    assert_fails(run("copy", "--to-uri", SERVER, "--collection", "other"), "no index was found in other")
+    assert run("copy").exit_code == 2
+
+
+def test_reindex_makes_an_index_with_other_parameters(milvus: Milvus) -> None:
+    command = ("reindex", "--to-collection", "new", "--set", "chunk_size=400,k1=1.2", "--set", "stem=false")
+    assert run(*command, "--token", "mine").stdout == "new has 3 chunks; 0 chunks removed\n"
+    assert [(options["collection"], options["token"]) for options in milvus.opened] == [
+        ("docs", "mine"),
+        ("new", "mine"),
+    ]
+    with BM25Index.from_store(milvus.store("rag.db", "new")) as index:
+        assert (index.config.chunk_size, index.config.k1, index.config.b) == (400, 1.2, 0.75)
+        assert index.config.analyzer == AnalyzerConfig(stem=False)
+        assert index.verify().num_chunks == 3
+    assert json.loads(run(*command, "--json").stdout) == {"num_chunks": 3, "removed": 0}
+    assert_fails(
+        run(*command, "--set", "b=0.1"),
+        "'new' already exists, and the index was created with other parameters: b: stored 0.75, given 0.1. Drop it "
+        "first, or choose another --to-collection.",
+    )
+
+
+def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
+    run("reindex", "--to-collection", "new", "--to-uri", SERVER, "--token", "mine", MILVUS_TO_TOKEN="theirs")
+    assert milvus.opened[1]["uri"] == SERVER
+    assert milvus.opened[1]["token"] == "theirs"
+    assert run("reindex", "--to-collection", "new", "--set", "colour=red").exit_code == 2
+    assert run("reindex", "--to-collection", "new", "--set", "field=title").exit_code == 2
+
+
+def test_an_index_is_given_a_field_and_its_rows_are_ingested_without_the_title(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "r1", "title": "Palms", "text": "coconuts"}\n')
+    new, field = ("--collection", "new"), "title:30:2.0"
+    run("ingest", str(rows), "--collection", "old")
+    run("reindex", "--collection", "old", "--to-collection", "new", "--set", f"field={field}")
+    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "Palms coconuts"
+    assert json.loads(run("ingest", str(rows), *new, "--field", field, "--json").stdout)["added"] == 0
+    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "coconuts"
+
+
+def test_drop_needs_yes(milvus: Milvus) -> None:
+    result = run("drop")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "memory has 3 chunks; nothing was deleted: --yes drops it\n",
+    )
+    assert milvus["rag.db", "docs"].exist
+    assert milvus.opened[0]["read_only"] is True
+    assert run("drop", "--yes").stdout == "dropped memory: 3 chunks\n"
+    assert not milvus["rag.db", "docs"].exist
+    assert_fails(run("drop", "--yes"), "no index was found in memory")
+
+
+def test_drop_for_machines(milvus: Milvus) -> None:
+    assert json.loads(run("drop", "--json").stdout) == {"chunks": 3, "dropped": False}
+    assert json.loads(run("drop", "--json", "--yes").stdout) == {"chunks": 3, "dropped": True}
+
+
+def test_drop_makes_no_file(milvus: Milvus) -> None:
+    assert_fails(run("drop", "--yes", "--uri", "missing.db"), "there is no database at missing.db")
+    assert milvus.opened == []

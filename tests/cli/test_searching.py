@@ -1,0 +1,191 @@
+"""``rag-bm25 search`` and ``explain``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+from support.command_line import Databases, assert_fails, run, run_json
+
+pytestmark = pytest.mark.usefixtures("databases")
+
+
+def test_search_shows_rank_score_id_and_text(docs: Path) -> None:
+    lines = run("search", "劳动合同").stdout.splitlines()
+    assert lines[0].split()[0] == "1"
+    assert float(lines[0].split()[1]) > 0
+    assert lines[0].split()[2:] == ["docs/law.txt#0"]
+    assert lines[1] == "    用人单位解除劳动合同，应当出具证明。"
+
+
+def test_the_words_of_a_query_need_no_quotes(docs: Path) -> None:
+    assert run("search", "劳动合同", "解除").stdout == run("search", "劳动合同 解除").stdout != ""
+
+
+def test_search_json(docs: Path) -> None:
+    hits = run_json("search", "sparse")
+    assert {hit["id"] for hit in hits} == {"docs/milvus.md#0", "r1"}
+    assert list(hits[0]) == ["id", "score", "text", "metadata", "namespace"]
+    assert hits[0]["score"] >= hits[1]["score"] > 0
+
+
+def test_search_takes_k_filter_and_idf(docs: Path) -> None:
+    assert len(run_json("search", "sparse", "-k", 1)) == 1
+    found = run_json("search", "sparse", "--filter", '{"page": {"$gte": 3}}')
+    assert [hit["id"] for hit in found] == ["r1"]
+    lucene = run_json("search", "sparse", "--filter", '{"page": 3}', "--idf", "lucene")
+    assert lucene[0]["score"] != found[0]["score"]
+
+
+def test_search_explains_each_hit(docs: Path) -> None:
+    hits = run_json("search", "sparse vectors", "--explain", "--idf", "lucene")
+    assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
+    printed = run("search", "sparse vectors", "--explain").stdout
+    assert printed.count("score of chunk") == len(hits) == 2
+    assert "N, chunks" in printed
+
+
+def test_search_learns_from_chunks_that_are_marked(docs: Path) -> None:
+    marked = run_json("search", "sparse", "--relevant", "docs/law.txt#0", "--explain")
+    assert {hit["id"] for hit in marked} == {"docs/milvus.md#0", "r1"}  # no term of three chunks is rare and common
+    assert "alpha" in json.dumps([hit["explanation"] for hit in marked])
+    apart = run_json("search", "sparse", "--relevant", "r1", "--irrelevant", "docs/milvus.md#0")
+    assert [hit["id"] for hit in apart] == ["r1", "docs/milvus.md#0"]
+    swapped = run_json("search", "sparse", "--relevant", "docs/milvus.md#0", "--irrelevant", "r1")
+    assert swapped[0]["score"] != apart[0]["score"]
+
+
+@pytest.mark.parametrize("method", ["rm3", "rocchio", "bim"])
+def test_search_with_feedback_explains_each_hit(docs: Path, method: str) -> None:
+    arguments = ("sparse vectors", "--feedback", method, "--filter", '{"page": 3}')
+    (hit,) = run_json("search", *arguments, "--explain")
+    assert hit["explanation"]["value"] == pytest.approx(hit["score"])
+    tree = run_json("explain", "sparse vectors", "r1", *arguments[1:])
+    assert tree == hit["explanation"]
+    assert tree != run_json("explain", "sparse vectors", "r1")
+
+
+def test_irrelevant_chunks_for_a_method_that_has_no_use_for_them_fail(docs: Path) -> None:
+    assert_fails(
+        run("search", "sparse", "--irrelevant", "r1", "--feedback", "rm3"), "irrelevant chunks need feedback=Rocchio()"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "reason"),
+    [
+        ("", (), "the query is empty"),
+        ("  ", (), "the query is empty"),
+        ("？？？ !", (), "the query has no words, only punctuation"),
+        ("the", (), "the query has stop words only, which the index leaves out: the"),
+        ("unheard quagmire", (), "no chunk has any of the words unheard, quagmir"),
+        (
+            "sparse",
+            ("--namespace", "team"),
+            "the namespace 'team' has no chunks; there are some in the default namespace",
+        ),
+        ("sparse", ("--filter", '{"year": 3}'), "no chunk fits the filter"),
+        ("sparse", ("--filter", '{"source": "docs/law.txt"}'), "no chunk that fits the filter has a word of the query"),
+        (
+            "sparse 劳动",
+            ("--min-should-match", "2"),
+            "no chunk has as many words of the query as --min-should-match asks for",
+        ),
+    ],
+)
+def test_nothing_found_is_no_error_and_has_a_reason(
+    docs: Path, query: str, options: tuple[str, ...], reason: str
+) -> None:
+    result = run("search", query, *options)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"nothing found: {reason}\n")
+    assert run("search", query, *options, "--json").stdout == "[]\n"
+
+
+def test_nothing_is_found_in_an_empty_index(docs: Path) -> None:
+    run("delete", "--filter", '{"source": {"$like": "docs/%"}}', "--yes")
+    assert run("search", "sparse").stderr == "nothing found: the index has no chunks\n"
+
+
+def test_search_takes_synonyms_of_a_file(docs: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "synonyms.txt"
+    rules.write_text("劳务协议, 劳动合同\n", encoding="utf-8")
+    assert run_json("search", "劳务") == []
+    (hit,) = run_json("search", "劳务协议", "--synonyms", rules, "--explain")
+    assert (hit["id"], "synonym of" in json.dumps(hit["explanation"])) == ("docs/law.txt#0", True)
+    assert "synonym of" in run("explain", "劳务协议", "docs/law.txt#0", "--synonyms", rules).stdout
+    rules.write_text("劳动合同\n", encoding="utf-8")
+    assert_fails(run("search", "劳务", "--synonyms", rules), f"{rules} line 1: a line must have two words")
+    assert_fails(run("search", "劳务", "--synonyms", tmp_path / "none.txt"), "none.txt: No such file or directory")
+
+
+def test_search_takes_near_spellings_boosts_prefixes_and_min_should_match(docs: Path) -> None:
+    pytest.importorskip("rapidfuzz")
+    expected = run_json("search", "sparse")
+    assert [hit["id"] for hit in run_json("search", "spasre", "--fuzzy")] == [hit["id"] for hit in expected]
+    boosted = run_json("search", "spar*^2", "--syntax")
+    assert [hit["score"] for hit in boosted] == pytest.approx([2 * hit["score"] for hit in expected])
+    assert run_json("search", "sparse 劳动") != []
+    assert run_json("search", "sparse 劳动", "--min-should-match", "100%") == []
+    assert_fails(run("search", "sparse", "--min-should-match", "most"), "min_should_match must be an int or a str")
+
+
+def test_nothing_found_says_what_may_have_been_meant(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rapidfuzz")
+    result = run("search", "spasre")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "nothing found; did you mean 'sparse'?\n"
+    assert run_json("search", "spasre") == []
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    assert run("search", "spasre").stderr == "nothing found: no chunk has any of the words spasr\n"
+    assert_fails(run("search", "spasre", "--fuzzy"), 'pip install "rag-bm25[fuzzy]"')
+
+
+def test_text_is_not_taken_for_markup(docs: Path) -> None:
+    (docs / "markup.txt").write_text("[bold]markup[/bold] :smile: [/x]")
+    run("ingest", docs)
+    assert "    [bold]markup[/bold] :smile: [/x]\n" in run("search", "markup").stdout
+
+
+def test_namespaces_are_searched_apart(docs: Path) -> None:
+    run("ingest", docs, "--namespace", "n")
+    assert [hit["namespace"] for hit in run_json("search", "劳动合同", "--namespace", "n")] == ["n"]
+
+
+def test_a_bad_filter_says_why(docs: Path) -> None:
+    assert_fails(run("search", "sparse", "--filter", '{"page": {"$near": 3}}'), "$near")
+
+
+def test_explain_shows_a_tree_whose_root_is_the_score(docs: Path) -> None:
+    score = run_json("search", "劳动合同")[0]["score"]
+    tree = run_json("explain", "劳动合同", "docs/law.txt#0")
+    assert tree["value"] == pytest.approx(score)
+    assert {"value", "description", "details"} == set(tree)
+    printed = run("explain", "劳动合同", "docs/law.txt#0").stdout
+    assert printed.startswith(f"{score:.6g}  score of chunk 'docs/law.txt#0'")
+    assert "├── " in printed
+
+
+def test_explain_says_why_a_chunk_is_not_found(docs: Path) -> None:
+    printed = run("explain", "the Milvus 飞机", "docs/law.txt#0").stdout
+    assert "'the' is a stop word" in printed
+    assert "'milvus' is not in the chunk" in printed
+    assert "'飞机' is unknown" in printed
+
+
+def test_explain_of_an_unknown_chunk_fails(docs: Path) -> None:
+    assert_fails(run("explain", "q", "nothing"), "no chunk 'nothing' in namespace ''")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["search", "sparse"], ["explain", "sparse", "r1"], ["stats"]], ids=lambda arguments: arguments[0]
+)
+def test_reading_commands_open_read_only(docs: Path, databases: Databases, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 0
+    assert databases.opened[-1]["read_only"] is True

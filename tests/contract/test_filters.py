@@ -1,0 +1,227 @@
+"""Filters mean the same on every engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import engines
+from support.rows import HOSTILE, ONE, chunk, pks, scanned
+
+from rag_bm25.errors import FilterError
+from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.store.memory import matches
+from rag_bm25.store.rows import Scope, SearchArm
+
+if TYPE_CHECKING:
+    from rag_bm25.filters import Filter
+    from rag_bm25.store.protocol import Store
+
+
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "three": {"a": 3},
+    "three float": {"a": 3.0},
+    "three and a half": {"a": 3.5},
+    "string three": {"a": "3"},
+    "true": {"a": True},
+    "false": {"a": False},
+    "null": {"a": None},
+    "missing": {"b": 1},
+    "none at all": {},
+    "one": {"a": 1},
+    "zero": {"a": 0},
+    "minus three": {"a": -3},
+    "big": {"a": 2**53 + 1},
+    "largest": {"a": 2**63 - 1},
+    "float large": {"a": 1e300},
+    "list": {"a": [1, "x", 2.0, True]},
+    "list of lists": {"a": [[1], ["x"]]},
+    "empty list": {"a": []},
+    "string that looks like a list": {"a": '["x", 1]'},
+    "object": {"a": {"b": 1, "c": "y", "d": {"e": True}}},
+    "empty object": {"a": {}},
+    "abc": {"a": "abc"},
+    "abcd": {"a": "abcd"},
+    "ABC": {"a": "ABC"},
+    "a.c": {"a": "a.c"},
+    "regex": {"a": "a(b[c"},
+    "chinese": {"a": "法律条文"},
+    "emoji": {"a": "👩‍👧"},
+    **{f"hostile {name}": {"a": text} for name, text in HOSTILE.items()},
+    **{f"key {name}": {text: 1} for name, text in HOSTILE.items() if text},
+    "dotted": {"a.b": 1},
+    "slash": {"a/b": 1, "a~b": 2, "~1": 3, "a]b": 4},
+    "digit": {"0": 1},
+}
+VALUES: list[Any] = [3, 3.0, 3.5, -3, 2**53 + 1, 2**63 - 1, 1e300, "3", "", "abc", "法律条文", *HOSTILE.values()]
+BOOLS: list[Any] = [True, False, 0, 1]
+PATTERNS = [
+    "abc",
+    "a%",
+    "%c",
+    "%b%",
+    "a%c",
+    "%",
+    "%%",
+    "",
+    "法%",
+    "%条%",
+    "a.c",
+    "a(b[c%",
+    "%👧",
+    "%\n%",
+    "it's%",
+    '%"%',
+    "%b%c%",
+]
+A = ("a",)
+CONDITIONS: list[Filter] = [
+    *(Comparison(A, op, value) for op in ("==", "!=") for value in VALUES),
+    *(Comparison(A, op, value) for op in (">", ">=", "<", "<=") for value in VALUES),
+    *(
+        Comparison(A, op, tuple(some))
+        for op in ("in", "not in")
+        for some in ([], [3], [3.5, -3], ["3", 3, "abc"], VALUES)
+    ),
+    *(Comparison(A, "like", pattern) for pattern in PATTERNS),
+    *(Comparison(A, "contains", value) for value in (2, 2.0, 3, "x", "y", "", *HOSTILE.values())),
+    Comparison(A, "exists", True),
+    Comparison(("a", "b"), "==", 1),
+    Comparison(("a", "b"), "!=", 1),
+    Comparison(("a", "c"), "like", "y%"),
+    Comparison(("a.b",), "==", 1),
+    Comparison(("0",), "==", 1),
+    *(Comparison((key,), "==", value) for key, value in DOCUMENTS["slash"].items()),
+    *(Comparison((text,), "==", 1) for text in HOSTILE.values() if text),
+]
+WITH_BOOLS: list[Filter] = [
+    *(Comparison(A, op, value) for op in ("==", "!=") for value in BOOLS),
+    *(Comparison(A, op, (value, "x")) for op in ("in", "not in") for value in BOOLS),
+    Comparison(A, "<", 1),
+    Comparison(A, ">=", 0),
+    Comparison(("a", "d", "e"), "==", True),
+    Comparison(A, "contains", 1),
+    Comparison(A, "contains", True),
+]
+
+
+class TestFilters:
+    @pytest.fixture
+    def documents(self, store: Store) -> Store:
+        rows = [chunk(at, id=name, metadata=data) for at, (name, data) in enumerate(DOCUMENTS.items())]
+        store.insert_chunks(rows)
+        return store
+
+    def found(self, store: Store, where: Filter) -> set[str]:
+        (searched,) = store.search([ONE], SearchArm(1000, Scope(where)))
+        ids = {match.row.id for match in searched}
+        assert {row.id for row in scanned(store, Scope(where)).values()} == ids
+        return ids
+
+    def differences(self, store: Store, engine: str, conditions: list[Filter]) -> list[tuple[Filter, set[str]]]:
+        confused = {"true", "false"} if engines.dialect_of(engine) == "lite3" else set()
+        differing = []
+        for where in conditions:
+            if is_refused(engine, where):
+                with pytest.raises(FilterError, match="milvus-lite"):
+                    self.found(store, where)
+                continue
+            expected = {name for name, data in DOCUMENTS.items() if matches(where, data)}
+            found = self.found(store, where)
+            if (found ^ expected) - confused:
+                differing.append((where, found ^ expected))
+        return differing
+
+    def test_every_condition_means_the_same_everywhere(self, documents: Store, engine: str) -> None:
+        assert self.differences(documents, engine, CONDITIONS) == []
+
+    def test_every_opposite_means_the_same_everywhere(self, documents: Store, engine: str) -> None:
+        assert self.differences(documents, engine, [Not(where) for where in CONDITIONS]) == []
+
+    def test_bools_are_no_numbers(self, documents: Store, engine: str) -> None:
+        if engines.dialect_of(engine) == "lite3":
+            pytest.skip("milvus-lite 3 compares as Python does, where True equals 1")
+        conditions = [*WITH_BOOLS, *map(Not, WITH_BOOLS)]
+        assert self.differences(documents, engine, conditions) == []
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+    @given(data=st.data())
+    def test_trees_mean_the_same_everywhere(self, documents: Store, engine: str, data: st.DataObject) -> None:
+        leaves = st.sampled_from(CONDITIONS[:48])
+        trees = st.recursive(
+            leaves,
+            lambda inner: (
+                st.lists(inner, min_size=1, max_size=4).map(tuple).map(And)
+                | st.lists(inner, min_size=1, max_size=4).map(tuple).map(Or)
+                | inner.map(Not)
+            ),
+            max_leaves=8,
+        )
+        assert self.differences(documents, engine, [data.draw(trees)]) == []
+
+    def test_long_chains_work(self, documents: Store) -> None:
+        terms = tuple(Comparison(A, "==", f"no such {n}") for n in range(300))
+        assert self.found(documents, Or((*terms, Comparison(A, "==", "abc")))) == {"abc"}
+        others = And(tuple(Comparison(A, "!=", f"no such {n}") for n in range(300)))
+        assert self.found(documents, And((others, Comparison(A, "==", "abc")))) == {"abc"}
+
+    def test_long_lists_work(self, documents: Store) -> None:
+        values = ("abc", *(f"no such {n}" for n in range(3000)))
+        assert self.found(documents, Comparison(A, "in", values)) == {"abc"}
+
+    def test_a_milvus_expression_is_passed_on(self, documents: Store, engine: str) -> None:
+        if engine == "memory":
+            pytest.skip("not a Milvus engine")
+        assert self.found(documents, Expression('metadata["a"] == "abc" or id == "one"')) == {"abc", "one"}
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "length >= 0 andd length == 2",
+            "(length >= 0 andd length == 2)",
+            "length == 1 xyz",
+            "length == 1) or (length == 2",
+            "(length == 1",
+            'id == "open',
+            "nosuchfield == 1",
+            "length ==",
+            "length = 1",
+            "length == {x}",
+            'length == "text"',
+        ],
+    )
+    def test_a_bad_expression_is_a_filter_error(self, documents: Store, text: str) -> None:
+        with pytest.raises(FilterError):
+            documents.search([ONE], SearchArm(3, Scope(Expression(text))))
+        assert documents.count_chunks() == len(DOCUMENTS)
+
+    def test_an_expression_cannot_leave_its_namespace(self, store: Store, engine: str) -> None:
+        if engine == "memory":
+            pytest.skip("not a Milvus engine")
+        store.insert_chunks([chunk(1, namespace="mine"), chunk(2, namespace="yours")])
+        where = Expression("length == 1 or length == 2")
+        assert pks(store.search([ONE], SearchArm(5, Scope(where, ("mine",))))[0]) == [chunk(1).pk]
+
+
+def is_refused(engine: str, where: Filter) -> bool:
+    """Whether the engine is known to be unable to evaluate a condition."""
+    dialect = engines.dialect_of(engine)
+    return any(
+        (dialect == "lite2" and (comparison.op == "exists" or (negated and comparison.op not in EQUALITY)))
+        or (dialect == "lite3" and negated and comparison.op in (">", ">=", "<", "<="))
+        for comparison, negated in _leaves(where, negated=False)
+    )
+
+
+EQUALITY = ("==", "!=", "in", "not in")
+
+
+def _leaves(where: Filter, *, negated: bool) -> list[tuple[Comparison, bool]]:
+    if isinstance(where, Not):
+        return _leaves(where.part, negated=not negated)
+    if isinstance(where, And | Or):
+        return [leaf for part in where.parts for leaf in _leaves(part, negated=negated)]
+    assert isinstance(where, Comparison)
+    return [(where, negated)]

@@ -1,0 +1,1 @@
+"""What the tests share: engines, stores that fail, an independent BM25, what hypothesis draws."""

@@ -1,0 +1,51 @@
+"""Run the command line over the in-memory store."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from typer.testing import CliRunner
+
+from rag_bm25.cli.app import app
+from support.memory_store import Collections, MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+Result: TypeAlias = Any  # of click, which newer versions of Typer have inside
+
+
+class Databases(dict[tuple[str, str], Collections]):
+    """What stands in for Milvus: collections by URI and name; `opened` has the arguments of every opening."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[dict[str, Any]] = []
+        self.on_call: Callable[[str], None] | None = None
+
+    def store(self, uri: object, collection: str, **options: Any) -> MemoryStore:
+        self.opened.append({"uri": str(uri), "collection": collection, **options})
+        store = MemoryStore(collections=self.setdefault((str(uri), collection), Collections()))
+        store.on_call = self.on_call
+        return store
+
+
+def run(*arguments: object, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="rag-bm25", env=env)
+
+
+def run_json(*arguments: object) -> Any:
+    result = run(*arguments, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def assert_fails(result: Result, message: str, code: int = 1) -> None:
+    """Expect one line on stderr, no traceback, and nothing on stdout."""
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr

@@ -1,0 +1,140 @@
+"""The engines that stores are tested on, and how to open a store on each.
+
+``open_store("embedded", tmp_path)`` works with whatever milvus-lite is installed. ``"server"`` needs a Python that has
+milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"docker-2.6"`` and the like need a Docker
+engine, and are those that ``RAG_BM25_MILVUS_VERSIONS`` names: ``2.5,2.6,3.0`` for all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import socket
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rag_bm25.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_bm25.store.protocol import Store
+
+closing = ExitStack()  # ends what the functions below have started, after the last test
+MILVUS = {"2.5": "v2.5.27", "2.6": "v2.6.25", "3.0": "v3.0.2"}
+VERSIONS = os.environ.get("RAG_BM25_MILVUS_VERSIONS", "2.6").split(",")
+SLOW = [pytest.mark.docker, pytest.mark.timeout(1800)]  # the first one fetches the image
+DOCKER = [pytest.param(f"docker-{version}", marks=SLOW) for version in VERSIONS]
+ENGINES = ["memory", "embedded", "server", *DOCKER]
+lite3_python = os.environ.get("RAG_BM25_LITE3_PYTHON", "")
+
+
+def open_store(engine: str, tmp_path: Path, name: str = "docs", **options: Any) -> Store:
+    """Open a store; the same engine, folder and name give the same rows."""
+    if engine == "memory":
+        return _memory(tmp_path, name).reopen()
+    from rag_bm25.store.milvus import MilvusStore
+
+    if engine == "embedded":
+        return MilvusStore(tmp_path / "test.db", name, **options)
+    uri = shared_file() if engine == "shared" else uri_of(engine)
+    if engine != "shared":
+        options = {"timeout": 60, **options}  # the machine may be busy
+    own = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:12]
+    return MilvusStore(uri, f"{name}_{own}", **options)
+
+
+def lite_version() -> str:
+    """Version of the milvus-lite that is installed, "" without."""
+    try:
+        return metadata.version("milvus-lite")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def dialect_of(engine: str) -> str:
+    """Which family of engines answers: memory, lite2, lite3 or milvus."""
+    if engine == "embedded":
+        return "lite2" if lite_version().startswith("2.") else "lite3"
+    return {"memory": "memory", "server": "lite3"}.get(engine, "milvus")
+
+
+def uri_of(engine: str) -> str:
+    """Return the address of a server, started for all tests."""
+    return server_uri() if engine == "server" else docker_uri(engine.removeprefix("docker-"))
+
+
+@functools.cache
+def _memory(tmp_path: Path, name: str) -> MemoryStore:
+    return MemoryStore(name)
+
+
+@functools.cache
+def shared_file() -> str:
+    """Start one embedded engine for all tests that do not need one of their own: it takes half a second."""
+    from rag_bm25.store.milvus import MilvusStore
+
+    folder = tempfile.TemporaryDirectory(prefix="lite-")
+    keeper = MilvusStore(Path(folder.name) / "test.db", "keeper")
+    closing.callback(folder.cleanup)
+    closing.callback(keeper.close)
+    return f"{folder.name}/test.db"
+
+
+@functools.cache
+def server_uri() -> str:
+    """Start one server of milvus-lite 3 for all tests; it ends with them."""
+    if not lite3_python:
+        pytest.skip("no Python with milvus-lite 3 named by --lite3-python or RAG_BM25_LITE3_PYTHON")
+    from support.milvus_servers import LiteServer
+
+    server = LiteServer(lite3_python)
+    closing.callback(server.close)
+    return server.uri
+
+
+@functools.cache
+def docker_uri(version: str) -> str:
+    """Start one Milvus standalone of a version for all tests; it ends with them."""
+    from support.milvus_servers import container
+
+    server = container(version)
+    closing.callback(server.close)
+    return server.uri
+
+
+@functools.cache
+def shared_socket() -> str:
+    """Return the address at which the engine of `shared_file` serves, for other clients; only with milvus-lite 2.5."""
+    from rag_bm25.store.milvus import opening
+
+    path = Path(shared_file()).resolve()
+    (engine,) = (engine for engine in opening._open.values() if engine.path.resolve() == path)
+    return str(engine.client._config.uri)
+
+
+def raw_client(uri: str) -> Any:
+    """Connect with pymilvus alone, which gives up where the embedded engine takes more than a moment to start."""
+    from pymilvus import MilvusClient
+    from pymilvus.exceptions import MilvusException
+
+    for _ in range(20):
+        with suppress(MilvusException):
+            return MilvusClient(uri)
+        time.sleep(0.5)
+    return MilvusClient(uri)
+
+
+@contextmanager
+def refusing_port() -> Iterator[int]:
+    """A port that nobody listens on, and that nobody else gets meanwhile."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])

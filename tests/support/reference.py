@@ -1,0 +1,252 @@
+"""BM25 as printed: loops, no numpy, and nothing of the package. The tests' independent opinion."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TINY = 1e-6  # what a weight of zero or less becomes, where the formula has no floor of its own
+
+BIGRAM = "\0"  # what begins the terms of the second channel
+
+
+@dataclass
+class Corpus:
+    """A count of chunks, from their tokens alone."""
+
+    chunks: dict[str, list[str]]
+    fields: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # id -> name -> tokens
+
+    @property
+    def n(self) -> int:
+        return len(self.chunks)
+
+    def terms(self, id_: str) -> set[str]:
+        found = set(self.chunks[id_])
+        for tokens in self.fields.get(id_, {}).values():
+            found |= set(tokens)
+        return found
+
+    def df(self, term: str) -> int:
+        return self.dfs().get(term, 0)
+
+    def dfs(self) -> dict[str, int]:
+        counted: dict[str, int] = {}
+        for id_ in self.chunks:
+            for term in self.terms(id_):
+                counted[term] = counted.get(term, 0) + 1
+        return counted
+
+
+@dataclass
+class Field:
+    """Weight and length normalisation of a field beside the text."""
+
+    chunk_size: float
+    weight: float
+    b: float
+
+
+@dataclass
+class BM25:
+    """The parameters, in the names of the papers."""
+
+    chunk_size: float
+    k1: float = 1.5
+    b: float = 0.75
+    idf: str = "epsilon"
+    epsilon: float = 0.25
+    k3: float | None = None
+    form: str = "bm25"
+    delta: float | None = None
+    fields: dict[str, Field] = field(default_factory=dict)
+    bigram_weight: float = 1.0
+
+    def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
+        """Score of each chunk that shares a term with the query; lengths are tokens unless given."""
+        dfs = corpus.dfs()
+        average = average_idf(list(dfs.values()), corpus.n)
+        scores: dict[str, float] = {}
+        for id_, tokens in corpus.chunks.items():
+            length = lengths[id_] if lengths else len(tokens)
+            terms = corpus.terms(id_)
+            for term in set(query):
+                if term in terms:
+                    weight = idf(self.idf, dfs[term], corpus.n, self.epsilon, average)
+                    weight *= saturated(query.count(term), self.k3)
+                    weight *= self.bigram_weight if term.startswith(BIGRAM) else 1.0
+                    weight *= self.weight(term, tokens, length, corpus.fields.get(id_, {}))
+                    scores[id_] = scores.get(id_, 0.0) + weight
+        return scores
+
+    def weight(self, term: str, tokens: list[str], length: float, fields: dict[str, list[str]]) -> float:
+        """Weight of a term in a chunk; the lengths of fields are tokens."""
+        if not self.fields:
+            norm = length_norm(length, self.chunk_size, share(self.form, self.b))
+            return chunk_weight(self.form, tokens.count(term), norm, self.k1, self.delta)
+        frequency = tokens.count(term) / length_norm(length, self.chunk_size, share(self.form, self.b))
+        for name, of in self.fields.items():
+            found = fields.get(name, [])
+            norm = length_norm(len(found), of.chunk_size, share(self.form, of.b))
+            frequency += of.weight * found.count(term) / norm
+        return chunk_weight(self.form, frequency, 1.0, self.k1, self.delta)
+
+
+def share(form: str, b: float) -> float:
+    if form in ("tf", "sqrt", "log", "saturation", "saturation-smoothed"):
+        return 0.0
+    return 1.0 if form in ("tf-normalised", "sqrt-normalised") else b
+
+
+def length_norm(length: float, chunk_size: float, b: float) -> float:
+    return max(1 - b + b * length / chunk_size, 1e-9)
+
+
+def chunk_weight(form: str, tf: float, norm: float, k1: float, delta: float | None) -> float:
+    if form == "bm25":
+        return tf / (tf + k1 * norm)
+    if form in ("elasticsearch", "bm25-adpt", "bm25t"):
+        return tf * (k1 + 1) / (tf + k1 * norm)
+    if form == "bm25l":
+        delta = 0.5 if delta is None else delta
+        return (k1 + 1) * (tf / norm + delta) / (k1 + tf / norm + delta)
+    if form == "bm25+":
+        return tf * (k1 + 1) / (tf + k1 * norm) + (1.0 if delta is None else delta)
+    if form == "tfldp":
+        return 1 + math.log(1 + math.log(tf / norm + (1.0 if delta is None else delta)))
+    return plain_weight(form, tf, norm, k1)
+
+
+def plain_weight(form: str, tf: float, norm: float, k1: float) -> float:
+    if form == "log":
+        return 1 + math.log(tf) if tf > 1 else tf
+    if form == "saturation":
+        return k1 * tf / (tf + k1)
+    if form == "saturation-smoothed":
+        return (k1 * tf + 1) / (tf + k1)
+    assert form in ("tf", "sqrt", "tf-normalised", "sqrt-normalised")
+    return (math.sqrt(tf) if form.startswith("sqrt") else tf) / norm
+
+
+def saturated(qtf: int, k3: float | None) -> float:
+    return qtf if k3 is None else qtf * (k3 + 1) / (qtf + k3)
+
+
+def robertson(df: int, n: int) -> float:
+    return math.log((n - df + 0.5) / (df + 0.5))
+
+
+def average_idf(dfs: list[int], n: int) -> float:
+    mean = sum(robertson(df, n) for df in dfs) / len(dfs) if dfs else 0.0
+    return mean if abs(mean) > 1e-12 else 0.0  # terms that cancel leave a rest of either sign
+
+
+def idf(name: str, df: int, n: int, epsilon: float, average: float) -> float:
+    lucene = math.log(1 + (n - df + 0.5) / (df + 0.5))
+    if name == "lucene":
+        return lucene
+    if name == "plus":
+        return math.log((n + 1) / df)
+    if name == "tfidf":
+        return math.log((n + 1) / (df + 1)) if df < n else TINY
+    if name == "plain":
+        return math.log(n / df) if df < n else TINY
+    if robertson(df, n) > 0:
+        return robertson(df, n)
+    if name == "zero":
+        return TINY
+    assert name == "epsilon"
+    return epsilon * average if average > 0 else epsilon * lucene
+
+
+def split(text: str) -> list[str]:
+    """Analyze by white space alone: what the tests do where the analyzer does not matter."""
+    return text.split()
+
+
+def words_and_bigrams(text: str) -> list[str]:
+    """Analyze by white space, and by pairs of neighbouring characters."""
+    words = text.split()
+    return words + [BIGRAM + word[at : at + 2] for word in words for at in range(len(word) - 1)]
+
+
+@dataclass
+class Count:
+    """What a recount of stored rows gives."""
+
+    chunks: int = 0
+    length: int = 0
+    df: dict[int, int] = field(default_factory=dict)
+
+
+def recount(rows: Iterable[Any]) -> dict[str, Count]:
+    """Count rows with ``namespace``, ``length`` and ``vector`` by namespace; dimension 0 is not a term."""
+    counts: dict[str, Count] = {}
+    for row in rows:
+        count = counts.setdefault(row.namespace, Count())
+        count.chunks += 1
+        count.length += row.length
+        for id_ in row.vector.to_dict():
+            if id_:
+                count.df[id_] = count.df.get(id_, 0) + 1
+    return counts
+
+
+def relevance_weight(df: int, n: int, r: int, num_relevant: int) -> float:
+    """The weight of the binary independence model, from its estimates of p and s."""
+    p = (r + 0.5) / (num_relevant + 1)
+    s = (df - r + 0.5) / (n - num_relevant + 1)
+    return math.log(p * (1 - s) / (s * (1 - p)))
+
+
+def rm3(
+    query: dict[str, float],
+    chunks: list[dict[str, float]],
+    scores: list[float],
+    may_be_added: set[str],
+    fb_terms: int,
+    original_query_weight: float,
+) -> dict[str, float]:
+    """Weights before IDF: of the query mixed with the relevance model of chunks, which are term -> stored weight."""
+    model: dict[str, float] = {}
+    for chunk, score in zip(chunks, scores, strict=True):
+        usable = {term: weight for term, weight in chunk.items() if term in query or term in may_be_added}
+        for term, weight in usable.items():
+            model[term] = model.get(term, 0.0) + weight / sum(usable.values()) * score / sum(scores)
+    best = sorted((term for term in model if term not in query), key=lambda term: -model[term])[:fb_terms]
+    kept = {term: model[term] for term in model if term in query or term in best}
+    mixed = {term: original_query_weight * weight for term, weight in query.items()}
+    for term, probability in kept.items():
+        addition = (1 - original_query_weight) * sum(query.values()) * probability / sum(kept.values())
+        mixed[term] = mixed.get(term, 0.0) + addition
+    return mixed
+
+
+def rocchio(
+    query: dict[str, float],
+    relevant: list[dict[str, float]],
+    irrelevant: list[dict[str, float]],
+    idfs: dict[str, float],
+    alpha: float,
+    beta: float,
+    gamma: float,
+) -> dict[str, float]:
+    """tf-idf weights of the moved query; all terms of the chunks take part."""
+
+    def vector(weights: dict[str, float]) -> dict[str, float]:
+        return {term: weight * idfs[term] for term, weight in weights.items() if term in idfs}
+
+    def norm(weights: dict[str, float]) -> float:
+        return math.sqrt(sum(weight * weight for weight in weights.values()))
+
+    asked = vector(query)
+    moved = {term: alpha * weight for term, weight in asked.items()}
+    for factor, side in ((beta, relevant), (-gamma, irrelevant)):
+        for chunk in map(vector, side):
+            for term, weight in chunk.items():
+                moved[term] = moved.get(term, 0.0) + factor * norm(asked) / len(side) * weight / norm(chunk)
+    return {term: weight for term, weight in moved.items() if weight > 0}

@@ -1,0 +1,27 @@
+"""What an index has written to its store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import StoreError
+
+if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
+
+WRITES = {"create", "insert_chunks", "delete_chunks", "insert_log", "delete_log"}
+
+
+def writes(store: MemoryStore) -> list[str]:
+    return [call for call in store.calls if call in WRITES]
+
+
+def fail_at(store: MemoryStore, failing: str) -> None:
+    """Let each call of a method fail."""
+
+    def fail(method: str) -> None:
+        if method == failing:
+            msg = "lost"
+            raise StoreError(msg)
+
+    store.on_call = fail

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_bm25.analysis import Analyzer, AnalyzerConfig, query_tokens
+from rag_bm25.analysis.contract import PROBES
+from rag_bm25.errors import ParameterError
+from rag_bm25.vectors.terms import BIGRAM_MARK
+
+GOLDEN: list[dict[str, Any]] = json.loads(
+    (Path(__file__).resolve().parents[2] / "golden" / "analysis.json").read_text(encoding="utf-8")
+)
+
+WORDS = AnalyzerConfig(bigrams=False)
+
+
+@pytest.fixture(scope="module", params=["jieba", "rjieba"])
+def with_exact_queries(request: pytest.FixtureRequest) -> Analyzer:
+    """An analyzer on each segmenter."""
+    if request.param == "rjieba":
+        pytest.importorskip("rjieba")
+    return Analyzer(AnalyzerConfig(query_segmentation="exact"), segmenter=request.param)
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=[case["text"] for case in GOLDEN])
+def test_worked_strings(case: dict[str, Any], with_exact_queries: Analyzer) -> None:
+    analyzer = with_exact_queries
+    bigrams = [BIGRAM_MARK + bigram for bigram in case["bigrams"]]
+    assert analyzer(case["text"]) == case["chunk"] + bigrams
+    assert analyzer.query(case["text"]) == case["exact_query"] + bigrams
+
+
+def test_the_worked_strings_are_probes_of_the_contract() -> None:
+    assert [case["text"] for case in GOLDEN] == list(PROBES[:30])
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "，。！?", "👍🏽", "\ud800"])
+def test_text_without_words_has_no_tokens(text: str) -> None:
+    assert Analyzer()(text) == []
+
+
+def test_tokens_are_in_text_order_with_repeats_and_bigrams_after_words() -> None:
+    words = ["法院", "court", "法院", "court"]
+    assert Analyzer(WORDS)("法院 court 法院 courts") == words
+    assert Analyzer()("法院 court 法院 courts") == [*words, "\0法院", "\0法院"]
+
+
+def test_each_side_has_its_segmentation() -> None:
+    analyzer = Analyzer(replace(WORDS, segmentation="exact", query_segmentation="search"))
+    assert analyzer("长江大桥") == ["长江大桥"]
+    assert analyzer.query("长江大桥") == ["长江", "大桥", "长江大桥"]
+
+
+def test_traditional_text_finds_simplified_text() -> None:
+    assert Analyzer()("勞動合同") == Analyzer()("劳动合同")
+    unequal = Analyzer(AnalyzerConfig(simplify=False))
+    assert unequal("勞動合同") != unequal("劳动合同")
+
+
+def test_stop_words_are_met_in_every_script_and_spelling() -> None:
+    analyzer = Analyzer(replace(WORDS, stop_words=("的", "這", "DON'T", "cafe\u0301", "を")))
+    assert analyzer("这是我的 the don’t Café １ を") == ["是", "我", "the", "1"]
+
+
+def test_stop_words_are_dropped_from_queries_too() -> None:
+    assert Analyzer(replace(WORDS, stop_words=("的",))).query("我的the") == ["我", "the"]
+
+
+def test_words_in_capitals_are_kept() -> None:
+    assert Analyzer()("WHO is it, IT or US? A") == ["who", "it", "us"]
+
+
+def test_the_dropped_stop_words_are_told_once_in_text_order() -> None:
+    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"]))
+    text = "It's 我的 state-of-the-art 的 IT, the 5G网络"
+    assert analyzer.stop_words_in(text) == ["it", "的", "of", "the"]
+    assert Analyzer().stop_words_in("北京 BM25") == []
+
+
+def test_user_words_are_no_dropped_stop_words() -> None:
+    analyzer = Analyzer(AnalyzerConfig(user_words=["the卡"]))  # type: ignore[arg-type]
+    assert analyzer.stop_words_in("the卡 and 卡") == ["and"]
+
+
+def test_an_english_text_is_searched_for_stop_words_without_the_dictionary() -> None:
+    analyzer = Analyzer(segmenter="jieba")
+    assert analyzer.stop_words_in("what is it") == ["is", "it"]
+    assert analyzer._segmenter is None
+
+
+def test_camel_case_is_split_on_request() -> None:
+    analyzer = Analyzer(AnalyzerConfig(split_camel_case=True))
+    assert analyzer("getUserName") == ["getusernam", "get", "user", "name"]
+
+
+@pytest.mark.parametrize("duplicate", [lambda it: pickle.loads(pickle.dumps(it)), copy.copy, copy.deepcopy])
+def test_a_copy_has_the_settings_and_loads_again(duplicate: Any) -> None:
+    analyzer = Analyzer(AnalyzerConfig(stem=False, user_words=["数据湖"]), segmenter="jieba")  # type: ignore[arg-type]
+    tokens = analyzer("数据湖 running")
+    copied = duplicate(analyzer)
+    assert copied._segmenter is None
+    assert len(pickle.dumps(analyzer)) < 2000
+    assert copied.config == analyzer.config
+    assert copied("数据湖 running") == tokens
+
+
+def test_an_unknown_segmenter_is_refused() -> None:
+    with pytest.raises(ParameterError) as caught:
+        Analyzer(segmenter="hanlp")  # type: ignore[arg-type]
+    assert str(caught.value) == "segmenter must be one of auto, jieba, rjieba, got 'hanlp'"
+
+
+def test_a_callable_is_asked_for_query_tokens_where_it_has_no_query() -> None:
+    assert query_tokens(str.split, "a b") == ["a", "b"]
+    analyzer = Analyzer(replace(WORDS, query_segmentation="exact"))
+    assert query_tokens(analyzer, "长江大桥") == ["长江大桥"]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rag_bm25
+from rag_bm25.analysis.normalization import is_plain, normalize
+
+PROJECT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("plain ASCII, don't touch", "plain ASCII, don't touch"),
+        ("ＡＢＣ１２３，！", "ABC123,!"),
+        ("⼈⼯", "人工"),
+        ("㎏ ½ ﬁle", "kg 1⁄2 file"),
+        ("学习\u200b资料 co\u00adoperate", "学习资料 cooperate"),
+        ("\ufeffBOM \u202eRTL\u202c ❤\ufe0f 葛\U000e0100", "BOM RTL ❤ 葛"),
+        ("user’s ‘quote’", "user's 'quote'"),
+        ("2024‐08‑22–3−1", "2024-08-22-3-1"),
+        ("e\u00ad\u0301", "é"),
+        ("經典資訊檢索", "经典资讯检索"),
+    ],
+)
+def test_a_text_has_one_normal_form(text: str, normal: str) -> None:
+    assert normalize(text) == normal
+
+
+def test_em_dashes_separate_where_hyphens_join() -> None:
+    assert normalize("一—二") == "一—二"
+
+
+def test_traditional_characters_can_be_kept() -> None:
+    assert normalize("經典⼈⼯", simplify=False) == "經典人工"
+
+
+@pytest.mark.parametrize("word", ["乾隆", "乾坤", "哪吒", "蒜薹"])
+def test_characters_that_simplified_words_keep_are_left_alone(word: str) -> None:
+    assert normalize(word) == word
+
+
+def test_chains_of_simplifications_are_followed_to_their_end() -> None:
+    assert normalize("薴苧苎") == "苎苎苎"
+
+
+@pytest.mark.parametrize(
+    "text", ["ASCII", "简体（中文），“引号”……——；", "ひらがなカタカナ", "한국어", "café", "\u3000〇"]
+)
+def test_common_text_is_plain(text: str) -> None:
+    assert is_plain(text)
+
+
+@pytest.mark.parametrize("text", ["檢", "１", "1，000", "．", "’", "\u200b", "e\u0301", "ﬁ", "\u1112\u1161", "㐂"])
+def test_text_that_normalising_may_cut_otherwise_is_not_plain(text: str) -> None:
+    assert not is_plain(text)
+
+
+def test_traditional_text_is_plain_where_it_is_kept() -> None:
+    assert is_plain("檢索", simplify=False)
+
+
+def test_the_kept_table_is_what_the_script_makes() -> None:
+    pytest.importorskip("opencc")
+    check = subprocess.run(
+        [sys.executable, PROJECT / "scripts" / "make_t2s_table.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert check.returncode == 0, check.stdout + check.stderr
+
+
+def test_the_licence_of_the_table_is_beside_it() -> None:
+    licence = Path(rag_bm25.__file__).parent / "analysis" / "data" / "LICENSE-OpenCC"
+    text = licence.read_text(encoding="utf-8")
+    assert "https://github.com/BYVoid/OpenCC" in text
+    assert "Apache License" in text

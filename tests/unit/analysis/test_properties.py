@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import unicodedata
+from importlib.resources import files
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.analysis.normalization import is_plain, normalize
+from rag_bm25.analysis.runs import find_ideographs, find_runs
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+
+ANALYZER = Analyzer()
+WITHOUT_STOP_WORDS = Analyzer(AnalyzerConfig(stop_words=()))
+TRADITIONAL, SIMPLIFIED = (
+    files("rag_bm25.analysis").joinpath("data").joinpath("t2s.txt").read_text(encoding="utf-8").splitlines()
+)
+TO_SIMPLIFIED = str.maketrans(TRADITIONAL, SIMPLIFIED)
+
+# Pieces that mean something to one of the rules, so that texts of them meet the borders between the rules.
+SIGNS = [*".,，-'’_+#/ \n", "__", "++", "'s", "\u3000", "\u2028", "\x85", "\0", "\ud800", "👍"]
+INVISIBLE = ["\u200b", "\u00ad", "\ufe0f", "\ufeff", "\u0301", "\u0308"]
+DIGITS = ["1", "12", "123", "000", "3.5", "²", "½", "１", "١", "९", "v1", "Ⅷ"]
+LATIN = ["a", "C", "v", "s", "IT", "the", "is", "gpt", "café", *"ßﬁﬃſİıΣςǅŉΐＡ㎏ﷺก"]
+CHINESE = [*"中文檢索乾隆薴〇㐂𠮷鿿豈⼈"]
+SYLLABIC = [*"カｶﾞ゙ーｰ한한ㄱ"]
+pieces = st.sampled_from(SIGNS + INVISIBLE + DIGITS + LATIN + CHINESE + SYLLABIC)
+texts = st.one_of(st.text(), st.lists(pieces, max_size=12).map("".join))
+
+
+@given(texts)
+@example("a" * 65 + "-b" + "ß" * 40)
+@example("\u200b")
+def test_tokens_are_short_visible_and_never_empty(text: str) -> None:
+    for token in (token.removeprefix(BIGRAM_MARK) for token in ANALYZER(text)):
+        assert 1 <= len(token) <= 64
+        assert token.split() == [token]
+
+
+@given(texts)
+@example("1，000")
+@example("e\u00ad\u0301")
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_equivalent_spellings_have_equal_tokens(form: str, text: str) -> None:
+    assert ANALYZER(unicodedata.normalize(form, text)) == ANALYZER(text)
+
+
+@given(texts)
+def test_normalising_twice_is_normalising_once(text: str) -> None:
+    assert normalize(normalize(text)) == normalize(text)
+
+
+@given(texts)
+@pytest.mark.parametrize("simplify", [True, False])
+def test_a_plain_text_is_cut_as_its_normal_form(simplify: bool, text: str) -> None:
+    if is_plain(text, simplify=simplify):
+        normal = normalize(text, simplify=simplify)
+        assert find_runs(text) == find_runs(normal)
+        assert find_ideographs(text) == find_ideographs(normal)
+
+
+@given(texts, texts)
+def test_tokens_of_two_lines_are_the_tokens_of_each(first: str, second: str) -> None:
+    tokens = [*ANALYZER(first), *ANALYZER(second)]
+    assert ANALYZER(f"{first}\n{second}") == sorted(tokens, key=is_bigram)
+
+
+@given(texts)
+@example("0Aİ")
+@example("10ß")
+def test_letter_case_makes_no_difference_but_to_stop_words(text: str) -> None:
+    assume("\u0345" not in text)  # an accent whose capital is a letter
+    assume(normalize(text.casefold()) == normalize(text).casefold())
+    assert WITHOUT_STOP_WORDS(text.casefold()) == WITHOUT_STOP_WORDS(text)
+
+
+@given(st.text(st.sampled_from(TRADITIONAL + "的一，a1")))
+def test_traditional_and_simplified_text_have_equal_tokens(text: str) -> None:
+    simplified = text.translate(TO_SIMPLIFIED)
+    assert ANALYZER(simplified) == ANALYZER(text)
+
+
+@given(texts)
+def test_queries_are_cut_as_chunks_by_default(text: str) -> None:
+    assert ANALYZER.query(text) == ANALYZER(text)
+
+
+@given(texts)
+def test_tokens_do_not_depend_on_what_was_analyzed_before(text: str) -> None:
+    assert Analyzer()(text) == ANALYZER(text)

@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support.memory_store import MemoryStore
+
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, MissingExtraError, ParameterError, Progress
+from rag_bm25.evaluation import (
+    MEASURES,
+    BeirDataset,
+    add_corpus,
+    evaluate,
+    evaluate_each,
+    load_beir,
+    mean_length,
+    measure,
+    measure_queries,
+    search_queries,
+    write_run,
+)
+from rag_bm25.evaluation.measures import query_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CORPUS = [
+    {"_id": "d1", "title": "Apples", "text": "grow on trees"},
+    {"_id": "d2", "title": "", "text": "pears grow on trees too"},
+    {"_id": "d3", "text": "submarines dive"},
+]
+QUERIES = [{"_id": "q1", "text": "pears"}, {"_id": "q2", "text": "nothing"}, {"_id": "q3", "text": "unjudged"}]
+QRELS = "query-id\tcorpus-id\tscore\nq1\td2\t2\nq1\td1\t0\nq2\td3\t1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "qrels").mkdir()
+    for name, rows in (("corpus", CORPUS), ("queries", QUERIES)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "qrels" / "test.tsv").write_text(QRELS)
+    return tmp_path
+
+
+def append(file: Path, text: str) -> None:
+    file.write_text(file.read_text() + text)
+
+
+# Reading
+
+
+def test_a_beir_folder_is_read_with_title_and_text_and_judged_queries_only(folder: Path) -> None:
+    dataset = load_beir(folder)
+    assert dataset == BeirDataset(
+        {"d1": "grow on trees", "d2": "pears grow on trees too", "d3": "submarines dive"},
+        {"q1": "pears", "q2": "nothing"},
+        {"q1": {"d2": 2, "d1": 0}, "q2": {"d3": 1}},
+        {"d1": "Apples"},
+    )
+    assert dataset.corpus == {"d1": "Apples grow on trees", "d2": "pears grow on trees too", "d3": "submarines dive"}
+
+
+def test_titles_are_joined_into_the_texts_or_a_field(folder: Path) -> None:
+    dataset = load_beir(folder)
+    assert dataset.documents([]) == (dataset.corpus, {})
+    assert dataset.documents(["title"]) == (dataset.texts, {"title": {"d1": "Apples"}})
+    with pytest.raises(ParameterError, match=r"a field must be 'title', the only one in BEIR format, got 'tags'"):
+        dataset.documents(["title", "tags"])
+
+
+def test_the_limit_is_that_of_title_and_text(folder: Path) -> None:
+    append(folder / "corpus.jsonl", json.dumps({"_id": "big", "title": "x" * 500, "text": "y" * 65_100}) + "\n")
+    with pytest.raises(InputError, match="line 4: the document 'big' has 65,601 bytes of UTF-8"):
+        load_beir(folder)
+
+
+def test_a_query_begins_with_its_title(folder: Path) -> None:
+    append(folder / "queries.jsonl", '{"_id": "q4", "title": "green", "text": "pears"}\n')
+    append(folder / "qrels" / "test.tsv", "q4\td2\t1\n")
+    assert load_beir(folder).queries["q4"] == "green pears"
+
+
+def test_another_split_has_other_judgements(folder: Path) -> None:
+    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
+    assert load_beir(folder, "dev").queries == {"q3": "unjudged"}
+
+
+def test_qrels_are_cut_at_line_feeds_alone(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("q1\td\u20282\t1\r\nq1\td\x0b3\t0\r\n", newline="")
+    assert load_beir(folder).qrels == {"q1": {"d\u20282": 1, "d\x0b3": 0}}
+
+
+def test_qrels_may_lack_the_header_and_have_a_byte_order_mark(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_text("\ufeffq1\td2\t-1\n")
+    assert load_beir(folder).qrels == {"q1": {"d2": -1}}
+
+
+@pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
+    (folder / missing).unlink()
+    with pytest.raises(InputError, match=f"is not a judged set in BEIR format: {missing} not found"):
+        load_beir(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "reason"),
+    [
+        ("corpus.jsonl", "{bad", "corpus.jsonl line 4: not JSON"),
+        ("corpus.jsonl", '{"_id": "d1", "text": ""}', "corpus.jsonl line 4: the id 'd1' already exists"),
+        ("queries.jsonl", '{"_id": "q4"}', 'queries.jsonl line 4: a row needs a "text"'),
+        ("qrels/test.tsv", "q1\td2", "test.tsv line 5: must be query id, document id and a whole number"),
+        ("qrels/test.tsv", "q1\td2\t0.5", "test.tsv line 5: must be query id, document id and a whole number"),
+        ("qrels/test.tsv", "q9\td2\t1", "has judgements of the query 'q9', which is not in queries.jsonl"),
+    ],
+)
+def test_a_malformed_file_is_named_with_its_line(folder: Path, file: str, line: str, reason: str) -> None:
+    append(folder / file, line + "\n")
+    with pytest.raises(InputError) as caught:
+        load_beir(folder)
+    assert reason in str(caught.value)
+
+
+def test_qrels_that_are_not_utf_8_are_refused(folder: Path) -> None:
+    (folder / "qrels" / "test.tsv").write_bytes(b"q1\td\xff\t1\n")
+    with pytest.raises(InputError, match=r"test\.tsv: not UTF-8 at byte 4 of the file"):
+        load_beir(folder)
+
+
+def test_a_document_over_the_limit_is_refused_by_its_id(folder: Path) -> None:
+    append(folder / "corpus.jsonl", json.dumps({"_id": "big", "text": "好" * 21_846}, ensure_ascii=False))
+    with pytest.raises(InputError, match="line 4: the document 'big' has 65,538 bytes of UTF-8, at most 65,535"):
+        load_beir(folder)
+
+
+@pytest.mark.parametrize("file", ["corpus.jsonl", "qrels/test.tsv"])
+def test_an_empty_set_is_refused(folder: Path, file: str) -> None:
+    (folder / file).write_text("")
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        load_beir(folder)
+
+
+# Lengths
+
+
+def test_mean_length_counts_characters_or_terms() -> None:
+    assert mean_length(["ab", "abcd"], "characters", str.split) == 3.0
+    assert mean_length(["a b c", "a"], "terms", str.split) == 2.0
+
+
+def test_mean_length_of_nothing_is_still_a_chunk_size() -> None:
+    assert mean_length(["", ""], "characters", str.split) == 1.0
+
+
+def test_auto_mean_is_the_mean_that_the_index_measures() -> None:
+    texts = ["to be or not", "to be"]
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(1, "terms", analyzer=str.split))
+    index.add(texts)
+    assert mean_length(texts, "terms", str.split) == index.stats().mean_length
+
+
+# Measuring
+
+
+def test_ndcg_has_linear_gain() -> None:
+    measured = measure({"q": {"a": 2, "b": 1}}, {"q": ["b", "a"]})
+    assert measured.ndcg_10 == pytest.approx((1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3)))
+
+
+def test_queries_without_hits_count_zero() -> None:
+    measured = measure({"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 1}}, {"q1": ["a"], "q2": []})
+    assert measured.to_dict() == pytest.approx({"ndcg@10": 1 / 3, "recall@100": 1 / 3, "mrr@10": 1 / 3})
+
+
+def test_depths_are_10_and_100() -> None:
+    ranking = [f"x{n}" for n in range(100)]
+    below_10 = measure({"q": {"x10": 1}}, {"q": ranking})
+    assert (below_10.ndcg_10, below_10.mrr_10, below_10.recall_100) == (0.0, 0.0, 1.0)
+    assert measure({"q": {"x9": 1}}, {"q": ranking}).mrr_10 == pytest.approx(0.1)
+    assert measure({"q": {"x100": 1}}, {"q": [*ranking, "x100"]}).recall_100 == 0.0
+
+
+def test_the_order_of_hits_counts_however_long() -> None:
+    ranking = [f"{n:03}" for n in range(100)]
+    assert measure({"q": {"000": 1}}, {"q": ranking}).mrr_10 == 1.0
+    assert measure({"q": {"099": 1}}, {"q": ranking[::-1]}).mrr_10 == 1.0
+
+
+def test_queries_ask_for_100_hits_in_several_batches() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    add_corpus(index, {f"d{n}": "apple" for n in range(101)})
+    steps: list[Progress] = []
+    run = search_queries(index, {f"q{n}": "apple" for n in range(51)}, steps.append)
+    assert {len(hits) for hits in run.values()} == {100}
+    assert steps == [Progress("queries", done, 51) for done in (50, 51)]
+
+
+def test_evaluate_adds_searches_and_measures(folder: Path) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    steps: list[Progress] = []
+    result = evaluate(index, load_beir(folder), steps.append)
+    assert result.measures.to_dict() == {"ndcg@10": 0.5, "recall@100": 0.5, "mrr@10": 0.5}
+    assert (result.queries, result.chunks, index.stats().num_chunks) == (2, 3, 3)
+    assert steps == [Progress("chunks", 3, 3), Progress("queries", 2, 2)]
+
+
+def test_a_result_is_one_flat_object_of_numbers(folder: Path) -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split))
+    found = evaluate(index, load_beir(folder)).to_dict()
+    keys = "ndcg@10 recall@100 mrr@10 queries chunks queries_per_second chunks_per_second"
+    assert list(found) == keys.split()
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_missing_extra_is_named_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_measures", None)
+    store = MemoryStore()
+    index = BM25Index.from_store(store, config=IndexConfig(20, analyzer=str.split))
+    with pytest.raises(MissingExtraError, match=r'pip install "rag-bm25\[eval\]"'):
+        evaluate(index, load_beir(folder))
+    assert store.collections.chunks == {}
+
+
+# Query by query
+
+
+def test_measures_of_each_query_are_in_the_order_of_the_judgements() -> None:
+    qrels = {"q2": {"a": 1}, "q1": {"a": 1, "b": 1}, "q3": {"a": 1}}
+    found = measure_queries(qrels, {"q1": {"x": 3.0, "a": 2.0}, "q2": {"a": 1.0}, "unjudged": {"a": 1.0}})
+    assert found.queries == ["q2", "q1", "q3"]
+    assert found.values["recall@100"].tolist() == [1.0, 0.5, 0.0]
+    assert found.values["mrr@10"].tolist() == [1.0, 0.5, 0.0]
+    assert found.mean() == measure(qrels, {"q1": ["x", "a"], "q2": ["a"]})
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_one_measure_alone_is_the_same(name: str) -> None:
+    qrels = {"q1": {"a": 1, "b": 2}, "q2": {"a": 1}}
+    run = {"q1": ["b", "x", "a"], "q2": ["x", "a"]}
+    [(found, values)] = query_values(qrels, run, [name]).items()  # type: ignore[list-item]
+    assert found == name
+    assert values.tolist() == measure_queries(qrels, run).values[name].tolist()  # type: ignore[index]
+
+
+# Several configurations
+
+
+@pytest.fixture
+def opened() -> list[BM25Index]:
+    return []
+
+
+@pytest.fixture
+def open_index(opened: list[BM25Index]) -> Callable[[IndexConfig], BM25Index]:
+    """Opens empty indexes, and notes them in `opened`."""
+
+    def open_index(config: IndexConfig) -> BM25Index:
+        opened.append(BM25Index.from_store(MemoryStore(), config=config))
+        return opened[-1]
+
+    return open_index
+
+
+def test_configs_that_differ_on_the_query_side_share_an_index(
+    folder: Path, opened: list[BM25Index], open_index: Callable[[IndexConfig], BM25Index]
+) -> None:
+    base = IndexConfig(20, analyzer=str.split)
+    configs = [base, IndexConfig(20, k1=0.9, analyzer=str.split), IndexConfig(20, idf="lucene", analyzer=str.split)]
+    steps: list[Progress] = []
+    results = evaluate_each(configs, load_beir(folder), open_index, steps.append)
+    assert len(opened) == 2
+    told = [("chunks", 3), ("queries", 2), ("queries", 4), ("chunks", 6), ("queries", 6)]
+    assert steps == [Progress(what, done, 6) for what, done in told]
+    alone = [evaluate(BM25Index.from_store(MemoryStore(), config=config), load_beir(folder)).run for config in configs]
+    assert [result.run for result in results] == alone
+    assert len({json.dumps(run) for run in alone}) == 3
+
+
+def test_titles_go_into_the_metadata_of_an_index_that_has_the_field(folder: Path) -> None:
+    fields = {"title": FieldWeight(chunk_size=5, weight=2)}
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(20, analyzer=str.split, fields=fields))
+    evaluate(index, load_beir(folder))
+    assert {chunk.id: (chunk.text, chunk.metadata) for chunk in index.chunks()} == {
+        "d1": ("grow on trees", {"title": "Apples"}),
+        "d2": ("pears grow on trees too", {}),
+        "d3": ("submarines dive", {}),
+    }
+    assert [hit.id for hit in index.search("Apples")] == ["d1"]
+
+
+def test_configs_with_other_fields_have_indexes_of_their_own(
+    folder: Path, opened: list[BM25Index], open_index: Callable[[IndexConfig], BM25Index]
+) -> None:
+    fields = {"title": FieldWeight(chunk_size=5)}
+    configs = [IndexConfig(20), IndexConfig(20, fields=fields), IndexConfig(20, idf="zero")]
+    evaluate_each(configs, load_beir(folder), open_index)
+    assert len(opened) == 2
+
+
+# TREC runs
+
+
+def test_a_run_is_written_in_the_form_of_trec(tmp_path: Path) -> None:
+    write_run(tmp_path / "bm25.run", {"q1": {"文档": 2.5, "b": 0.1}, "q2": {}, "q3": {"a": 1.0}}, "k1=0.9")
+    assert (tmp_path / "bm25.run").read_text(encoding="utf-8").splitlines() == [
+        "q1 Q0 文档 1 2.5 k1=0.9",
+        "q1 Q0 b 2 0.1 k1=0.9",
+        "q3 Q0 a 1 1.0 k1=0.9",
+    ]
+
+
+def test_tools_that_order_by_score_see_our_ranking(tmp_path: Path) -> None:
+    import ir_measures
+
+    qrels = {"q": {"c": 1}}
+    run = {"q": {"a": 1.5, "z": 1.5, "c": 1.5, "d": 0.2}}  # trec_eval puts equal scores in falling order of the ids
+    write_run(tmp_path / "bm25.run", run, "bm25")
+    read = list(ir_measures.read_trec_run(str(tmp_path / "bm25.run")))
+    assert [one.doc_id for one in sorted(read, key=lambda one: -one.score)] == list(run["q"])
+    found = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], qrels, read)
+    assert found[ir_measures.nDCG @ 10] == pytest.approx(measure(qrels, run).ndcg_10)
+
+
+@pytest.mark.parametrize(
+    ("run", "tag"),
+    [({"q 1": {"a": 1.0}}, "t"), ({"q": {"a\tb": 1.0}}, "t"), ({"q": {"": 1.0}}, "t"), ({}, "two words")],
+)
+def test_a_run_cannot_hold_names_with_white_space(tmp_path: Path, run: dict[str, dict[str, float]], tag: str) -> None:
+    with pytest.raises(InputError, match="names in a TREC run must not be empty or have white space, got"):
+        write_run(tmp_path / "bm25.run", run, tag)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_cannot_hold_what_utf_8_cannot(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="names in a TREC run must be encodable as UTF-8, got"):
+        write_run(tmp_path / "bm25.run", {"q": {"a": 1.0, "\ud800": 0.5}}, "bm25")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,23 @@
+"""Indexes that the tests of this folder share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
+
+    from rag_bm25 import BM25Index
+
+
+@pytest.fixture
+def filled(index: BM25Index, store: MemoryStore) -> BM25Index:
+    index.add(
+        ["apple banana", "apple cherry", "fig"],
+        ids=["1", "2", "3"],
+        metadatas=[{"page": 1}, {"page": 2}, None],
+    )
+    store.calls.clear()
+    return index

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from dataclasses import FrozenInstanceError, asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.reference import split
+
+from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same
+from rag_bm25.weighting.fields import FieldWeight
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def no_vowels(text: str) -> list[str]:
+    return [word.strip("aeiou") for word in text.split()]
+
+
+CONFIG = IndexConfig(chunk_size=500, analyzer=split)
+TITLE = FieldWeight(chunk_size=30, weight=2.0)
+
+
+def stored(config: IndexConfig = CONFIG) -> dict[str, object]:
+    kept = config_to_dict(config, contract_of(config.build_analyzer()))
+    return dict(json.loads(json.dumps(kept)))
+
+
+def test_defaults_are_those_of_the_design() -> None:
+    config = IndexConfig(chunk_size=500)
+    assert (config.length_unit, config.k1, config.b) == ("characters", 1.5, 0.75)
+    assert (config.idf, config.epsilon, config.k3, config.bigram_weight) == ("epsilon", 0.25, None, 0.4)
+    assert config.analyzer == AnalyzerConfig()
+
+
+def test_config_is_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        CONFIG.k1 = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda fields: fields.__setitem__("title", TITLE),
+        lambda fields: fields.__delitem__("title"),
+        lambda fields: fields.update(tags=TITLE),
+        lambda fields: fields.setdefault("tags", TITLE),
+        lambda fields: fields.pop("title"),
+        lambda fields: fields.popitem(),
+        lambda fields: fields.clear(),
+        lambda fields: fields.__ior__({"tags": TITLE}),
+    ],
+)
+def test_fields_cannot_be_changed(change: Callable[[Any], object]) -> None:
+    given = {"title": TITLE}
+    config = IndexConfig(chunk_size=5, fields=given)
+    given["tags"] = TITLE
+    with pytest.raises(TypeError, match="the fields of a config cannot be changed"):
+        change(config.fields)
+    assert config.fields == {"title": TITLE}
+    assert config.document_weighting().fields == {"title": TITLE}
+
+
+def test_fields_are_a_dict_in_all_else() -> None:
+    config = IndexConfig(chunk_size=5, fields={"title": TITLE})
+    assert config == IndexConfig(chunk_size=5, fields=dict(config.fields))
+    assert hash(config) == hash(replace(config, fields={}))
+    for copied in (pickle.loads(pickle.dumps(config)), copy.deepcopy(config), copy.copy(config), replace(config)):
+        assert copied == config
+        with pytest.raises(TypeError):
+            copied.fields["tags"] = TITLE
+    assert json.loads(json.dumps(asdict(config)["fields"])) == {"title": {"chunk_size": 30, "weight": 2.0, "b": 0.75}}
+    assert repr(config.fields) == repr({"title": TITLE})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chunk_size": -5}, "chunk_size must be a finite number > 0, got -5"),
+        ({"k1": -1.0}, "k1 must be finite and >= 0, got -1.0"),
+        ({"b": 2}, "b must be in [0, 1], got 2"),
+        ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
+        ({"epsilon": 1001}, "epsilon must be at most 1,000, got 1001"),
+        ({"k3": 1e308}, "k3 must be at most 1,000,000, got 1e+308"),
+        ({"bigram_weight": 1e300}, "bigram_weight must be at most 1,000, got 1e+300"),
+        ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'bm25'"),
+        ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
+        ({"bigram_weight": -0.1}, "bigram_weight must be finite and >= 0, got -0.1"),
+        ({"bigram_weight": float("nan")}, "bigram_weight must be finite and >= 0, got nan"),
+        ({"length_unit": "bytes"}, "length_unit must be one of characters, terms, got 'bytes'"),
+        ({"weighting": "okapi"}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
+        ({"delta": 0.5}, "delta must be None for 'bm25', which has none, got 0.5"),
+        ({"fields": None}, "fields must be a mapping of names to FieldWeight, got None"),
+        ({"analyzer": "jieba"}, "analyzer must be an AnalyzerConfig or a callable, got 'jieba'"),
+        ({"analyzer": None}, "analyzer must be an AnalyzerConfig or a callable, got None"),
+    ],
+)
+def test_parameter_out_of_range_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        replace(CONFIG, **change)
+    assert str(caught.value) == message
+
+
+def test_both_sides_get_their_parameters() -> None:
+    config = IndexConfig(chunk_size=9, k1=1.25, b=0.5, idf="plus", epsilon=0.5, k3=7, analyzer=split)
+    document, query = config.document_weighting(), config.query_weighting()
+    assert (document.chunk_size, document.k1, document.b) == (9, 1.25, 0.5)
+    assert (query.idf, query.epsilon, query.k3) == ("plus", 0.5, 7)
+
+
+def test_callable_is_the_analyzer_itself() -> None:
+    assert CONFIG.build_analyzer() is split
+
+
+def test_settings_build_the_analyzer_of_the_package() -> None:
+    assert isinstance(IndexConfig(chunk_size=500).build_analyzer(), Analyzer)
+
+
+def test_stored_config_opens_with_the_same_one() -> None:
+    assert config_from_dict(stored(), CONFIG) is CONFIG
+
+
+def test_query_side_may_differ_from_the_stored_one() -> None:
+    other = replace(CONFIG, idf="lucene", epsilon=0.5, k3=8.0)
+    assert config_from_dict(stored(), other) is other
+
+
+def test_equal_numbers_of_another_type_are_no_difference() -> None:
+    require_same(stored(), replace(CONFIG, chunk_size=500.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chunk_size": 400}, "chunk_size: stored 500, given 400"),
+        ({"k1": 1.2}, "k1: stored 1.5, given 1.2"),
+        ({"b": 0.5}, "b: stored 0.75, given 0.5"),
+        ({"length_unit": "terms"}, "length_unit: stored 'characters', given 'terms'"),
+        ({"weighting": "bm25l"}, "weighting: stored 'bm25', given 'bm25l'; delta: stored None, given 0.5"),
+        (
+            {"fields": {"title": TITLE}},
+            "fields: stored {}, given {'title': {'chunk_size': 30, 'weight': 2.0, 'b': 0.75}}",
+        ),
+        ({"k1": 1.2, "b": 0.5}, "k1: stored 1.5, given 1.2; b: stored 0.75, given 0.5"),
+    ],
+)
+def test_other_document_side_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigMismatchError) as caught:
+        config_from_dict(stored(), replace(CONFIG, **change))
+    assert str(caught.value) == f"the index was created with other parameters: {message}"
+
+
+def test_other_analyzer_is_refused() -> None:
+    with pytest.raises(ConfigMismatchError, match="tokens of "):
+        config_from_dict(stored(), replace(CONFIG, analyzer=no_vowels))
+
+
+def test_other_analyzer_settings_are_named() -> None:
+    kept = stored(IndexConfig(chunk_size=500))
+    given = IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(simplify=False))
+    with pytest.raises(ConfigMismatchError, match="simplify: stored True, given False"):
+        config_from_dict(kept, given)
+
+
+def test_stored_config_is_used_where_none_is_given() -> None:
+    config = IndexConfig(chunk_size=9, k1=1.25, idf="plus", k3=7, analyzer=AnalyzerConfig(simplify=False))
+    assert config_from_dict(stored(config), None) == config
+
+
+def made_before_bigrams(config: IndexConfig) -> dict[str, Any]:
+    kept: dict[str, Any] = stored(replace(config, analyzer=AnalyzerConfig(bigrams=False)))
+    del kept["query"]["bigram_weight"], kept["analyzer"]["settings"]["bigrams"]
+    return kept
+
+
+@pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
+def test_an_index_made_before_bigrams_is_used_as_it_was_made(given: IndexConfig | None) -> None:
+    used = config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
+    assert used == IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(bigrams=False))
+
+
+def test_an_index_made_before_bigrams_needs_all_other_settings() -> None:
+    given = IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(simplify=False))
+    with pytest.raises(ConfigMismatchError, match="parameters: simplify: stored True, given False"):
+        config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
+
+
+def test_bigrams_are_a_difference_where_they_could_be_chosen() -> None:
+    kept = stored(IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(bigrams=False)))
+    with pytest.raises(ConfigMismatchError, match="bigrams: stored False, given True"):
+        config_from_dict(kept, IndexConfig(chunk_size=500))
+
+
+def test_callable_analyzer_must_be_given_again() -> None:
+    with pytest.raises(ConfigMismatchError):
+        config_from_dict(stored(), None)
+
+
+def test_method_of_a_builtin_type_is_an_analyzer() -> None:
+    config = IndexConfig(chunk_size=500, analyzer=str.split)
+    assert config_from_dict(stored(config), config) is config
+
+
+def test_config_of_an_older_version_is_that_of_the_default_weighting() -> None:
+    kept = stored()
+    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
+    assert config_from_dict(kept, CONFIG) is CONFIG
+    kept = stored(IndexConfig(chunk_size=500))
+    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
+    assert config_from_dict(kept, None) == IndexConfig(chunk_size=500)
+    with pytest.raises(ConfigMismatchError, match="weighting: stored 'bm25', given 'tf'"):
+        require_same(kept, IndexConfig(chunk_size=500, weighting="tf"))
+
+
+def test_weighting_and_fields_come_back_from_the_stored_config() -> None:
+    config = IndexConfig(chunk_size=500, weighting="bm25+", fields={"title": TITLE})
+    kept = stored(config)
+    rebuilt = config_from_dict(kept, None)
+    assert (rebuilt.weighting, rebuilt.delta, rebuilt.fields) == ("bm25+", 1.0, {"title": TITLE})
+    require_same(kept, config)
+
+
+def test_other_delta_is_refused() -> None:
+    kept = stored(replace(CONFIG, weighting="bm25+", delta=0.5))
+    require_same(kept, replace(CONFIG, weighting="bm25+", delta=0.5))
+    with pytest.raises(ConfigMismatchError, match=r"delta: stored 0\.5, given 1\.0"):
+        require_same(kept, replace(CONFIG, weighting="bm25+"))
+
+
+def test_fields_that_the_stored_config_has_are_needed() -> None:
+    kept = stored(replace(CONFIG, fields={"title": TITLE}))
+    with pytest.raises(ConfigMismatchError, match=r"fields: stored \{'title'.*given \{\}"):
+        require_same(kept, CONFIG)
+
+
+def test_fields_may_be_given_in_any_order() -> None:
+    kept = stored(replace(CONFIG, fields={"title": TITLE, "tags": TITLE}))
+    require_same(kept, replace(CONFIG, fields={"tags": TITLE, "title": TITLE}))
+
+
+def test_fields_are_the_config_s_own() -> None:
+    fields = {"title": TITLE}
+    config = replace(CONFIG, fields=fields)
+    fields.clear()
+    assert config.fields == {"title": TITLE}
+
+
+def test_config_with_fields_can_be_hashed() -> None:
+    assert len({CONFIG, replace(CONFIG, fields={"title": TITLE})}) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"document": None},
+        {"query": []},
+        {"analyzer": "x"},
+        {"analyzer": {"settings": {"analyzer": "rag_bm25"}}},
+        {"analyzer": {"settings": {}, "probes": {}}},
+        {"document": {"fields": {"title": 1}}},
+        {"document": {"fields": []}},
+        {"document": {"unknown": 1}},
+        {"query": {"self": 1}},
+    ],
+)
+def test_what_is_no_config_is_refused(damage: dict[str, Any]) -> None:
+    kept = {**stored(IndexConfig(chunk_size=500)), **damage}
+    with pytest.raises(FormatError, match="the stored parameters are damaged: they are not those of an index"):
+        config_from_dict(kept, None)
+
+
+def test_the_dense_field_of_what_is_no_config_is_refused() -> None:
+    with pytest.raises(FormatError, match="the stored parameters are damaged"):
+        dense_field_of({"document": 1})
+    with pytest.raises(ParameterError, match="metric must be one of COSINE, IP, got None"):
+        dense_field_of({**stored(), "document": {"dense_dim": 8}})

@@ -1,0 +1,148 @@
+"""Query expansion through the index: what is read when, and in which namespace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rag_bm25 import BM25Index, Fuzzy, InputError, ParameterError, Query, QueryExpansion, Synonyms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.memory_store import MemoryStore
+
+SYNONYMS = QueryExpansion(Synonyms.of({"fruit": {"apple": 1.0}}))
+FUZZY = QueryExpansion(fuzzy=Fuzzy())
+
+
+@pytest.fixture
+def filled(index: BM25Index) -> BM25Index:
+    index.add(["apple banana", "apple cherry", "apple", "fig grape", "contract"], ids=list("12345"))
+    return index
+
+
+def ids(index: BM25Index, query: str, **options: object) -> list[str]:
+    return [hit.id for hit in index.search(query, **options)]  # type: ignore[arg-type]
+
+
+def test_synonyms_find_what_the_words_do_not(filled: BM25Index) -> None:
+    assert ids(filled, "fruit") == []
+    assert ids(filled, "fruit", expansion=SYNONYMS) == ids(filled, "apple")
+    assert filled.encode_queries(["fruit"], expansion=SYNONYMS) == filled.encode_queries(["apple"])
+
+
+def test_vocabulary_is_read_only_where_spellings_and_prefixes_need_it(
+    filled: BM25Index, reopened: Callable[..., BM25Index]
+) -> None:
+    pytest.importorskip("rapidfuzz")
+    reader = reopened(read_only=True)
+    ids(reader, "apple lab*", expansion=SYNONYMS, syntax=False)
+    assert not reader._live.log.has_vocabulary
+    assert ids(reader, "bananna", expansion=FUZZY) == ["1"]
+    assert reader._live.log.has_vocabulary
+    other = reopened(read_only=True)
+    assert ids(other, "ban*", syntax=True) == ["1"]
+    assert ids(other, "", expansion=FUZZY) == []
+
+
+def test_terms_that_came_later_are_found(filled: BM25Index) -> None:
+    pytest.importorskip("rapidfuzz")
+    assert ids(filled, "kumquatt", expansion=FUZZY) == []
+    filled.add(["kumquat"], ids=["6"])
+    assert ids(filled, "kumquatt", expansion=FUZZY) == ["6"]
+    filled.delete(["6"])
+    assert ids(filled, "kumquatt", expansion=FUZZY) == []
+
+
+def test_only_terms_of_the_namespace_are_candidates(filled: BM25Index) -> None:
+    pytest.importorskip("rapidfuzz")
+    filled.add(["kumquat contact"], ids=["1"], namespace="x")
+    assert ids(filled, "kumquatt", expansion=FUZZY) == []
+    assert ids(filled, "kumquatt", expansion=FUZZY, namespace="x") == ["1"]
+    assert filled.suggest("kumquatt contarct") == "kumquatt contract"
+    assert filled.suggest("kumquatt contarct", namespace="x") == "kumquat contact"
+    assert filled.suggest("kumquatt", statistics="all") == "kumquat"
+
+
+def test_repair_forgets_the_old_vocabulary(filled: BM25Index) -> None:
+    pytest.importorskip("rapidfuzz")
+    assert filled.suggest("bananna") == "banana"
+    filled.repair()
+    filled.add(["kumquat"])
+    assert filled.suggest("bananna kumquatt") == "banana kumquat"
+
+
+def test_synonyms_are_analysed_once_for_many_searches(filled: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    from rag_bm25.query.synonyms import SynonymTable
+
+    monkeypatch.setattr(
+        "rag_bm25.index.searching.searcher.SynonymTable", lambda *given: made.append(given) or SynonymTable(*given)
+    )
+    for _ in range(3):
+        ids(filled, "fruit", expansion=SYNONYMS)
+        ids(filled, "apple")
+    assert len(made) == 1
+    ids(filled, "fruit", expansion=QueryExpansion(Synonyms.of({"fruit": ["fig"]})))
+    assert len(made) == 2
+
+
+def test_every_form_of_a_query_in_one_batch(filled: BM25Index) -> None:
+    found = filled.search_batch(["apple^2", {"fig": 2.0}, Query.parse("ban*"), ""])
+    assert [[hit.id for hit in hits] for hits in found] == [[], ["4"], ["1"], []]
+    (once,) = filled.search("fig")
+    assert found[1][0].score == pytest.approx(2 * once.score)
+
+
+def test_min_should_match_asks_for_more_until_k_are_found(index: BM25Index, store: MemoryStore) -> None:
+    index.add([f"apple x{at}" for at in range(40)])
+    index.add([f"apple fig {'pad ' * 40}{at}" for at in range(3)], ids=list("abc"))
+    query = {"apple": 100.0, "fig": 0.001}
+    assert not {hit.id for hit in index.search(query, 12)} & set("abc")
+    store.calls.clear()
+    assert sorted(hit.id for hit in index.search(query, 3, min_should_match="100%")) == ["a", "b", "c"]
+    assert store.calls.count("search") == 3, "12 rows, 24, and 48, which are all"
+    assert store.calls.count("get_chunks") == 3
+
+
+def test_min_should_match_is_no_part_of_a_vector(filled: BM25Index) -> None:
+    with pytest.raises(ParameterError) as caught:
+        filled.encode_queries(["apple"], min_should_match=1)
+    assert str(caught.value) == (
+        "min_should_match is not supported here: it cannot be expressed as a vector. "
+        "Use search, search_batch or explain"
+    )
+
+
+def test_explain_says_what_min_should_match_leaves_out(filled: BM25Index) -> None:
+    left_out = filled.explain("apple cherry fig", "1", min_should_match=2)
+    assert left_out.value == 0
+    assert left_out.description == (
+        "score of chunk '1' for the query 'apple cherry fig': left out, since it has 1 of the 3 words of the query, "
+        "not 'cherry', 'fig', and min_should_match 2 asks for 2"
+    )
+    kept = filled.explain("apple cherry fig", "2", min_should_match=2)
+    assert kept == filled.explain("apple cherry fig", "2")
+
+
+def test_explain_names_synonyms_with_their_factors(filled: BM25Index) -> None:
+    expansion = QueryExpansion(Synonyms.of({"apple": {"fig": 0.5}}))
+    lines = str(filled.explain({"apple": 2.0}, "4", expansion=expansion, idf="lucene")).splitlines()
+    # ln(1 + 2.5 / 3.5) = 0.538997 for apple, ln(1 + 4.5 / 1.5) = 1.386294 for fig; 0.538997 * 0.516129.
+    assert lines[:8] == [
+        "0.278192 = score of chunk '4' for the query 'apple', sum of:",
+        "  0 = 'apple' is not in the chunk; df = 3 of N = 5 chunks have it",
+        "  0.278192 = 'fig' (synonym of 'apple'), product of:",
+        "    0.538997 = query weight, product of:",
+        "      0.5 = weight of the synonym",
+        "      2 = boost in the query",
+        "      0.388804 = share, so that 'fig' weighs as 'apple': 0.538997 / 1.38629",
+        "      1 = qtf, occurrences in the query",
+    ]
+
+
+def test_suggest_takes_text_only(filled: BM25Index) -> None:
+    with pytest.raises(InputError, match="a query must be a str, got dict"):
+        filled.suggest({"apple": 1.0})  # type: ignore[arg-type]

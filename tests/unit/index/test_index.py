@@ -1,0 +1,124 @@
+"""Several writers, threads, and keys."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from support.memory_store import MemoryStore
+from support.reference import split
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.documents.chunks import pk_digest
+from rag_bm25.index import live_statistics as module
+
+# Several writers on a server
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that the index sees, to be set by the test."""
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_reader_sees_others_after_the_refresh_interval(config: IndexConfig, clock: list[float]) -> None:
+    store = MemoryStore(exclusive=False)
+    writer = BM25Index.from_store(store, config=config)
+    reader = BM25Index.from_store(store.reopen(), config=config, refresh_interval=5)
+    writer.add(["apple"])
+    assert reader.search("apple") == []
+    clock[0] += 5
+    assert len(reader.search("apple")) == 1
+
+
+def test_refresh_sees_others_at_once(config: IndexConfig, clock: list[float]) -> None:
+    store = MemoryStore(exclusive=False)
+    writer = BM25Index.from_store(store, config=config)
+    reader = BM25Index.from_store(store.reopen(), config=config, refresh_interval=5)
+    writer.add(["apple"])
+    reader.refresh()
+    assert len(reader.search("apple")) == 1
+
+
+def test_writer_sees_its_own_writes_at_once(config: IndexConfig, clock: list[float]) -> None:
+    index = BM25Index.from_store(MemoryStore(exclusive=False), config=config, refresh_interval=1e9)
+    index.add(["apple"])
+    assert len(index.search("apple")) == 1
+
+
+def test_embedded_index_never_looks_for_others(filled: BM25Index, store: MemoryStore, clock: list[float]) -> None:
+    clock[0] += 1e9
+    filled.search("apple")
+    assert store.calls == ["search"]
+
+
+# Threads
+
+
+def test_write_waits_until_a_query_has_its_weights(store: MemoryStore) -> None:
+    """Else N, df and avgIDF of one query could come from different moments."""
+    waited: list[bool] = []
+
+    def analyzer(text: str) -> list[str]:
+        if text == "apple pie":
+            thread = threading.Thread(target=index.add, args=(["apple"],))
+            thread.start()
+            thread.join(0.2)
+            waited.append(thread.is_alive())
+            threads.append(thread)
+        return text.split()
+
+    threads: list[threading.Thread] = []
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4, analyzer=analyzer))
+    index.add(["apple tart"])
+    assert len(index.search("apple pie")) == 1
+    threads[0].join()
+    assert waited == [True]
+    assert index.stats().num_chunks == 2
+
+
+def test_threads_may_search_and_write_at_once(index: BM25Index) -> None:
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            for number in range(25):
+                index.add([f"apple {name} w{number}"], ids=[f"{name}{number % 5}"])
+                assert all(hit.score > 0 for hit in index.search(f"apple w{number}"))
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert index.stats().num_chunks == 20
+    assert index.verify().ok
+
+
+# Keys
+
+
+def test_keys_are_digests_and_slots_and_never_the_ids(index: BM25Index, store: MemoryStore) -> None:
+    odd = ["it's", 'a"b', "back\\slash", "line\nbreak", "中文"]
+    index.add(["apple"] * len(odd), ids=odd, namespace="law")
+    assert set(store.collections.chunks) == {pk_digest("law", id_) + "a" for id_ in odd}
+    assert [chunk.id for chunk in index.get(odd, namespace="law")] == odd
+
+
+def test_built_in_analyzer_is_the_default(store: MemoryStore) -> None:
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=500))
+    index.add(["解除劳动合同", "Searching sparse vectors"], ids=["1", "2"])
+    assert [hit.id for hit in index.search("勞動合同")] == ["1"]
+    assert [hit.id for hit in index.search("VECTOR search")] == ["2"]
+
+
+def test_callable_analyzer_is_used_for_both_sides(store: MemoryStore) -> None:
+    config = IndexConfig(chunk_size=500, analyzer=lambda text: split(text.lower()))
+    index = BM25Index.from_store(store, config=config)
+    index.add(["Apple"], ids=["1"])
+    assert [hit.id for hit in index.search("aPPLE")] == ["1"]

@@ -1,0 +1,174 @@
+"""An index is opened, or created."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.writes import fail_at, writes
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.errors import (
+    ConfigMismatchError,
+    FormatError,
+    IndexNotFoundError,
+    ReadOnlyError,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.memory_store import MemoryStore
+
+
+# Opening
+
+
+def test_config_creates_an_index(store: MemoryStore, config: IndexConfig) -> None:
+    index = BM25Index.from_store(store, config=config)
+    assert index.config is config
+    assert store.exists()
+    assert (index.stats().num_chunks, index.search("apple")) == (0, [])
+
+
+def test_index_of_one_chunk_finds_it(index: BM25Index) -> None:
+    index.add(["apple"], ids=["1"])
+    (hit,) = index.search("apple")
+    assert (hit.id, hit.text) == ("1", "apple")
+    assert hit.score > 0
+
+
+def test_reopened_index_has_everything(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
+    again = reopened()
+    assert again.search("apple cherry") == filled.search("apple cherry")
+    assert again.stats() == filled.stats()
+
+
+def test_config_is_stored(store: MemoryStore) -> None:
+    config = IndexConfig(chunk_size=9, k1=1.25, b=0.5, idf="plus", epsilon=0.5, k3=7)
+    BM25Index.from_store(store, config=config).close()
+    assert BM25Index.from_store(store.reopen()).config == config
+
+
+def test_query_side_may_differ_when_reopened(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
+    other = replace(filled.config, idf="plus")
+    assert reopened(config=other).search("apple") == filled.search("apple", idf="plus")
+
+
+@pytest.mark.parametrize("options", [{"config": None}, {"read_only": True}])
+def test_index_that_does_not_exist_is_not_found(
+    store: MemoryStore, config: IndexConfig, options: dict[str, Any]
+) -> None:
+    with pytest.raises(IndexNotFoundError) as caught:
+        BM25Index.from_store(store, **{"config": config, **options})
+    assert str(caught.value) == "there is no index in memory; to create it, pass config=IndexConfig(chunk_size=...)"
+    assert writes(store) == []
+    assert store.closed
+
+
+def test_other_parameters_are_refused(filled: BM25Index, store: MemoryStore) -> None:
+    reopened = store.reopen()
+    with pytest.raises(ConfigMismatchError) as caught:
+        BM25Index.from_store(reopened, config=replace(filled.config, chunk_size=9, b=0.5))
+    expected = "the index was created with other parameters: chunk_size: stored 4, given 9; b: stored 0.75, given 0.5"
+    assert str(caught.value) == expected
+    assert writes(reopened) == []
+    assert reopened.closed
+
+
+def test_chunks_without_a_config_are_not_adopted(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
+    store.collections.log.clear()
+    reopened = store.reopen()
+    with pytest.raises(FormatError, match="memory is damaged: its config is lost"):
+        BM25Index.from_store(reopened, config=config)
+    assert writes(reopened) == []
+
+
+def test_creation_that_was_cut_short_is_done_again(store: MemoryStore, config: IndexConfig) -> None:
+    store.create()
+    BM25Index.from_store(store, config=config).add(["apple"])
+    assert BM25Index.from_store(store.reopen(), config=config).stats().num_chunks == 1
+
+
+def test_index_closes_its_store_after_a_with_block(store: MemoryStore, config: IndexConfig) -> None:
+    with BM25Index.from_store(store, config=config) as index:
+        index.close()
+    assert store.closed
+
+
+def test_closed_index_says_so(index: BM25Index) -> None:
+    index.close()
+    with pytest.raises(StoreError, match="memory is closed"):
+        index.add(["apple"])
+
+
+def test_an_index_shows_name_size_and_state_without_a_call(filled: BM25Index, store: MemoryStore) -> None:
+    assert repr(filled) == "<BM25Index memory: 3 chunks, open>"
+    filled.close()
+    assert repr(filled) == "<BM25Index memory: 3 chunks, closed>"
+    assert store.calls == ["close"]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_an_index_is_neither_pickled_nor_copied(index: BM25Index, copied: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match="an index cannot be pickled or copied, nor can an object that holds one: open"):
+        copied({"index": index} if copied is not copy.copy else index)
+
+
+@pytest.mark.parametrize("store_fails_at", ["exists", "create", "insert_log", "log_keys"])
+def test_store_is_closed_where_opening_fails(store: MemoryStore, config: IndexConfig, store_fails_at: str) -> None:
+    def fail(method: str) -> None:
+        if method == store_fails_at:
+            msg = "lost"
+            raise StoreError(msg)
+
+    store.on_call = fail
+    with pytest.raises(StoreError, match="lost"):
+        BM25Index.from_store(store, config=config)
+    assert store.closed
+
+
+def test_unfinished_write_is_finished_when_opening(
+    filled: BM25Index, store: MemoryStore, reopened: Callable[..., BM25Index]
+) -> None:
+    fail_at(store, "delete_chunks")
+    with pytest.raises(StoreError):
+        filled.add(["grape"], ids=["1"])
+    store.on_call = None
+    again = reopened()
+    assert again.verify().ok
+    assert [chunk.text for chunk in again.get(["1"])] == ["grape"]
+
+
+def test_reader_leaves_unfinished_writes_alone(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
+    fail_at(store, "delete_chunks")
+    with pytest.raises(StoreError):
+        filled.add(["grape"], ids=["1"])
+    store.on_call = None
+    reader = store.reopen()
+    BM25Index.from_store(reader, config=config, read_only=True)
+    assert writes(reader) == []
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda index: index.add(["fig"]),
+        lambda index: index.delete(["1"]),
+        lambda index: index.drop_namespace(""),
+        lambda index: index.repair(),
+    ],
+)
+def test_reader_refuses_writes(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, write: Callable[[BM25Index], Any]
+) -> None:
+    reader = store.reopen()
+    index = BM25Index.from_store(reader, config=config, read_only=True)
+    with pytest.raises(ReadOnlyError) as caught:
+        write(index)
+    assert str(caught.value) == "memory was opened with read_only=True"
+    assert writes(reader) == []

@@ -1,0 +1,102 @@
+"""Files are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.files import ids, run, sources, write
+
+from rag_bm25 import BM25Index, InputError
+from rag_bm25.ingestion.files import find_files
+
+# Finding files
+
+
+def test_folders_are_walked_in_order_and_named_from_their_parent(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.md", *(f"sub{n}/c.jsonl" for n in range(9, 0, -1)), "A.TXT"):
+        write(tmp_path / "docs" / name)
+    subfolders = [f"docs/sub{n}/c.jsonl" for n in range(1, 10)]
+    assert sources(tmp_path / "docs") == ["docs/A.TXT", "docs/a.md", "docs/b.txt", *subfolders]
+
+
+def test_a_file_is_named_by_its_name(tmp_path: Path) -> None:
+    assert sources(write(tmp_path / "docs" / "a.txt")) == ["a.txt"]
+
+
+def test_the_current_folder_has_its_real_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "docs" / "a.txt")
+    monkeypatch.chdir(tmp_path / "docs")
+    assert sources(Path()) == ["docs/a.txt"]
+
+
+def test_hidden_files_and_folders_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "docs" / ".a.txt")
+    write(tmp_path / "docs" / ".git" / "b.txt")
+    assert find_files([tmp_path / "docs"]).files == []
+
+
+def test_other_kinds_are_skipped_and_named(tmp_path: Path) -> None:
+    other = write(tmp_path / "docs" / "a.pdf")
+    assert find_files([tmp_path / "docs"]).skipped == [other]
+
+
+def test_broken_links_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
+    assert find_files([tmp_path]).skipped == [tmp_path / "gone.txt"]
+
+
+def test_links_that_go_in_circles_end(tmp_path: Path) -> None:
+    write(tmp_path / "docs" / "a.txt")
+    (tmp_path / "docs" / "again").symlink_to(tmp_path / "docs")
+    assert sources(tmp_path / "docs") == ["docs/a.txt"]
+
+
+def test_links_that_lead_out_of_the_folder_are_skipped(tmp_path: Path) -> None:
+    secret = write(tmp_path / "private" / "key.txt", "secret")
+    write(tmp_path / "docs" / "sub" / "a.txt")
+    link = tmp_path / "docs" / "b.txt"
+    link.symlink_to(secret)
+    (tmp_path / "docs" / "c.txt").symlink_to(tmp_path / "docs" / "sub" / "a.txt")
+    found = find_files([tmp_path / "docs"])
+    assert ([file.source for file in found.files], found.skipped) == (["docs/c.txt"], [link])
+    assert sources(link) == ["b.txt"]  # who names the link itself means the file
+
+
+def test_a_folder_may_be_a_link_itself(tmp_path: Path) -> None:
+    write(tmp_path / "real" / "a.txt")
+    (tmp_path / "docs").symlink_to(tmp_path / "real")
+    assert sources(tmp_path / "docs") == ["docs/a.txt"]
+
+
+def test_a_file_named_twice_is_taken_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "docs" / "a.txt")
+    assert sources(tmp_path / "docs", file, file) == ["docs/a.txt"]
+
+
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nothing\.txt"):
+        find_files([tmp_path / "nothing.txt"])
+
+
+def test_two_files_of_one_source_are_refused(tmp_path: Path) -> None:
+    paths = [write(tmp_path / parent / "docs" / "a.txt").parent for parent in "xy"]
+    with pytest.raises(InputError, match=r"x/docs/a\.txt and .*y/docs/a\.txt would both have the source 'docs/a\.txt'"):
+        find_files(paths).require_distinct()
+
+
+def test_a_link_to_itself_is_skipped(tmp_path: Path) -> None:
+    loop = tmp_path / "docs" / "loop.txt"
+    write(tmp_path / "docs" / "a.txt")
+    loop.symlink_to(loop)
+    found = find_files([tmp_path / "docs"])
+    assert ([file.source for file in found.files], found.skipped) == (["docs/a.txt"], [loop])
+    with pytest.raises(OSError, match="symbolic links"):
+        find_files([loop])
+
+
+def test_a_file_given_by_itself_that_cannot_be_ingested_is_an_error(tmp_path: Path, index: BM25Index) -> None:
+    page = write(tmp_path / "a.html")
+    report = run(index, page, write(tmp_path / "b.txt"))
+    assert report.failed == {"a.html": f"{page}: only regular files that end in .txt, .md or .jsonl can be ingested"}
+    assert ids(index) == ["b.txt#0"]

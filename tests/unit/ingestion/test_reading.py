@@ -1,0 +1,219 @@
+"""Files are read and cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support.files import CONFIG, ids, pieces, run, write, write_rows
+
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, ParameterError
+from rag_bm25.ingestion.files import SourceFile, find_files
+from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.ingestion.reading import read_file, sample, splitter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.memory_store import MemoryStore
+
+# Cutting
+
+
+def test_short_texts_stay_whole_and_chunks_are_numbered(tmp_path: Path) -> None:
+    assert pieces(write(tmp_path / "a.txt", "One. Two.\n")) == {"a.txt#0": "One. Two."}
+
+
+def test_long_texts_are_cut_within_the_chunk_size(tmp_path: Path) -> None:
+    text = " ".join(f"word{n}" for n in range(40))
+    found = pieces(write(tmp_path / "a.txt", text))
+    assert list(found) == [f"a.txt#{n}" for n in range(len(found))]
+    assert max(map(len, found.values())) <= 40
+    assert set(" ".join(found.values()).split()) == set(text.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "chunks"),
+    [
+        (
+            "第一句说明情况。第二句很长。”第三句也不短！第四句？",
+            ["第一句说明情况。第二句很长。”", "第三句也不短！第四句？"],
+        ),
+        ("One is 3.5 m. Two is it! Three?", ["One is 3.5 m.", "Two is it! Three?"]),
+        ("甲方应当付款，乙方应当交货，丙方应当出庭作证", ["甲方应当付款，乙方应当交货，", "丙方应当出庭作证"]),
+        ("first part\r\n\r\nsecond part", ["first part", "second part"]),
+        ("abcdefghijklmnopqrstuvwxyz", ["abcdefghijklmnopqrst", "uvwxyz"]),
+    ],
+)
+def test_cuts_fall_behind_sentences_and_clauses(tmp_path: Path, text: str, chunks: list[str]) -> None:
+    config = replace(CONFIG, chunk_size=20)
+    file = write(tmp_path / "a.txt", text)
+    found = [piece.text for piece in read_file(SourceFile(file, "a.txt", 0), splitter(config, 0))]
+    assert found == chunks
+
+
+def test_neighbours_share_the_overlap() -> None:
+    cut = splitter(replace(CONFIG, chunk_size=20), 10)
+    assert cut("aaaa bbbb cccc dddd eeee ffff") == ["aaaa bbbb cccc dddd", "cccc dddd eeee ffff"]
+
+
+@pytest.mark.parametrize(("chunk_size", "overlap"), [(9, 0), (300, 30), (2_000, 50)])
+def test_the_default_overlap_is_a_tenth_and_at_most_50(chunk_size: int, overlap: int) -> None:
+    config = replace(CONFIG, chunk_size=chunk_size)
+    words = " ".join("abcdefgh"[n % 8] for n in range(4_000))
+    assert splitter(config)(words) == splitter(config, overlap)(words)
+    assert splitter(config)(words) != splitter(config, overlap + 4)(words)
+
+
+@pytest.mark.parametrize("overlap", [-1, 40])
+def test_an_overlap_outside_the_chunk_is_refused(overlap: int) -> None:
+    with pytest.raises(ParameterError, match=f"below the chunk size of 40, got {overlap}"):
+        splitter(CONFIG, overlap)
+
+
+def test_chunk_size_counts_terms_where_the_index_does() -> None:
+    cut = splitter(IndexConfig(chunk_size=3, length_unit="terms", analyzer=str.split))
+    assert cut("a b c d e f g") == ["a b c", "d e f", "g"]
+
+
+@pytest.mark.parametrize("contents", ["", " \n\n ", b"\xef\xbb\xbf"])
+def test_files_without_text_have_no_chunks(tmp_path: Path, contents: str | bytes) -> None:
+    assert pieces(write(tmp_path / "a.md", contents)) == {}
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    assert pieces(write(tmp_path / "a.txt", b"\xef\xbb\xbftext")) == {"a.txt#0": "text"}
+
+
+# Rows
+
+
+def test_rows_keep_their_ids_and_bring_title_and_metadata(tmp_path: Path) -> None:
+    rows = write_rows(
+        tmp_path / "a.jsonl",
+        {"_id": "d1", "id": "x", "title": "Title", "text": "text"},
+        {"id": 7, "text": " as it is ", "metadata": {"chunk": "c", "source": "book.pdf"}},
+        {"id": "d3", "text": "x", "lang": "zh", "page": 3, "metadata": {"page": 4}},
+    )
+    file = SourceFile(rows, "a.jsonl", rows.stat().st_size)
+    found = [(piece.id, piece.text, piece.metadata) for piece in read_file(file, splitter(CONFIG))]
+    assert found == [
+        ("d1", "Title text", {"source": "a.jsonl", "chunk": 0, "title": "Title"}),
+        ("7", " as it is ", {"source": "book.pdf", "chunk": "c"}),
+        ("d3", "x", {"source": "a.jsonl", "chunk": 0, "lang": "zh", "page": 4}),
+    ]
+
+
+def test_a_title_that_is_a_field_is_not_in_the_text_as_well(tmp_path: Path) -> None:
+    rows = write_rows(
+        tmp_path / "a.jsonl",
+        {"id": "row", "title": "Title", "text": " as it is "},
+        {"id": "long", "title": "Title", "text": "word " * 12},
+        {"id": "same", "title": "Title", "text": "text", "metadata": {"title": "Title"}},
+        {"id": "other", "title": "Title", "text": "text", "metadata": {"title": "Other"}},
+        {"id": "none", "text": "text", "metadata": {"title": "Other"}},
+    )
+    file = SourceFile(rows, "a.jsonl", rows.stat().st_size)
+    found = [
+        (piece.id, piece.text, piece.metadata["title"])
+        for piece in read_file(file, splitter(CONFIG, 0), ["tags", "title"])
+    ]
+    assert found == [
+        ("row", " as it is ", "Title"),
+        ("long#0", "word word word word word word word word", "Title"),
+        ("long#1", "word word word word", "Title"),
+        ("same", "text", "Title"),
+        ("other", "Title text", "Other"),  # or else the row's own title would be nowhere
+        ("none", "text", "Other"),
+    ]
+    of_another_field = [piece.text for piece in read_file(file, splitter(CONFIG, 0), ["tags"])]
+    assert of_another_field[0] == "Title  as it is"
+
+
+def test_an_ingestion_keeps_titles_apart_where_the_index_has_the_field(tmp_path: Path, store: MemoryStore) -> None:
+    rows = write_rows(tmp_path / "a.jsonl", {"id": "a", "title": "Title", "text": "text"})
+    for _ in range(2):
+        index = BM25Index.from_store(store, config=replace(CONFIG, fields={"title": FieldWeight(chunk_size=5)}))
+        run(index, rows)
+        assert [(hit.text, hit.metadata["title"]) for hit in index.search("Title")] == [("text", "Title")]
+
+
+def test_long_rows_are_cut_and_numbered(tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "a.jsonl", {"id": "r", "text": "word " * 20})
+    assert list(pieces(rows)) == ["r#0", "r#1", "r#2"]
+
+
+def test_blank_lines_between_rows_are_left_out(tmp_path: Path) -> None:
+    assert pieces(write(tmp_path / "a.jsonl", '\n{"id": "a", "text": "x"}\n\n')) == {"a": "x"}
+
+
+GOOD = b'{"id": "a", "text": "x"}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{bad", "not JSON: Expecting property name"),
+        (b'\xef\xbb\xbf{"id": "b", "text": "x"}', "not JSON: Unexpected UTF-8 BOM"),
+        (b"[1]", "a row must be a JSON object, got list"),
+        (b"[" * 100_000, "not JSON: nested too deeply"),
+        (b'{"text": "x"}', 'a row needs an "_id" or an "id"'),
+        (b'{"id": true, "text": "x"}', "an id must be text or an integer, got bool"),
+        (b'{"id": "b"}', 'a row needs a "text"'),
+        (b'{"id": "b", "text": 5}', 'a row needs a "text", got int'),
+        (b'{"id": "b", "text": "x", "title": 1}', '"title" must be text, got int'),
+        (b'{"id": "b", "text": "x", "metadata": [1]}', '"metadata" must be a JSON object, got list'),
+        (b'{"id": "b", "text": "x", "metadata": {"p": NaN}}', "which JSON does not have"),
+        (b'{"id": "b", "text": "a \\ud800"}', "has a lone surrogate at character 2"),
+        (b'{"id": "b", "text": "a\\u0000"}', "has a NUL at character 1"),
+        (b'{"id": "", "text": "x"}', "must not be empty"),
+        (b'{"id": "a", "text": "y"}', "duplicate id 'a', already given in bad.jsonl"),
+        (b'{"id": "b", "text": "\xff"}', "not UTF-8 at byte 46 of the file"),
+    ],
+)
+def test_a_bad_row_is_named_and_nothing_of_its_file_is_written(
+    tmp_path: Path, index: BM25Index, line: bytes, reason: str
+) -> None:
+    bad = write(tmp_path / "bad.jsonl", GOOD + line + b"\n")
+    report = run(index, bad, write(tmp_path / "good.txt"))
+    assert f"{bad} line 2: " in report.failed["bad.jsonl"]
+    assert reason in report.failed["bad.jsonl"]
+    assert ids(index) == ["good.txt#0"]
+
+
+# Samples and the size of chunks
+
+
+def test_chunks_may_be_shorter_than_the_chunk_size(index: BM25Index, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "one two three four five six seven")
+    ingest(index, find_files([file]), split_size=12, chunk_overlap=0)
+    assert [chunk.text for chunk in sorted(index.chunks(), key=lambda chunk: chunk.id)] == [
+        "one two",
+        "three four",
+        "five six",
+        "seven",
+    ]
+    assert index.config.chunk_size == 40
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_chunks_have_some_length(size: int) -> None:
+    with pytest.raises(ParameterError, match=f"split_size must be > 0, got {size}"):
+        splitter(CONFIG, split_size=size)
+
+
+def test_the_overlap_is_below_the_split_size() -> None:
+    with pytest.raises(ParameterError, match="below the chunk size of 10, got 10"):
+        splitter(CONFIG, chunk_overlap=10, split_size=10)
+
+
+def test_a_sample_is_some_chunks_in_random_order_of_the_files(tmp_path: Path) -> None:
+    for n in range(20):
+        write(tmp_path / "docs" / f"{n:02}.txt", f"text {n}")
+    write(tmp_path / "docs" / "bad.txt", b"\xff")
+    files = find_files([tmp_path / "docs"]).files
+    orders = [[piece.id for piece in sample(files, splitter(CONFIG), 100, seed=seed)] for seed in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(orders[0]) == [f"docs/{n:02}.txt#0" for n in range(20)]
+    assert [piece.id for piece in sample(files, splitter(CONFIG), 3)] == orders[0][:3]

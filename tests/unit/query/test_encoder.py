@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support import reference
+from support.strategies import corpora, query_weightings, texts
+
+from rag_bm25.documents.encoder import DocumentEncoder
+from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.query.terms import QueryTerm, TermSource
+from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.vectors.sparse import EMPTY
+from rag_bm25.vectors.terms import Term, TermIds, term_id
+from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.query import QueryWeighting
+
+
+def counted(chunks: dict[str, str]) -> CorpusStatistics:
+    encoded = DocumentEncoder(str.split, DocumentWeighting(4), "terms").encode(list(chunks.values()))
+    statistics = CorpusStatistics()
+    statistics.add(Contribution.of(encoded.vectors, encoded.lengths.tolist()))
+    return statistics
+
+
+CORPUS = counted({"1": "apple banana", "2": "apple cherry", "3": "apple", "4": "fig"})
+
+
+def encoder(weighting: QueryWeighting | None = None) -> QueryEncoder:
+    return QueryEncoder(str.split, weighting or QueryWeighting(idf="lucene"), TermIds())
+
+
+@given(corpora(min_size=1), texts(), query_weightings)
+def test_query_weights_are_the_printed_formulas(chunks: dict[str, str], query: str, weighting: QueryWeighting) -> None:
+    corpus = reference.Corpus({id_: text.split() for id_, text in chunks.items()})
+    average = reference.average_idf(list(corpus.dfs().values()), corpus.n)
+    expected = {
+        term_id(term): reference.saturated(query.split().count(term), weighting.k3)
+        * reference.idf(weighting.idf, corpus.df(term), corpus.n, weighting.epsilon, average)
+        for term in query.split()
+        if corpus.df(term)
+    }
+    encoded = encoder(weighting).encode(query, counted(chunks))
+    assert encoded.to_dict() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("query", ["", "  ", "unknown", "unknown words"])
+def test_query_without_known_terms_is_empty(query: str) -> None:
+    assert encoder().encode(query, CORPUS) == EMPTY
+
+
+def test_unknown_terms_are_left_out() -> None:
+    assert list(encoder().encode("apple unknown", CORPUS).to_dict()) == [term_id("apple")]
+
+
+def test_ids_of_a_query_rise() -> None:
+    ids = encoder().encode("fig cherry banana apple", CORPUS).ids.astype(np.int64)
+    assert (np.diff(ids) > 0).all()
+
+
+def test_terms_keep_the_order_of_the_query() -> None:
+    terms = encoder().terms("fig unknown apple fig", CORPUS)
+    assert terms.terms == ["fig", "unknown", "apple"]
+    assert (terms.qtf.tolist(), terms.df.tolist()) == ([2, 1, 1], [1, 0, 3])
+    assert (terms.weights > 0).tolist() == [True, False, True]
+    assert terms.ids.tolist() == [term_id("fig"), term_id("unknown"), term_id("apple")]
+
+
+def test_query_method_of_the_analyzer_is_used() -> None:
+    class Analyzer:
+        def __call__(self, text: str) -> list[str]:
+            raise AssertionError
+
+        def query(self, text: str) -> list[str]:
+            return ["fig"]
+
+    made = QueryEncoder(Analyzer(), QueryWeighting(), TermIds())
+    assert made.terms("whatever", CORPUS).terms == ["fig"]
+
+
+def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
+    tokens = ["合同", "\0合同", "\0同法", "\0合同"]
+    made = QueryEncoder(lambda _: tokens, QueryWeighting(idf="lucene", bigram_weight=0.25), TermIds())
+    corpus = CorpusStatistics()
+    ids = sorted(map(term_id, tokens[:2]))
+    corpus.add(Contribution(4, 9, np.array(ids, np.uint32), np.array([1, 1])))
+    terms = made.terms("合同法", corpus)
+    assert (terms.terms, terms.qtf.tolist()) == (tokens[:3], [1, 2, 1])
+    assert terms.weights.tolist() == pytest.approx([terms.weights[0], 2 * 0.25 * terms.weights[0], 0])
+    assert [origin.boost for origin in terms.sources] == [1, 0.25, 0.25]
+    assert (terms.words, len(terms.groups)) == ({"合同"}, 1)
+
+
+def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
+    made = encoder(QueryWeighting(bigram_weight=0.25))
+    asked = QueryTerm(Term("合同", is_bigram=True), 1, TermSource("synonym", (("weight of the synonym", 2.0),)))
+    terms = made.weigh([asked], CORPUS)
+    assert terms.boost.tolist() == [0.5]
+    assert terms.sources[0].reason == "synonym"
+
+
+def test_bigrams_without_weight_are_left_out() -> None:
+    made = QueryEncoder(lambda _: ["合同", "\0合同"], QueryWeighting(bigram_weight=0), TermIds())
+    assert made.terms("合同", CORPUS).terms == ["合同"]
+
+
+def test_terms_that_share_an_id_add_up() -> None:
+    made = QueryEncoder(str.split, QueryWeighting(idf="lucene"), {"fig": term_id("fig"), "figs": term_id("fig")})
+    both, alone = made.encode("fig figs", CORPUS), made.encode("fig", CORPUS)
+    assert both.to_dict() == pytest.approx({term_id("fig"): 2 * alone.get(term_id("fig"))})
+
+
+def test_encoding_leaves_the_statistics_alone() -> None:
+    before = CORPUS.contribution()
+    encoder().encode("apple fig unknown", CORPUS)
+    after = CORPUS.contribution()
+    assert (before.ids.tolist(), before.df.tolist()) == (after.ids.tolist(), after.df.tolist())
+
+
+def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
+    origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
+    plain = encoder().weigh([QueryTerm(Term("fig"), 2), QueryTerm(Term("apple"))], CORPUS)
+    boosted = encoder().weigh([QueryTerm(Term("fig"), 2, origin), QueryTerm(Term("apple"))], CORPUS)
+    assert boosted.boost.tolist() == [1.5, 1.0]
+    assert boosted.weights.tolist() == pytest.approx([1.5 * plain.weights[0], plain.weights[1]])
+    assert boosted.sources == [origin, TermSource()]
+
+
+def test_boost_of_an_unknown_term_leaves_its_weight_at_zero() -> None:
+    terms = encoder().weigh([QueryTerm(Term("unknown"), 1, TermSource(factors=(("boost", 3.0),)))], CORPUS)
+    assert (terms.boost.tolist(), terms.weights.tolist()) == ([3.0], [0.0])

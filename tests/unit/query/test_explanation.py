@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.memory_store import MemoryStore
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.errors import ChunkNotFoundError, InputError
+from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.query.explanation import Explanation
+from rag_bm25.query.terms import QueryTerm, TermSource
+from rag_bm25.vectors.terms import Term
+
+TREE = Explanation(
+    0.5, "score, sum of:", (Explanation(0.5, "'<b>'", (Explanation(1234567, "N"),)), Explanation(0.0, "none"))
+)
+
+
+@pytest.fixture
+def filled(index: BM25Index) -> BM25Index:
+    index.add(
+        ["apple banana apple", "apple cherry", "apple", "fig grape"],
+        ids=["1", "2", "3", "4"],
+    )
+    return index
+
+
+def test_text_has_a_line_for_each_number() -> None:
+    assert str(TREE) == "0.5 = score, sum of:\n  0.5 = '<b>'\n    1,234,567 = N\n  0 = none"
+
+
+def test_json_comes_back_as_the_dict() -> None:
+    assert json.loads(TREE.to_json()) == TREE.to_dict()
+    assert TREE.to_dict()["details"][0] == {
+        "value": 0.5,
+        "description": "'<b>'",
+        "details": [{"value": 1234567, "description": "N", "details": []}],
+    }
+
+
+def test_json_keeps_chinese_readable() -> None:
+    assert Explanation(1, "检索").to_json() == '{"value": 1, "description": "检索", "details": []}'
+
+
+def test_html_is_a_nested_list_with_escaped_texts() -> None:
+    assert TREE._repr_html_() == (
+        "<b>0.5</b> score, sum of:<ul><li><b>0.5</b> &#x27;&lt;b&gt;&#x27;<ul><li><b>1,234,567</b> N</li></ul></li>"
+        "<li><b>0</b> none</li></ul>"
+    )
+
+
+def test_explanation_shows_every_number_of_a_score(filled: BM25Index) -> None:
+    # ln(1 + 3.5 / 1.5) = 1.203973; 1.5 * (1 - 0.75 + 0.75 * 3 / 4) = 1.21875; 1 / 2.21875 = 0.450704
+    assert str(filled.explain("banana", "1", idf="lucene")) == (
+        "0.542636 = score of chunk '1' for the query 'banana', sum of:\n"
+        "  0.542636 = 'banana', product of:\n"
+        "    1.20397 = query weight, product of:\n"
+        "      1 = qtf, occurrences in the query\n"
+        "      1.20397 = idf 'lucene', ln(1 + (N - df + 0.5) / (df + 0.5)) from:\n"
+        "        1 = df, chunks with the term\n"
+        "        4 = N, chunks\n"
+        "    0.450704 = stored weight, tf / (tf + k1 * (1 - b + b * length / chunk_size)) from:\n"
+        "      1 = tf, occurrences in the chunk\n"
+        "      1.5 = k1, saturation\n"
+        "      0.75 = b, share of the length\n"
+        "      3 = length of the chunk in terms\n"
+        "      4 = chunk_size in terms, in place of the mean length"
+    )
+
+
+def test_repeated_query_term_shows_its_occurrences(filled: BM25Index) -> None:
+    assert "2 = qtf, occurrences in the query" in str(filled.explain("banana banana", "1"))
+
+
+def test_bigrams_show_their_channel_and_its_weight() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=4))
+    index.add(["劳动合同", "法律", "诉讼", "合同法"], ids=["1", "2", "3", "4"])
+    tree = index.explain("动合同约", "1", idf="lucene", bigram_weight=0.25)
+    names = [detail.description.partition(",")[0] for detail in tree.details]
+    assert names[:2] == ["'动' is unknown: no chunk has it", "'合同'"]
+    assert names[-3:] == ["bigram '动合'", "bigram '合同'", "bigram '同约' is unknown: no chunk has it"]
+    weight, *factors = str(tree.details[-3].details[0]).splitlines()
+    assert weight == f"{0.25 * 1.2039728:.6g} = query weight, product of:"
+    assert factors[0] == "  0.25 = bigram_weight, of the channel of bigrams"
+    elsewhere = str(index.explain("动合同约", "4"))
+    assert "0 = bigram '动合' is not in the chunk; df = 1 of N = 4 chunks have it" in elsewhere
+    assert "bigram" not in str(index.explain("动合同约", "1", bigram_weight=0))
+
+
+def test_saturation_shows_k3(filled: BM25Index) -> None:
+    text = str(filled.explain("banana banana", "1", k3=1))
+    assert "1.33333 = saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:" in text
+    assert "1 = k3" in text
+
+
+def test_factors_and_reason_of_a_term_that_was_added_are_shown(filled: BM25Index) -> None:
+    origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5),))
+    wanted = [
+        QueryTerm(Term("banana"), 1, origin),
+        QueryTerm(Term("fig"), 1, origin),
+        QueryTerm(Term("unknown"), 1, origin),
+    ]
+    with_origin = lambda encoder, query, corpus: encoder.weigh(wanted, corpus)  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueryEncoder, "terms", with_origin)
+        lines = str(filled.explain("fruit", "1", idf="lucene")).splitlines()
+    assert lines[1:6] == [
+        "  0.271318 = 'banana' (synonym of 'fruit'), product of:",
+        "    0.601986 = query weight, product of:",
+        "      0.5 = weight of the synonym",
+        "      1 = qtf, occurrences in the query",
+        "      1.20397 = idf 'lucene', ln(1 + (N - df + 0.5) / (df + 0.5)) from:",
+    ]
+    assert lines[-2:] == [
+        "  0 = 'fig' (synonym of 'fruit') is not in the chunk; df = 1 of N = 4 chunks have it",
+        "  0 = 'unknown' (synonym of 'fruit') is unknown: no chunk has it",
+    ]
+
+
+def test_each_branch_of_the_epsilon_idf_is_named(index: BM25Index) -> None:
+    raw = "ln((N - df + 0.5) / (df + 0.5))"
+    index.add(["apple"], ids=["1"])
+    alone = str(index.explain("apple", "1"))
+    assert f"idf 'epsilon', epsilon * ln(1 + (N - df + 0.5) / (df + 0.5)), since {raw} <= 0 and avgIDF <= 0" in alone
+    index.add(["fig", "grape", "apple banana cherry", "apple"], ids=["2", "3", "4", "5"])
+    assert f"idf 'epsilon', epsilon * avgIDF, since {raw} <= 0 from:" in str(index.explain("apple", "1"))
+    assert "0.25 = epsilon" in str(index.explain("apple", "1"))
+    assert "avgIDF, mean over all terms" in str(index.explain("apple", "1"))
+    assert f"idf 'epsilon', {raw} from:" in str(index.explain("fig", "2"))
+    assert "= epsilon\n" not in str(index.explain("fig", "2"))
+
+
+@pytest.mark.parametrize(
+    ("query", "id_", "lines"),
+    [
+        (
+            "unknown",
+            "1",
+            [
+                "0 = score of chunk '1' for the query 'unknown': not found, since no term of the query is in the chunk",
+                "  0 = 'unknown' is unknown: no chunk has it",
+            ],
+        ),
+        (
+            "fig",
+            "1",
+            [
+                "0 = score of chunk '1' for the query 'fig': not found, since no term of the query is in the chunk",
+                "  0 = 'fig' is not in the chunk; df = 1 of N = 4 chunks have it",
+            ],
+        ),
+        (" ", "1", ["0 = score of chunk '1' for the query ' ': not found, since the query has no terms"]),
+    ],
+)
+def test_chunk_that_is_not_found_says_why(filled: BM25Index, query: str, id_: str, lines: list[str]) -> None:
+    assert str(filled.explain(query, id_)).splitlines() == lines
+
+
+def test_terms_that_do_not_count_are_listed_beside_those_that_do(filled: BM25Index) -> None:
+    explanation = filled.explain("banana unknown fig", "1")
+    assert [detail.value > 0 for detail in explanation.details] == [True, False, False]
+
+
+def test_stop_words_are_named(store: MemoryStore) -> None:
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4))
+    index.add(["the apple"], ids=["1"])
+    assert str(index.explain("the", "1")).splitlines() == [
+        "0 = score of chunk '1' for the query 'the': not found, since the query has no terms",
+        "  0 = 'the' is a stop word: the analyzer leaves it out",
+    ]
+
+
+def test_lengths_are_shown_in_their_unit(store: MemoryStore) -> None:
+    from support.reference import split
+
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=500, analyzer=split))
+    index.add(["apple pie"], ids=["1"])
+    text = str(index.explain("apple", "1"))
+    assert "9 = length of the chunk in characters" in text
+    assert "500 = chunk_size in characters, in place of the mean length" in text
+
+
+def test_explaining_needs_one_call_for_the_chunk_and_no_search(filled: BM25Index, store: MemoryStore) -> None:
+    store.calls.clear()
+    filled.explain("apple", "1")
+    assert store.calls == ["get_chunks"]
+
+
+def test_a_chunk_is_found_in_the_namespaces_that_were_searched(filled: BM25Index) -> None:
+    filled.add(["apple"], ids=["only here"], namespace="law")
+    (hit,) = [hit for hit in filled.search("apple", namespace=["", "law"]) if hit.namespace == "law"]
+    alone = filled.explain("apple", "only here", namespace="law")
+    for searched in (["law", ""], ["", "law", "law", "none"], None):
+        explained = filled.explain("apple", "only here", namespace=searched)
+        assert explained.value == pytest.approx(hit.score, rel=1e-6)
+        assert explained.value != pytest.approx(alone.value, rel=1e-6)
+
+
+def test_one_id_in_several_namespaces_needs_the_namespace_of_the_chunk(filled: BM25Index) -> None:
+    filled.add(["apple apple"], ids=["1"], namespace="law")
+    for searched in (["", "law"], None):
+        with pytest.raises(InputError, match=r"^2 namespaces have a chunk '1', '', 'law': give chunk_namespace"):
+            filled.explain("apple", "1", namespace=searched)
+    scores = {hit.namespace: hit.score for hit in filled.search("apple", namespace=None) if hit.id == "1"}
+    for place in ("", "law"):
+        explained = filled.explain("apple", "1", namespace=None, chunk_namespace=place)
+        assert explained.value == pytest.approx(scores[place], rel=1e-6)
+
+
+def test_a_chunk_must_be_where_was_searched(filled: BM25Index) -> None:
+    with pytest.raises(InputError, match=r"chunk_namespace must be one of the namespaces .*, 'a', 'b', got 'c'"):
+        filled.explain("apple", "1", namespace=["b", "a"], chunk_namespace="c")
+    with pytest.raises(ChunkNotFoundError, match="no chunk '9' in namespaces 'a', 'b', 'c', 'd', 'e' and 1 more of"):
+        filled.explain("apple", "9", namespace=list("abcdef"))
+    with pytest.raises(ChunkNotFoundError, match="no chunk '9' in any namespace of memory"):
+        filled.explain("apple", "9", namespace=None)
+
+
+def test_unknown_chunk_is_an_error(filled: BM25Index) -> None:
+    with pytest.raises(ChunkNotFoundError) as caught:
+        filled.explain("apple", "9", namespace="x")
+    assert str(caught.value) == "no chunk '9' in namespace 'x' of memory"
+
+
+@pytest.mark.parametrize(
+    ("query", "id_", "message"),
+    [
+        (7, "1", "a query must be a str, a mapping of str to float or a Query, got int"),
+        ("apple", "", "id must not be empty"),
+    ],
+)
+def test_bad_question_is_refused(filled: BM25Index, query: str, id_: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        filled.explain(query, id_)
+    assert str(caught.value) == message

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_bm25 import Analyzer, AnalyzerConfig, Fuzzy, ParameterError
+from rag_bm25.query.lookup import TermLookup
+from rag_bm25.query.spelling import Speller, most_frequent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.analysis import TextAnalyzer
+
+pytest.importorskip("rapidfuzz")
+
+WORDS = {
+    "contract": 9,
+    "contact": 4,
+    "contrast": 0,
+    "laboratori": 3,
+    "milvus": 5,
+    "2023": 7,
+    "劳动合同": 20,
+    "合同": 30,
+}
+WORDS |= {"二手车": 8, "第三人": 4, "劳动": 25, "四十二": 5, "监事会": 6, "保险": 9, "解除": 9, "协议书": 5}
+ANALYZER = Analyzer(AnalyzerConfig(bigrams=False))
+
+
+def speller(fuzzy: Fuzzy | None = None, words: dict[str, int] = WORDS, analyzer: TextAnalyzer = ANALYZER) -> Speller:
+    lookup = TermLookup()
+    lookup.update(words)
+
+    def dfs(terms: Sequence[str]) -> NDArray[np.int64]:
+        return np.array([words.get(term, 0) for term in terms], np.int64)
+
+    return Speller(fuzzy or Fuzzy(), analyzer, lookup, dfs)
+
+
+def near(text: str, fuzzy: Fuzzy | None = None) -> dict[str, dict[str, float]]:
+    found = speller(fuzzy).respell(text, list(dict.fromkeys(ANALYZER.query(text))))
+    return {respelling.written: dict(respelling.terms) for respelling in found}
+
+
+@pytest.mark.parametrize(
+    ("word", "edits"), [("it", 0), ("cat", 1), ("apple", 1), ("milvus", 2), ("2023", 0), ("bm25", 0), ("a-b-c", 0)]
+)
+def test_edits_depend_on_the_length_as_in_elasticsearch(word: str, edits: int) -> None:
+    assert Fuzzy().edits(word) == edits
+    assert Fuzzy(max_edits=1).edits(word) == min(edits, 1) or word == "it"
+
+
+def test_unknown_words_are_looked_for_among_known_terms_the_nearest_first() -> None:
+    # contarct -> contract swaps two letters, -> contact drops one; "contrast" is in no chunk.
+    assert near("contarct") == {"contarct": {"contract": 1 - 1 / 8, "contact": 1 - 1 / 8}}
+    assert list(near("contarct")["contarct"]) == ["contract", "contact"]
+    assert near("contarct", Fuzzy(max_terms=1)) == {"contarct": {"contract": 1 - 1 / 8}}
+
+
+@pytest.mark.parametrize("text", ["contract", "2024", "xontract", "of", "milvus2", ""])
+def test_what_is_known_or_no_word_or_begins_otherwise_is_left_alone(text: str) -> None:
+    assert near(text) == {}
+
+
+def test_prefix_length_and_terms_are_options() -> None:
+    assert list(near("xontract", Fuzzy(prefix_length=0))["xontract"]) == ["contract", "contact"]
+    assert near("contract", Fuzzy(terms="all")) == {"contract": {"contact": 1 - 1 / 8}}
+    assert near("contarct", Fuzzy(max_edits=0)) == {}
+
+
+def test_misspelt_chinese_is_what_the_dictionary_does_not_know() -> None:
+    assert near("解除劳和合同吗") == {"劳和合同": {"劳动合同": 0.75}}
+    assert near("监市会的决议") == {"监市会": {"监事会": 1 - 1 / 3}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "二手房",  # a word of the dictionary is no misspelling of another one
+        "四十三天",  # nor is a number
+        "第吗人",  # and no letter stands for one
+        "订协议吗",  # 协议吗 has a single character alone, which is a word of its own
+        "保合同",  # 合同 in it is all that there is
+    ],
+)
+def test_chinese_that_is_no_error_is_left_alone(text: str) -> None:
+    assert near(text) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("the contarct of MILVSU", "the contract of MILVUS"),
+        ("Labratories", "Laboratories"),
+        ("labratory", "laboratory"),
+        ("解除劳和合同，contarct？", "解除劳动合同，contract？"),
+        ("劳和合同劳和合同", "劳动合同劳动合同"),
+        ("bm25 contarct-2023", "bm25 contract-2023"),
+    ],
+)
+def test_corrected_query_keeps_everything_else(text: str, meant: str) -> None:
+    assert speller().correct(text) == meant
+    assert speller().correct(meant) is None
+
+
+@pytest.mark.parametrize("text", ["", "contract", "unknowable things", "劳动合同", "2024", "🙂"])
+def test_without_a_better_spelling_there_is_no_suggestion(text: str) -> None:
+    assert speller().correct(text) is None
+
+
+def test_other_analyzers_have_suggestions_for_words_of_letters() -> None:
+    made = speller(analyzer=str.split)
+    assert made.correct("contarct 劳和合同") == "contract 劳和合同"
+    assert made.respell("劳和合同", ["劳和合同"]) == []
+
+
+PAIRS = [one + other for one in "abcdefghijkl" for other in "abcdefghijkl"]
+
+
+def count_lookups(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have what is looked for in the vocabulary noted."""
+    asked: list[str] = []
+    within, one_off = TermLookup.within, TermLookup.one_off
+
+    def noted_within(lookup: TermLookup, word: str, max_edits: int, prefix_length: int) -> dict[str, int]:
+        asked.append(word)
+        return within(lookup, word, max_edits, prefix_length)
+
+    def noted_one_off(lookup: TermLookup, word: str) -> list[str]:
+        asked.append(word)
+        return one_off(lookup, word)
+
+    monkeypatch.setattr(TermLookup, "within", noted_within)
+    monkeypatch.setattr(TermLookup, "one_off", noted_one_off)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("document", "found", "begins"),
+    [
+        (" ".join(f"qx{letters}" for letters in PAIRS), ["contarct"], "contract qxaa qxab"),
+        ("劳和合同，" * 100, ["contarct", "milvsu", "劳和合同"], "contarct 劳动合同，劳动合同"),  # Chinese is first
+    ],
+    ids=["letters", "Chinese"],
+)
+def test_query_that_is_a_document_is_looked_for_in_part(
+    document: str, found: list[str], begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = count_lookups(monkeypatch)
+    assert list(near(f"contarct {document} milvsu")) == found
+    assert len(asked) == 64
+    asked.clear()
+    corrected = speller().correct(f"contarct {document} milvsu")
+    assert len(asked) == 64
+    assert corrected is not None
+    assert corrected.startswith(begins)
+    assert corrected.endswith("milvsu")
+
+
+def test_most_frequent_terms_by_df_then_by_name() -> None:
+    df = {"a": 1, "b": 3, "c": 0, "d": 3}
+    assert most_frequent(list(df), lambda terms: np.array([df[term] for term in terms]), 3) == ["b", "d", "a"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_edits": 3}, 'max_edits, where it is not "auto", must be an int in 0..2, got 3'),
+        ({"max_edits": "Auto"}, "max_edits, where it is not \"auto\", must be an int in 0..2, got 'Auto'"),
+        ({"prefix_length": -1}, "prefix_length must be an int in 0..8, got -1"),
+        ({"max_terms": True}, "max_terms must be an int in 1..1024, got True"),
+        ({"terms": "some"}, "terms must be one of unknown, all, got 'some'"),
+    ],
+)
+def test_bad_settings_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        Fuzzy(**options)
+    assert str(caught.value) == message
+
+
+@given(st.text(max_size=20) | st.text("劳动和合同的a bc契約", max_size=20))
+def test_any_text_can_be_looked_at(text: str) -> None:
+    made = speller()
+    for respelling in made.respell(text, list(dict.fromkeys(ANALYZER.query(text)))):
+        assert all(WORDS[term] > 0 and 0 < similarity < 1 for term, similarity in respelling.terms)
+    corrected = made.correct(text)
+    assert corrected is None or corrected != text

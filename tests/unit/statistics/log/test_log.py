@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from support.log_writing import counted, intent, kinds, read_anew, shown, write
+
+from rag_bm25.errors import StoreError
+from rag_bm25.statistics.log.keys import LogKey
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.term_k1 import TermK1Row
+from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.terms import term_id
+
+if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
+
+
+# Deltas
+
+
+def test_delta_is_counted_at_once_and_read_by_others(log: StatisticsLog, store: MemoryStore) -> None:
+    write(log, counted(2, 9, a=2, b=1))
+    expected = (2, 9, {term_id("a"): 2, term_id("b"): 1})
+    assert shown(log) == expected
+    assert shown(read_anew(store)) == expected
+
+
+def test_delta_is_what_changed(log: StatisticsLog, store: MemoryStore) -> None:
+    write(log, counted(1, 4, a=1, b=1))
+    write(log, after=counted(1, 6, a=1, c=1), before=counted(1, 4, a=1, b=1))
+    expected = (1, 6, {term_id("a"): 1, term_id("c"): 1})
+    assert shown(log) == expected
+    assert shown(read_anew(store)) == expected
+
+
+def test_counts_that_did_not_change_are_not_stored(log: StatisticsLog, store: MemoryStore) -> None:
+    write(log, after=counted(1, 6, a=1, c=1), before=counted(1, 4, a=1, b=1))
+    (row,) = store.collections.log.values()
+    assert (row.added.to_dict(), row.removed.to_dict()) == ({term_id("c"): 1}, {term_id("b"): 1})
+
+
+def test_refresh_reads_only_what_is_new(log: StatisticsLog, store: MemoryStore) -> None:
+    other = StatisticsLog(store)
+    write(other, counted(1, 4, a=1))
+    log.refresh()
+    write(other, counted(1, 4, b=1))
+    asked: list[str] = []
+    get_log = store.get_log
+    store.get_log = lambda keys, **options: (asked.extend(keys), get_log(keys, **options))[1]  # type: ignore[method-assign]
+    log.refresh()
+    assert [LogKey.parse(key).kind for key in asked] == ["delta"]
+    assert shown(log) == (2, 8, {term_id("a"): 1, term_id("b"): 1})
+
+
+def test_own_delta_is_not_counted_twice(log: StatisticsLog) -> None:
+    write(log, counted(1, 4, a=1))
+    log.refresh()
+    assert shown(log) == (1, 4, {term_id("a"): 1})
+
+
+def test_long_delta_is_cut_into_parts(log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.statistics.log.writes.MAX_ENTRIES", 2)
+    write(log, counted(1, 4, a=1, b=1, c=1, d=1, e=1))
+    assert kinds(store) == ["delta"] * 3
+    assert shown(read_anew(store)) == (1, 4, {term_id(term): 1 for term in "abcde"})
+
+
+def test_delta_of_which_a_part_is_missing_is_passed_over(
+    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_bm25.statistics.log.writes.MAX_ENTRIES", 2)
+    write(log, counted(1, 4, a=1, b=1, c=1))
+    last = store.collections.log.popitem()
+    reader = read_anew(store)
+    assert shown(reader) == (0, 0, {})
+    store.collections.log.update([last])
+    reader.refresh()
+    assert shown(reader) == (1, 4, {term_id(term): 1 for term in "abc"})
+
+
+def test_namespaces_are_kept_apart(log: StatisticsLog, store: MemoryStore) -> None:
+    write(log, counted(1, 4, a=1), namespace="x")
+    write(log, counted(1, 6, a=1), namespace="y")
+    reader = read_anew(store)
+    assert shown(reader, "x") == (1, 4, {term_id("a"): 1})
+    assert shown(reader) == (2, 10, {term_id("a"): 2})
+
+
+def test_refresh_gives_up_where_rows_keep_vanishing(log: StatisticsLog, store: MemoryStore) -> None:
+    write(StatisticsLog(store), counted(1, 4, a=1))
+    store.get_log = lambda keys, **options: []  # type: ignore[method-assign]
+    with pytest.raises(StoreError) as caught:
+        log.refresh()
+    expected = "the statistics of memory changed 10 times while they were read: try again"
+    assert str(caught.value) == expected
+
+
+@pytest.mark.usefixtures("small_rows")
+def test_delta_that_goes_while_it_is_read_is_none(log: StatisticsLog, store: MemoryStore) -> None:
+    written = log.open_write(intent(log), {})
+    written.commit(counted(1, 4, a=1, b=1, c=1))
+    found = written.stored_delta()
+    assert found is not None
+    assert found.df.tolist() == [1, 1, 1]
+    get_log = store.get_log
+    store.get_log = lambda keys, **options: get_log(keys[1:], **options)  # type: ignore[method-assign]
+    assert written.stored_delta() is None
+
+
+# Batches
+
+
+def test_batches_rise(log: StatisticsLog) -> None:
+    batches = [log.new_batch() for _ in range(50)]
+    assert batches == sorted(set(batches))
+    assert {len(batch) for batch in batches} == {24}
+
+
+def test_batches_rise_where_the_clock_steps_back(
+    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(log, counted(1, 1, a=1))
+    (key,) = store.collections.log
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000)
+    assert log.new_batch() > LogKey.parse(key).name
+    assert read_anew(store).new_batch() > LogKey.parse(key).name
+
+
+def test_older_batch_of_another_writer_does_not_turn_the_clock_back(
+    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = StatisticsLog(store)
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000)
+    older = intent(slow)
+    monkeypatch.setattr(time, "time_ns", lambda: 9_000_000)
+    newer = log.new_batch()
+    slow.open_write(older, {})
+    log.refresh()
+    monkeypatch.setattr(time, "time_ns", lambda: 2_000_000)
+    assert log.new_batch() > newer
+
+
+# Intents
+
+
+def test_intent_comes_back_as_it_was(log: StatisticsLog) -> None:
+    changes = [Change("0" * 40, "b", "a"), Change("f" * 40, "", "ab"), Change("a" * 40, "a", "")]
+    began = Intent(log.new_batch(), "me", 7.5, "law", changes, counted(2, 9, a=2, b=1))
+    log.open_write(began, {})
+    (found,) = log.intents()
+    assert (found.batch, found.writer, found.time, found.namespace) == (began.batch, "me", 7.5, "law")
+    assert found.changes == changes
+    before = found.before
+    assert (before.num_chunks, before.total_length) == (2, 9)
+    assert (before.ids.tolist(), before.df.tolist()) == (began.before.ids.tolist(), began.before.df.tolist())
+
+
+def test_intents_are_listed_oldest_first(log: StatisticsLog, store: MemoryStore) -> None:
+    began = [intent(log) for _ in range(4)]
+    for one in reversed(began):
+        log.open_write(one, {})
+    assert [found.batch for found in log.intents()] == [one.batch for one in began]
+
+
+def test_commit_drops_the_intent_after_the_delta(log: StatisticsLog, store: MemoryStore) -> None:
+    began = intent(log)
+    write = log.open_write(began, {})
+    store.calls.clear()
+    write.commit(counted(1, 1, a=1))
+    assert store.calls == ["insert_log", "delete_log"]
+    assert kinds(store) == ["delta"]
+
+
+def test_renewed_lease_counts_and_goes_with_its_intent(log: StatisticsLog, store: MemoryStore) -> None:
+    began = intent(log)
+    write = log.open_write(began, {})
+    write.renew()
+    assert log.intents()[0].time > began.time
+    write.commit(counted())
+    assert kinds(store) == ["delta"]
+
+
+def test_lease_is_renewed_when_it_is_due(log: StatisticsLog, store: MemoryStore) -> None:
+    write = log.open_write(intent(log), {})
+    write.renew(after=60.0)
+    assert "lease" not in kinds(store)
+    write.renew(after=0.0)
+    write.renew(after=0.0)
+    assert kinds(store).count("lease") == 2
+
+
+# Terms
+
+
+def test_new_terms_are_read_by_others(log: StatisticsLog, store: MemoryStore) -> None:
+    log.open_write(intent(log), {"a": term_id("a"), "中文": term_id("中文")})
+    vocabulary = read_anew(store).vocabulary()
+    assert list(vocabulary) == ["a", "中文"]
+    assert vocabulary.id("中文") == term_id("中文")
+
+
+def test_terms_are_stored_with_or_before_their_intent(log: StatisticsLog, store: MemoryStore) -> None:
+    store.calls.clear()
+    log.open_write(intent(log), {"a": term_id("a")})
+    assert store.calls[0] == "insert_log"
+    assert sorted(kinds(store)) == ["intent", "terms"]
+
+
+def test_displaced_terms_are_known_without_the_vocabulary(log: StatisticsLog, store: MemoryStore) -> None:
+    log.open_write(intent(log), {"a": term_id("a"), "moved": 7})
+    reader = read_anew(store)
+    assert reader.displaced == {"moved": 7}
+    assert not reader.has_vocabulary
+    assert log.displaced == {"moved": 7}
+
+
+def test_reader_without_vocabulary_does_not_fetch_terms(log: StatisticsLog, store: MemoryStore) -> None:
+    log.open_write(intent(log), {"a": term_id("a")})
+    reader, packed = StatisticsLog(store), []
+    get_log = store.get_log
+
+    def spying(keys: list[str], *, packed_too: bool = True, **options: bool) -> object:
+        packed.append(options.get("packed", packed_too))
+        return get_log(keys, **options)
+
+    store.get_log = spying  # type: ignore[method-assign,assignment]
+    reader.refresh()
+    assert packed == [False]
+
+
+def test_a_failed_read_of_the_vocabulary_is_not_taken_for_an_empty_one(log: StatisticsLog, store: MemoryStore) -> None:
+    log.open_write(intent(log), {"a": term_id("a")})
+    reader = StatisticsLog(store)
+
+    def fail(method: str) -> None:
+        if method == "get_log":
+            raise StoreError("no answer")
+
+    store.on_call = fail
+    with pytest.raises(StoreError, match="no answer"):
+        reader.vocabulary()
+    store.on_call = None
+    assert list(reader.vocabulary()) == ["a"]
+
+
+def test_vocabulary_in_use_grows_with_refresh(log: StatisticsLog, store: MemoryStore) -> None:
+    reader = StatisticsLog(store)
+    assert len(reader.vocabulary()) == 0
+    log.open_write(intent(log), {"a": term_id("a")})
+    reader.refresh()
+    assert list(reader.vocabulary()) == ["a"]
+
+
+def test_many_new_terms_are_cut_into_rows(log: StatisticsLog, store: MemoryStore) -> None:
+    words = [f"{number * 7919 % 1_000_003:x}" for number in range(60_000)]
+    log.open_write(intent(log), {word: term_id(word) for word in words})
+    assert kinds(store).count("terms") > 1
+    assert all(len(row.packed) <= 65_535 for row in store.collections.log.values())
+    assert list(read_anew(store).vocabulary()) == words
+
+
+# The k1 of each term
+
+
+def test_newer_table_of_k1_counts_where_the_clock_steps_back(
+    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.insert_log(TermK1Row.encode(log.new_batch(), SparseVector.from_dict({7: 1.5})))
+    reader = read_anew(store)
+    monkeypatch.setattr(time, "time_ns", lambda: 1_000_000)
+    StatisticsLog(store).write_term_k1(SparseVector.from_dict({7: 2.5}))
+    reader.refresh()
+    assert reader.term_k1.to_dict() == {7: 2.5}

@@ -1,0 +1,201 @@
+"""Rows that nobody here has written, or that came to harm: an error that names them, and no memory beyond the limit."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.memory_store import MemoryStore
+
+from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log import packing
+from rag_bm25.statistics.log.keys import LogKey
+from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.settings import ConfigRow, read_config, unfinished_copy
+from rag_bm25.statistics.log.terms import TermsRow
+from rag_bm25.statistics.log.writes import Intent
+from rag_bm25.store.rows import LogRow
+from rag_bm25.vectors.sparse import SparseVector
+
+BATCH = "0" * 24
+BOMB = base64.b64encode(zlib.compress(bytes(17 << 20))).decode()
+
+
+def packed(value: Any) -> str:
+    return raw(json.dumps(value).encode())
+
+
+def raw(plain: bytes) -> str:
+    return base64.b64encode(zlib.compress(plain)).decode()
+
+
+def counts(*pairs: tuple[int, int]) -> str:
+    """Gaps between ids, then df."""
+    gaps, df = np.array([gap for gap, _ in pairs], "<u4"), np.array([count for _, count in pairs], "<i8")
+    return raw(gaps.tobytes() + df.tobytes())
+
+
+def row(kind: str, meta: Any = None, packed: str = "", *, name: str = BATCH, part: str = "0:1", **more: Any) -> LogRow:
+    return LogRow(f"{kind}:{name}:{part}", kind, {} if meta is None else meta, packed, **more)
+
+
+def read(*rows: LogRow) -> None:
+    """Read everything that there may be in a log."""
+    store = MemoryStore()
+    store.create()
+    store.insert_log(rows)
+    unfinished_copy(store)
+    read_config(store)
+    log = StatisticsLog(store)
+    log.vocabulary()
+    log.intents()
+
+
+DELTA = {"namespace": "", "chunks_added": 1, "chunks_removed": 0, "length_added": 2, "length_removed": 0}
+INTENT = {"writer": "w", "time": 1.0, "namespace": "", "chunks": 0, "length": 0}
+SUMS = {"namespace": "", "chunks": 1, "length": 2, "base": "", "covers": [BATCH]}
+NO_COUNTS = {"added": SparseVector.from_dict({7: float("nan")})}
+SNAPSHOT = f"000000000001.{BATCH}"
+COUNTED = [
+    row("snapshot", SUMS, name=SNAPSHOT, part="0:2"),
+    row("snapshot", {"namespace": ""}, "", name=SNAPSHOT, part="1:2"),
+]
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        row("config", {}, packed({}), name="index"),
+        row("config", {"format": "1"}, packed({}), name="index"),
+        row("config", {"format": float("inf")}, packed({}), name="index"),
+        row("config", {"format": 1}, packed([]), name="index"),
+        row("config", {"format": 1}, "not base64", name="index"),
+        row("config", {"format": 1}, packed({})[:-8], name="index"),
+        row("config", {"format": 1}, raw(b"[" * 100_000), name="index"),
+        row("config", {"format": 1}, raw(b"{}")[:-4] + "AAAA", name="index"),
+        row("copy", {}, name="index"),
+        row("copy", {"source": 1, "fingerprint": ""}, name="index"),
+        row("terms", {"count": 1, "displaced": []}, packed(["a"])),
+        row("terms", {"count": 1, "displaced": {"a": 0}}, packed(["a"])),
+        row("terms", {"count": 1, "displaced": {"a": 2**32}}, packed(["a"])),
+        row("terms", {"count": 1, "displaced": {"a": True}}, packed(["a"])),
+        row("terms", {"count": 1, "displaced": {}}, packed({"a": 1})),
+        row("terms", {"count": 1, "displaced": {}}, packed([1])),
+        row("terms", {"count": 1, "displaced": {}}, packed(["\ud800"])),
+        row("terms", {"count": 1, "displaced": {}}, BOMB),
+        row("intent", {**INTENT, "time": "now"}, packed([])),
+        row("intent", {**INTENT, "time": float("nan")}, packed([])),
+        row("intent", {**INTENT, "namespace": None}, packed([])),
+        row("intent", INTENT, packed([1])),
+        row("intent", INTENT, packed(["no change"])),
+        row("intent", INTENT, packed([]), **NO_COUNTS),
+        row("lease", {"time": None}),
+        row("delta", {**DELTA, "namespace": []}),
+        row("delta", {**DELTA, "chunks_added": "1"}),
+        row("delta", {**DELTA, "chunks_added": 2**53 + 1}),
+        row("delta", {**DELTA, "length_removed": 1.0}),
+        row("delta", DELTA, **NO_COUNTS),
+        row("delta", []),
+        row("snapshot", {**SUMS, "covers": ""}, name=SNAPSHOT),
+        row("snapshot", {**SUMS, "covers": [1]}, name=SNAPSHOT),
+        row("snapshot", {**SUMS, "base": None}, name=SNAPSHOT),
+        row("snapshot", {**SUMS, "length": "2"}, name=SNAPSHOT),
+        row("k1", {}, counts((3, 1), (0, 1))),
+        row("k1", {}, counts((3, -1))),
+        row("k1", {}, raw(b"seven..")),
+    ],
+    ids=lambda row: f"{row.key.split(':')[0]}-{json.dumps(row.meta)[:40]}-{row.packed[:8]}",
+)
+def test_a_damaged_row_is_an_error_that_names_it(damaged: LogRow) -> None:
+    with pytest.raises(FormatError, match=f"its log row '{damaged.key}' cannot be read .*Run repair"):
+        read(damaged)
+
+
+@pytest.mark.parametrize(
+    "piece", [counts((0, 1)), counts((2, 1), (0, 1)), counts((2**32 - 1, 1)), counts((3, 2**53 + 1)), raw(b"x"), BOMB]
+)
+def test_counts_of_a_snapshot_are_of_rising_ids(piece: str) -> None:
+    first, second = COUNTED
+    with pytest.raises(FormatError, match="cannot be read"):
+        read(first, replace(second, packed=piece))
+    read(first, replace(second, packed=counts((3, 1), (1, 2))))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("delta", "delta:", f"delta:{BATCH}", f"delta:{BATCH}:0", f"delta:{BATCH}:0:1:2", f"delta:{BATCH}:x:1"),
+        *(f"delta:{BATCH}:00:1", f"delta:{BATCH}:0:0", f"delta:{BATCH}:-1:1", f"delta:{BATCH}:١:1", "delta:zzz:0:1"),
+        *(
+            "delta:index:0:1",
+            f"snapshot:{BATCH}:0:1",
+            f"snapshot:x.{BATCH}:0:1",
+            f"config:{BATCH}:0:1",
+            f"delta:{BATCH}:0:1 ",
+        ),
+        *(f"delta:{BATCH}:{'9' * 5000}:1", "", "\n", f"a b:{BATCH}:0:1"),
+    ],
+)
+def test_a_key_that_is_none_of_ours_is_an_error_that_names_it(key: str) -> None:
+    with pytest.raises(FormatError, match="the log is damaged: it has a row with the invalid key"):
+        LogKey.parse(key)
+
+
+def test_a_row_with_such_a_key_is_found_when_the_log_is_read() -> None:
+    with pytest.raises(FormatError, match="it has a row with the invalid key 'delta:x:0:1'"):
+        read(LogRow("delta:x:0:1", "delta"))
+
+
+def test_a_row_does_not_unpack_to_more_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = zlib.decompressobj
+
+    class Watched:
+        def __init__(self) -> None:
+            self._real = real()
+
+        def decompress(self, data: bytes, limit: int) -> bytes:
+            plain = self._real.decompress(data, limit)
+            made.append(len(plain))
+            return plain
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._real, name)
+
+    monkeypatch.setattr(packing.zlib, "decompressobj", Watched)
+    with pytest.raises(FormatError, match="unpacks to more than 16,777,216 bytes"):
+        read(row("terms", {"count": 1, "displaced": {}}, BOMB))
+    assert made == [(16 << 20) + 1]
+
+
+def test_parameters_that_nobody_could_read_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.statistics.log.settings.MAX_CONFIG", 10)
+    with pytest.raises(ParameterError, match="the parameters of an index must have at most 10 bytes of JSON, got 15"):
+        ConfigRow.encode({"words": "abc"})
+
+
+def test_terms_are_cut_into_rows_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.statistics.log.terms.MAX_PLAIN", 40)
+    terms = {f"term{number}": number + 1 for number in range(20)}
+    rows = TermsRow.encode(BATCH, terms)
+    assert len(rows) > 2
+    assert {term: id_ for row in rows for term, id_ in TermsRow.decode(row).items()} == terms
+
+
+def test_a_damaged_term_count_is_named_when_the_log_is_read() -> None:
+    store = MemoryStore()
+    store.create()
+    log = StatisticsLog(store)
+    for _ in range(2):
+        intent = Intent(log.new_batch(), "w", 1.0, "", [], Contribution())
+        log.open_write(intent, {f"term of {intent.batch}": 7}).commit(Contribution(1, 1))
+    [key, *_] = [key for key in store.collections.log if key.startswith("terms")]
+    store.collections.log[key] = replace(store.collections.log[key], meta={"displaced": {}})
+    with pytest.raises(FormatError, match=f"its log row '{key}' cannot be read"):
+        StatisticsLog(store.reopen()).refresh()

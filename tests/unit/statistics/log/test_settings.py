@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rag_bm25.errors import FormatError
+from rag_bm25.statistics.log.settings import read_config, write_config
+
+if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
+
+
+def test_config_comes_back(store: MemoryStore) -> None:
+    config = {"document": {"k1": 1.5}, "words": ["中文", "a\nb"]}
+    write_config(store, config)
+    assert read_config(store) == config
+
+
+def test_new_log_has_no_config(store: MemoryStore) -> None:
+    assert read_config(store) is None
+
+
+def test_long_config_is_cut_into_parts(store: MemoryStore) -> None:
+    config = {"words": [f"{number * 7919 % 1_000_003:x}" for number in range(60_000)]}
+    write_config(store, config)
+    assert len(store.collections.log) > 1
+    assert all(len(row.packed) <= 65_535 for row in store.collections.log.values())
+    assert read_config(store) == config
+
+
+def test_config_of_which_a_part_is_missing_is_none(store: MemoryStore) -> None:
+    write_config(store, {"words": [f"{number * 7919 % 1_000_003:x}" for number in range(60_000)]})
+    del store.collections.log[min(store.collections.log)]
+    assert read_config(store) is None
+
+
+def test_newer_format_is_refused_with_both_versions(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr("rag_bm25.statistics.log.settings.FORMAT", 3)
+        write_config(store, {})
+    with pytest.raises(FormatError) as caught:
+        read_config(store)
+    assert str(caught.value) == "memory has format 3, this version of rag_bm25 reads up to 1: upgrade rag_bm25"

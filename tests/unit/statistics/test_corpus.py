@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.reference import average_idf
+
+from rag_bm25.statistics.corpus import Contribution, CorpusStatistics, NamespaceStatistics
+from rag_bm25.statistics.count_table import CountTable
+from rag_bm25.vectors.sparse import SparseVector
+
+IDS = st.integers(1, 12)
+chunks = st.tuples(st.frozensets(IDS, max_size=6), st.integers(0, 100))
+
+
+def contribution(*given: tuple[frozenset[int], int]) -> Contribution:
+    vectors = [SparseVector.from_dict(dict.fromkeys(ids or {0}, 0.5)) for ids, _ in given]
+    return Contribution.of(vectors, [length for _, length in given])
+
+
+def one(*ids: int, length: int = 1) -> Contribution:
+    return contribution((frozenset(ids), length))
+
+
+def shown(change: Contribution) -> tuple[int, int, dict[int, int]]:
+    return change.num_chunks, change.total_length, dict(zip(change.ids.tolist(), change.df.tolist(), strict=True))
+
+
+def ids_of(*ids: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    return np.array(ids, np.uint32)
+
+
+# Contribution
+
+
+@given(st.lists(chunks, max_size=6))
+def test_contribution_counts_chunks_lengths_and_df(some: list[tuple[frozenset[int], int]]) -> None:
+    df = Counter(id_ for ids, _ in some for id_ in ids)
+    assert shown(contribution(*some)) == (len(some), sum(length for _, length in some), df)
+
+
+def test_placeholder_counts_as_a_chunk_and_not_as_a_term() -> None:
+    assert shown(one(length=3)) == (1, 3, {})
+    assert shown(contribution((frozenset(), 0), (frozenset({4}), 2))) == (2, 2, {4: 1})
+
+
+@given(st.lists(chunks, max_size=4), st.lists(chunks, max_size=4))
+def test_sum_of_contributions_is_the_contribution_of_all(
+    left: list[tuple[frozenset[int], int]], right: list[tuple[frozenset[int], int]]
+) -> None:
+    assert shown(contribution(*left) + contribution(*right)) == shown(contribution(*left, *right))
+
+
+@given(st.lists(chunks, max_size=4), st.lists(chunks, max_size=4))
+def test_difference_undoes_a_sum(
+    left: list[tuple[frozenset[int], int]], right: list[tuple[frozenset[int], int]]
+) -> None:
+    both = contribution(*left, *right)
+    assert shown(both - contribution(*right)) == shown(contribution(*left))
+
+
+def test_difference_of_equals_is_nothing() -> None:
+    assert shown(one(3, 5, length=9) - one(3, 5, length=9)) == (0, 0, {})
+
+
+def test_nothing_contributes_nothing() -> None:
+    assert shown(Contribution()) == shown(Contribution.of([], [])) == (0, 0, {})
+
+
+# CorpusStatistics
+
+
+@given(st.lists(chunks, max_size=8), st.data())
+def test_statistics_after_adds_and_removals_are_those_of_what_is_left(
+    some: list[tuple[frozenset[int], int]], data: st.DataObject
+) -> None:
+    removed = data.draw(st.lists(st.sampled_from(some), unique=True) if some else st.just([]))
+    statistics = CorpusStatistics()
+    for chunk in some:
+        statistics.add(contribution(chunk))
+    for chunk in removed:
+        statistics.add(-contribution(chunk))
+    left = list((Counter(some) - Counter(removed)).elements())
+    assert shown(statistics.contribution()) == shown(contribution(*left))
+    df = Counter(id_ for ids, _ in left for id_ in ids)
+    assert statistics.histogram == Counter(df.values())
+    assert statistics.num_terms == len(df)
+    assert statistics.figures.average_idf == pytest.approx(average_idf(list(df.values()), len(left)), abs=1e-12)
+
+
+def test_new_statistics_are_empty() -> None:
+    statistics = CorpusStatistics()
+    assert (statistics.num_chunks, statistics.total_length, statistics.num_terms) == (0, 0, 0)
+    assert (statistics.mean_length, statistics.figures.average_idf, statistics.histogram) == (0.0, 0.0, {})
+    assert statistics.df(ids_of(1, 2)).tolist() == [0, 0]
+
+
+def test_mean_length_is_total_by_chunks() -> None:
+    statistics = CorpusStatistics()
+    statistics.add(contribution((frozenset({1}), 3), (frozenset({1}), 4)))
+    assert statistics.mean_length == 3.5
+
+
+def test_figures_change_with_the_corpus() -> None:
+    statistics = CorpusStatistics()
+    statistics.add(one(1))
+    before = statistics.figures
+    statistics.add(one(2))
+    assert before.num_chunks == 1
+    assert statistics.figures.num_chunks == 2
+    assert statistics.figures.average_idf != before.average_idf
+
+
+def test_figures_are_computed_once_after_a_change() -> None:
+    statistics = CorpusStatistics()
+    statistics.add(one(1))
+    assert statistics.figures is statistics.figures
+
+
+def test_df_keeps_the_order_of_the_question() -> None:
+    statistics = CorpusStatistics()
+    statistics.add(contribution((frozenset({2, 9}), 1), (frozenset({9}), 1)))
+    assert statistics.df(ids_of(9, 5, 2)).tolist() == [2, 0, 1]
+
+
+def test_df_of_no_terms_is_empty() -> None:
+    assert CorpusStatistics().df(ids_of()).tolist() == []
+
+
+def test_histogram_is_a_copy() -> None:
+    statistics = CorpusStatistics()
+    statistics.add(one(1))
+    statistics.histogram[1] = 99
+    assert statistics.histogram == {1: 1}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [Contribution(1, 1, ids_of(7), np.array([5])), Contribution(-1, -1, ids_of(7), np.array([2])), -one(7, 8)],
+)
+def test_damaged_statistics_still_give_possible_figures(damage: Contribution) -> None:
+    statistics = CorpusStatistics()
+    statistics.add(damage)
+    df = statistics.df(ids_of(7))
+    figures = statistics.figures
+    assert 0 <= df[0] <= figures.num_chunks
+    assert np.isfinite(figures.average_idf)
+
+
+# The table under it
+
+
+def test_table_gives_counts_across_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CountTable, "MIN_MERGE", 3)
+    table, expected = CountTable(), Counter[int]()
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        ids = np.unique(rng.integers(1, 60, 5, dtype=np.uint32))
+        changes = rng.integers(-1, 3, len(ids))
+        table.add(ids, changes)
+        expected.update(dict(zip(ids.tolist(), changes.tolist(), strict=True)))
+        assert table.get(ids_of(*range(70))).tolist() == [expected[id_] for id_ in range(70)]
+    ids, counts = table.nonzero()
+    assert dict(zip(ids.tolist(), counts.tolist(), strict=True)) == {i: n for i, n in expected.items() if n}
+    assert (np.diff(ids.astype(np.int64)) > 0).all()
+
+
+def test_table_merges_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    merges = []
+    merge = CountTable._merge
+    monkeypatch.setattr(CountTable, "_merge", lambda table: (merges.append(1), merge(table))[0])
+    table = CountTable()
+    for start in range(1, 20_000, 10):
+        table.add(np.arange(start, start + 10, dtype=np.uint32), np.ones(10, np.int64))
+    assert len(merges) == 4
+
+
+# Namespaces
+
+
+def test_namespaces_are_counted_apart_and_together() -> None:
+    statistics = NamespaceStatistics()
+    statistics.add("a", one(1, 2, length=5))
+    statistics.add("b", one(2, 3, length=7))
+    statistics.add("a", one(2, length=1))
+    assert shown(statistics.of_one("a").contribution()) == (2, 6, {1: 1, 2: 2})
+    assert shown(statistics.of_one("b").contribution()) == (1, 7, {2: 1, 3: 1})
+    assert shown(statistics.whole.contribution()) == (3, 13, {1: 1, 2: 3, 3: 1})
+    assert statistics.namespaces == ["a", "b"]
+
+
+def test_single_namespace_is_the_whole_and_kept_once() -> None:
+    statistics = NamespaceStatistics()
+    statistics.add("a", one(1))
+    assert statistics.whole is statistics.of_one("a")
+    assert statistics.of(["a"]) is statistics.whole
+
+
+def test_second_namespace_leaves_the_first_as_it_was() -> None:
+    statistics = NamespaceStatistics()
+    statistics.add("a", one(1))
+    statistics.add("b", one(1))
+    assert shown(statistics.of_one("a").contribution()) == (1, 1, {1: 1})
+    assert shown(statistics.whole.contribution()) == (2, 2, {1: 2})
+
+
+def test_some_namespaces_are_summed() -> None:
+    statistics = NamespaceStatistics()
+    for name in "abc":
+        statistics.add(name, one(1, length=2))
+    assert shown(statistics.of(["a", "c"]).contribution()) == (2, 4, {1: 2})
+    assert statistics.of(["b"]) is statistics.of_one("b")
+    assert statistics.of(["a", "b", "c", "unknown"]) is statistics.whole
+    assert statistics.of(None) is statistics.whole
+
+
+def test_some_namespaces_are_summed_once_after_a_change() -> None:
+    statistics = NamespaceStatistics()
+    for name in "abcd":
+        statistics.add(name, one(1, length=2))
+    summed = statistics.of(["a", "c"])
+    assert statistics.of(["c", "a", "c"]) is summed
+    assert statistics.of(["a", "b"]) is not summed
+    statistics.add("c", one(1, 2))
+    assert shown(statistics.of(["a", "c"]).contribution()) == (3, 5, {1: 3, 2: 1})
+
+
+def test_few_sums_are_kept() -> None:
+    statistics = NamespaceStatistics()
+    for name in "abcdef":
+        statistics.add(name, one(1))
+    sums = [statistics.of(["a", name]) for name in "bcdef"]
+    assert [statistics.of(["a", name]) is kept for name, kept in zip("fedcb", reversed(sums), strict=True)] == [
+        *(True, True, True, True),
+        False,
+    ]
+
+
+def test_namespace_named_twice_counts_once() -> None:
+    statistics = NamespaceStatistics()
+    for name in "abc":
+        statistics.add(name, one(1))
+    assert statistics.of(["a", "a"]).num_chunks == 1
+
+
+def test_unknown_namespace_is_empty() -> None:
+    statistics = NamespaceStatistics()
+    assert statistics.of(["x"]).num_chunks == statistics.of_one("x").num_chunks == 0
+    statistics.add("a", one(1))
+    assert statistics.of(["x"]).num_chunks == statistics.of_one("x").num_chunks == 0
+
+
+def test_emptied_namespace_is_still_listed() -> None:
+    statistics = NamespaceStatistics()
+    statistics.add("a", one(1))
+    statistics.add("a", -one(1))
+    assert statistics.namespaces == ["a"]
+    assert statistics.whole.num_chunks == 0

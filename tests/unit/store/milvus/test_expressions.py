@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_bm25.errors import FilterError
+from rag_bm25.filters import And, Comparison, Expression, Filter, Not, Or
+from rag_bm25.store.milvus.expressions import Dialect, Lite2Dialect, Lite3Dialect, where_clause
+from rag_bm25.store.milvus.syntax import check_brackets, check_lite2
+from rag_bm25.store.rows import Scope
+
+A = ("a",)
+SERVER, LITE2, LITE3 = Dialect(), Lite2Dialect(), Lite3Dialect()
+
+
+@pytest.mark.parametrize(
+    ("where", "server", "lite2", "lite3"),
+    [
+        (Comparison(A, "==", "x"), 'metadata["a"] == "x"', None, None),
+        (Comparison(("a", "b"), ">=", 1.5), 'metadata["a"]["b"] >= 1.5', None, None),
+        (Comparison(A, "==", True), 'metadata["a"] == true', None, None),
+        (
+            Comparison(A, "!=", 3),
+            'not (exists metadata["a"]) or not (metadata["a"] == 3)',
+            'metadata["a"] != 3',
+            'metadata["a"] is null or not (metadata["a"] == 3)',
+        ),
+        (
+            Comparison(A, "in", (1, "x", 2)),
+            '(metadata["a"] in [1, 2]) or (metadata["a"] in ["x"])',
+            None,
+            '(metadata["a"] == 1) or ((metadata["a"] == "x") or (metadata["a"] == 2))',
+        ),
+        (Comparison(A, "in", ()), 'pk == ""', None, None),
+        (Comparison(A, "like", "%"), 'metadata["a"] like "%"', 'metadata["a"] >= ""', 'metadata["a"] like "%"'),
+        (
+            Comparison(A, "contains", 2),
+            'json_contains(metadata["a"], 2.0)',
+            None,
+            'json_contains(metadata["a"], 2.0) and not (metadata["a"] like "%")',
+        ),
+        (
+            Comparison(A, "==", "a\nb"),
+            r'metadata["a"] == "a\nb"',
+            'metadata["a"] == "a\\\nb"',
+            r'metadata["a"] == "a\nb"',
+        ),
+        (
+            Not(And((Comparison(A, "==", 1), Not(Comparison(A, "==", 2))))),
+            '(not (exists metadata["a"]) or not (metadata["a"] == 1)) or (metadata["a"] == 2)',
+            '(metadata["a"] != 1) or (metadata["a"] == 2)',
+            '(metadata["a"] is null or not (metadata["a"] == 1)) or (metadata["a"] == 2)',
+        ),
+    ],
+)
+def test_each_dialect_writes_its_own(where: Filter, server: str, lite2: str | None, lite3: str | None) -> None:
+    assert where_clause(SERVER, Scope(where)) == server
+    assert where_clause(LITE2, Scope(where)) == (lite2 or server)
+    assert where_clause(LITE3, Scope(where)) == (lite3 or server)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "where", "message"),
+    [
+        (LITE2, Comparison(A, "exists", True), "milvus-lite 2.5 cannot evaluate 'exists' at 'a' exactly"),
+        (LITE2, Not(Comparison(A, ">", 1)), "milvus-lite 2.5 cannot evaluate 'not >' at 'a' exactly"),
+        (LITE2, Not(Comparison(A, "contains", 1)), "milvus-lite 2.5 cannot evaluate 'not contains' at 'a' exactly"),
+        (LITE3, Not(Comparison(A, "<=", 1)), "milvus-lite 3 cannot evaluate 'not <=' at 'a' exactly"),
+        (LITE2, Comparison(A, "==", "a\rb"), r"milvus-lite 2.5 cannot compare with a carriage return, got 'a\\rb'"),
+        (LITE2, Not(Expression("length == 1")), "milvus-lite 2.5 needs a field or a parenthesis here"),
+    ],
+)
+def test_what_an_engine_cannot_evaluate_names_it(dialect: Dialect, where: Filter, message: str) -> None:
+    with pytest.raises(FilterError, match=message):
+        where_clause(dialect, Scope(where))
+
+
+def test_namespaces_and_filters_both_hold() -> None:
+    clause = where_clause(SERVER, Scope(Expression("a == 1 or b == 2"), ("x", 'y"')))
+    assert clause == r'(a == 1 or b == 2) and (namespace in ["x", "y\""])'
+    assert where_clause(SERVER, Scope()) == ""
+    assert where_clause(SERVER, Scope(namespaces=())) == 'pk == ""'
+
+
+def test_long_chains_become_trees() -> None:
+    clause = where_clause(LITE2, Scope(Or(tuple(Comparison(A, "==", n) for n in range(1000)))))
+    depth = deepest = 0
+    for char in clause:
+        depth += (char == "(") - (char == ")")
+        deepest = max(deepest, depth)
+    assert deepest == 10
+
+
+def test_filters_of_a_megabyte_are_refused() -> None:
+    with pytest.raises(FilterError, match="must not exceed 1000000 characters when written for Milvus, got 10"):
+        where_clause(SERVER, Scope(Comparison(A, "==", "x" * 1_000_000)))
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_string_stays_inside_its_literal(text: str) -> None:
+    for dialect in (SERVER, LITE3):
+        check_brackets(dialect.quote(text))
+    written = SERVER.quote(text)
+    assert "\n" not in written
+    check_brackets(f"namespace == {written}")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n")))
+def test_lite2_reads_back_what_its_dialect_writes(text: str) -> None:
+    check_lite2(f"id == {LITE2.quote(text)} and length == 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a == 1) or (b == 2", r"'\)' that closes nothing at position 6"),
+        ("(a == 1", r"the end, with '\(' still open at position 7"),
+        ("a in [1)", r"'\)' that closes nothing at position 7"),
+        ("a == 'b", "a string that does not end at position 5"),
+        ('a == "b\\"', "a string that does not end at position 5"),
+    ],
+)
+def test_brackets_must_match(text: str, message: str) -> None:
+    with pytest.raises(FilterError, match=message):
+        check_brackets(text)
+
+
+@pytest.mark.parametrize("text", ["a == ')'", 'a == "(" and b == "\\")"', "(a == 1) and [b]", "{a} == '{'"])
+def test_brackets_in_strings_do_not_count(text: str) -> None:
+    check_brackets(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("length >= 0 andd length == 2", r"'andd' at position 12; milvus-lite 2.5 needs and, or, or the end here"),
+        ("(length >= 0 xyz)", r"'xyz' at position 13; milvus-lite 2.5 needs '\)' here"),
+        ("length == ", "the end at position 10; milvus-lite 2.5 needs a literal"),
+        ("length == 9223372036854775808", "needs a literal: a string, a decimal number below"),
+        ("length == 1e", "'1' at position 10"),
+        ("not length == 1", "'not' at position 0"),
+        ('metadata["a"', r"'\[' at position 8"),
+        ("metadata['a\"b'] == 1", r"'\[' at position 8"),
+        ("a == 1 # b", "'#' at position 7; in strings, milvus-lite 2.5 reads no escapes but"),
+        ("a == 1; b == 2", "';' at position 6"),
+        ("json_contains(a, )", r"'\)' at position 17"),
+        ("array_length(a)", "needs a comparison, in, not in or like here"),
+        ("", "the end at position 0"),
+        ("法 == 1", "'法' at position 0"),
+    ],
+)
+def test_lite2_takes_only_what_it_reads_as_written(text: str, message: str) -> None:
+    with pytest.raises(FilterError, match=message):
+        check_lite2(text)
+
+
+@given(st.text("abc()[]\"'\\ <>=!andornotinlike0123456789.,%-+{}#", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        check_lite2(text)
+    except FilterError:
+        return
+    check_brackets(text)  # what is read has matching brackets

@@ -1,0 +1,110 @@
+"""The store that users' own tests have: what the contract suite does not ask of every engine."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from rag_bm25 import BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
+from rag_bm25.store import ChunkRow, LogRow, MemoryStore
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
+
+CONFIG = IndexConfig(chunk_size=500)
+ONE = SparseVector.from_dict({1: 1.0})
+
+
+def row(**changes: Any) -> ChunkRow:
+    facts = {"pk": "00a", "id": "a", "namespace": "", "length": 1, "batch": "b", "text": "t", "vector": ONE}
+    return ChunkRow(**{**facts, **changes})
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    made = MemoryStore()
+    made.create()
+    return made
+
+
+class TestOpening:
+    def test_each_index_is_new_and_private(self) -> None:
+        with BM25Index.open(":memory:", "docs", config=CONFIG) as one:
+            one.add(["Milvus stores sparse vectors."], ids=["a"])
+            with BM25Index.open(":memory:", "docs", config=CONFIG) as other:
+                assert (one.stats().num_chunks, other.stats().num_chunks) == (1, 0)
+            assert [hit.id for hit in one.search("vector")] == ["a"]
+            assert repr(one) == "<BM25Index memory, collection 'docs': 1 chunks, open>"
+
+    @pytest.mark.parametrize("options", [{}, {"config": CONFIG, "read_only": True}])
+    def test_there_is_never_one_before(self, options: dict[str, Any]) -> None:
+        with pytest.raises(IndexNotFoundError, match="'docs' at :memory:"):
+            BM25Index.open(":memory:", "docs", **options)
+
+    def test_names_are_those_that_engines_take(self) -> None:
+        with pytest.raises(ParameterError, match="collection must be letters, digits and underscores"):
+            BM25Index.open(":memory:", "my docs", config=CONFIG)
+
+    def test_no_file_is_made(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        with BM25Index.open(":memory:", "docs", config=CONFIG) as index:
+            index.add(["a text"])
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_store_keeps_its_rows_for_the_next_index(self) -> None:
+        store = MemoryStore("docs")
+        with BM25Index.from_store(store, config=CONFIG) as index:
+            index.add(["Milvus stores sparse vectors."], ids=["a"])
+        with BM25Index.from_store(store.reopen()) as index:
+            assert index.verify().ok
+            assert [hit.id for hit in index.search("vector")] == ["a"]
+        with pytest.raises(StoreError, match="memory, collection 'docs' is closed"):
+            store.count_chunks()
+
+
+class TestRefusals:
+    def test_a_milvus_expression(self) -> None:
+        with BM25Index.open(":memory:", "docs", config=CONFIG) as index:
+            index.add(["a text"])
+            with pytest.raises(FilterError, match="cannot evaluate a Milvus expression, got 'length == 1': use a mapp"):
+                index.search("text", filter="length == 1")
+
+    @pytest.mark.parametrize(
+        ("field", "most"), [("pk", 64), ("id", 512), ("namespace", 256), ("text", 65_535), ("batch", 64)]
+    )
+    def test_strings_that_a_server_refuses(self, store: MemoryStore, field: str, most: int) -> None:
+        with pytest.raises(StoreError, match=f"{field} must have at most {most:,} bytes, got {most + 1:,}: memory"):
+            store.insert_chunks([row(pk="00b"), row(**{field: "é" * (most // 2) + "x" * (most % 2 + 1)})])
+        assert store.count_chunks() == 0
+        store.insert_chunks([row(**{field: "x" * most})])
+
+    def test_log_rows_that_a_server_refuses(self, store: MemoryStore) -> None:
+        with pytest.raises(StoreError, match="packed must have at most 65,535 bytes, got 65,536"):
+            store.insert_log([LogRow("k", "delta", {}, "x" * 65_536)])
+        assert store.log_keys() == []
+
+    def test_a_row_that_is_stored(self, store: MemoryStore) -> None:
+        store.insert_chunks([row()])
+        with pytest.raises(StoreError, match="has a row '00a' already"):
+            store.insert_chunks([row(text="another")])
+
+    def test_an_empty_vector(self, store: MemoryStore) -> None:
+        with pytest.raises(StoreError, match="the sparse vector of row '00a' is empty"):
+            store.insert_chunks([row(vector=EMPTY)])
+
+
+def test_what_was_given_and_read_can_be_changed_without_harm(store: MemoryStore) -> None:
+    metadata = {"tags": ["a"]}
+    store.insert_chunks([row(metadata=metadata)])
+    metadata["tags"].append("b")
+    store.get_chunks(["00a"])[0].metadata["tags"].append("c")
+    assert store.get_chunks(["00a"])[0].metadata == {"tags": ["a"]}
+
+
+def test_searching_while_another_thread_writes() -> None:
+    with BM25Index.open(":memory:", "docs", config=CONFIG) as index:
+        writer = threading.Thread(target=lambda: [index.add([f"word{number}"]) for number in range(100)])
+        writer.start()
+        while writer.is_alive():
+            index.search("word1 word50")
+        assert index.stats().num_chunks == 100

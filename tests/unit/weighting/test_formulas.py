@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+from support.memory_store import MemoryStore
+from support.reference import split
+
+from rag_bm25 import BM25Index, IndexConfig, Weighted
+from rag_bm25.errors import ParameterError
+from rag_bm25.evaluation import BeirDataset, CorpusCounts, OfflineScorer, evaluate
+from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS, WeightingName, tf_function
+
+
+def test_every_name_has_its_form() -> None:
+    assert tuple(WEIGHTINGS) == WEIGHTING_NAMES
+
+
+def test_form_and_its_delta() -> None:
+    assert tf_function("bm25l", 1.5, None) == (WEIGHTINGS["bm25l"], 0.5)
+    assert tf_function("bm25l", 1.5, 0.2) == (WEIGHTINGS["bm25l"], 0.2)
+    assert tf_function("bm25", 1.5, None) == (WEIGHTINGS["bm25"], None)
+
+
+def test_k1_that_no_form_takes_is_refused() -> None:
+    with pytest.raises(ParameterError) as caught:
+        tf_function("bm25l", -1, None)
+    assert str(caught.value) == "k1 must be finite and >= 0 for 'bm25l', got -1"
+
+
+K1 = "1.5 = k1, saturation"
+B = "0.75 = b, share of the length"
+LENGTHS = ["2 = length of the chunk in terms", "4 = chunk_size in terms, in place of the mean length"]
+
+
+@pytest.mark.parametrize(
+    ("form", "formula", "parameters"),
+    [
+        (
+            "bm25+",
+            "(k1 + 1) * tf / (tf + k1 * (1 - b + b * length / chunk_size)) + delta",
+            [K1, B, *LENGTHS, "1 = delta"],
+        ),
+        ("sqrt", "sqrt(tf)", []),
+        ("tf-normalised", "tf / (length / chunk_size)", LENGTHS),
+        ("saturation", "k1 * tf / (tf + k1)", [K1]),
+    ],
+)
+def test_explanation_shows_the_parameters_that_the_form_has(
+    form: WeightingName, formula: str, parameters: list[str]
+) -> None:
+    config = IndexConfig(4, "terms", analyzer=split, weighting=form)
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(["apple fig"], ids=["1"])
+    weight = index.explain("apple", "1").details[0].details[1]
+    assert weight.description == f"stored weight, {formula} from:"
+    assert [str(detail) for detail in weight.details] == ["1 = tf, occurrences in the chunk", *parameters]
+
+
+# The upper bound, where scores are brought to one scale
+
+
+def hybrid(form: WeightingName) -> BM25Index:
+    index = BM25Index.from_store(
+        MemoryStore(), config=IndexConfig(4, "terms", analyzer=split, weighting=form, dense_dim=2)
+    )
+    index.add(["fig " * 500, "plum"], ids=["1", "2"], embeddings=[[1, 0], [0, 1]])
+    return index
+
+
+@pytest.mark.parametrize("form", [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < 99])
+def test_score_divided_by_the_greatest_possible_one_is_below_1(form: WeightingName) -> None:
+    fusion = Weighted(1.0, 0.0, normalization="bound")
+    (best, *_) = hybrid(form).search_hybrid("fig", [1.0, 0.0], fusion=fusion)
+    assert (0.1 if WEIGHTINGS[form].k1_per_term else 0.7) < best.score <= 1
+
+
+@pytest.mark.parametrize("form", [name for name in WEIGHTING_NAMES if WEIGHTINGS[name].bounds(1.5, 1.0)[1] < 99])
+def test_greatest_scores_are_what_bound_divides_by(form: WeightingName) -> None:
+    index = hybrid(form)
+    (fused, *_) = index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted(1.0, 0.0, normalization="bound"))
+    greatest, of_nothing = index.max_scores(["fig", "nothing"])
+    assert fused.score == pytest.approx(index.search("fig")[0].score / greatest)
+    assert of_nothing == 0
+    assert index.max_scores([{"fig": 2.0}], min_should_match=1) == pytest.approx([2 * greatest])
+
+
+def test_weighting_without_an_upper_bound_has_no_greatest_scores() -> None:
+    with pytest.raises(ParameterError, match=r"maximum scores, .* need a weighting with an upper bound, got 'tf'$"):
+        hybrid("tf").max_scores(["fig"])
+
+
+def test_weighting_without_an_upper_bound_cannot_be_divided_by_it() -> None:
+    index = hybrid("tf")
+    with pytest.raises(ParameterError) as caught:
+        index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted(normalization="bound"))
+    assert str(caught.value) == "normalization must be 'min-max' with the weighting 'tf', which has no upper bound"
+    assert index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted())[0].id == "1"
+    assert index.search_hybrid("fig", [1.0, 0.0])[0].id == "1"
+
+
+@pytest.mark.parametrize("form", WEIGHTING_NAMES)
+def test_evaluation_on_counts_and_through_an_index_agree(form: WeightingName) -> None:
+    corpus = {"1": "a a a a b", "2": "b a", "3": "c c c a b b", "4": "d", "5": "a a a c", "6": "c c b"}
+    config = IndexConfig(3.5, "terms", analyzer=split, weighting=form, idf="lucene")
+    counts = CorpusCounts.of(corpus, split)
+    offline = OfflineScorer(counts, config).search("a b c")
+    dataset = BeirDataset(corpus, {"q": "a b c"}, {"q": {"1": 1}})
+    pytest.importorskip("ir_measures")
+    online = evaluate(BM25Index.from_store(MemoryStore(), config=config), dataset).run["q"]
+    assert list(offline) == list(online)
+    assert offline == pytest.approx(online, rel=1e-6)
