@@ -46,8 +46,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure what tests run in this process and in xdist's, not in those that the tests start."""
-    if not config.getoption("numprocesses", None):
+    """Measure what tests run in this process and in xdist's, not in those that the tests start.
+
+    Coverage holds a lock while it notes a line: Ctrl-C there would leave it taken, and the process would never end.
+    """
+    is_worker = hasattr(config, "workerinput")  # whose options are those of the process that started it
+    if is_worker or not config.getoption("numprocesses", None):
         os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 

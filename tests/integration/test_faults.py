@@ -284,6 +284,8 @@ with BM25Index.open(uri, "docs", config=config) as index:
 
 
 INTERRUPTED = """
+import faulthandler
+faulthandler.dump_traceback_later(100, exit=True)  # where it hangs
 dropped = []
 sys.unraisablehook = dropped.append  # Python drops a Ctrl-C that comes while an object is freed
 with BM25Index.open(uri, "docs", config=config) as index:
