@@ -35,7 +35,6 @@ from rag_bm25.statistics.log.source_roots import (
 from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
-from rag_bm25.vectors.terms import TermIds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -250,7 +249,7 @@ class BM25Index:
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
-        num_chunks = self._live.log.statistics.whole.num_chunks
+        num_chunks = self._live.view.statistics.whole.num_chunks
         return f"<BM25Index {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
 
     def __reduce__(self) -> NoReturn:
@@ -505,9 +504,9 @@ class BM25Index:
         """
         file = check_path("path", path)
         config = config_to_dict(self.config, contract_of(self._encoder.analyzer))
-        with self._live.reading() as log:
-            self._live.refresh()
-            write_statistics(file, config, log.statistics, log.vocabulary())
+        self._live.refresh()
+        vocabulary = self._live.vocabulary()
+        write_statistics(file, config, self._live.view.statistics, vocabulary)
 
     def import_statistics(self, path: str | Path) -> None:
         """Replace the statistics by those of a file; :meth:`verify` shows whether they fit the chunks.
@@ -804,9 +803,8 @@ class BM25Index:
             If a text is not a str, or a metadata is no mapping or lacks the text of a field.
         """
         plain, checked = check_texts(texts, metadatas, self.config.fields)
-        with self._live.reading() as log:
-            ids, term_k1 = TermIds(log.displaced), log.term_k1
-        return list(self._encoder.encode(plain, ids, checked, term_k1).vectors)
+        view = self._live.view
+        return list(self._encoder.encode(plain, view.ids(), checked, view.term_k1).vectors)
 
     def encode_queries(
         self,
@@ -968,10 +966,8 @@ class BM25Index:
             As of now.
         """
         names = check_namespaces(namespace)
-        self._live.refresh_if_due()
-        with self._live.reading() as log:
-            statistics = log.statistics
-            return compute_stats(self._store.name, self.config, statistics.of(names), statistics.namespaces)
+        statistics = self._live.current().statistics
+        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.namespaces)
 
     def verify(self, *, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result.
@@ -987,8 +983,8 @@ class BM25Index:
             Every difference; none if the statistics are right.
         """
         check_callable("progress", progress)
-        with self._live.at_rest() as log, self._live.events.measure("verify") as counts:
-            report = verify(self._store, log, progress)
+        with self._live.at_rest() as stored, self._live.events.measure("verify") as counts:
+            report = verify(self._store, *stored, progress)
             if report.ok:
                 self._live.accept_count()
             counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))

@@ -1,7 +1,8 @@
 """The statistics of an open index while others search and write: the log, its refresh, its locks and its damage.
 
-The lock of all writers of an engine comes first, then the lock of the statistics: a search waits for the second one
-alone, and no thread that holds it waits for another index.
+Readers take the view of the log, which is exchanged as a whole, and wait for no writer. The log itself is read and
+written under two locks: that of all writers of an engine comes first, then that of the log. Readers refresh it where no
+writer has it: a writer has read everything when it began, and shows what it writes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rag_bm25.documents.encoder import DocumentEncoder
-    from rag_bm25.store.protocol import Store
+    from rag_bm25.statistics.corpus import NamespaceStatistics
+    from rag_bm25.statistics.view import StatisticsView
+    from rag_bm25.store.protocol import Store, WriteLock
+    from rag_bm25.vectors.terms import Vocabulary
 
 COUNT_ATTEMPTS = 3  # other writers may be at work between two of its calls
 
@@ -44,7 +48,8 @@ class LiveStatistics:
         self.events = log.events
         self._read_only = read_only
         self._refresh_interval = refresh_interval
-        self._lock = threading.RLock()
+        self._log_lock = threading.RLock()
+        self._refreshing = threading.RLock()  # of readers: one refreshes, for all
         self._next_refresh = 0.0
         self._next_recovery = 0.0
         self._seen_writes = 0  # of other stores of this process, as of the last refresh
@@ -54,16 +59,26 @@ class LiveStatistics:
     @property
     def damage(self) -> list[str]:
         """Faults of the statistics, one clause each."""
-        with self._lock:
-            return [*self.log.damage, *([self._wrong_count] if self._wrong_count else [])]
+        return [*self.view.damage, *([self._wrong_count] if self._wrong_count else [])]
 
     # For readers
 
-    @contextmanager
-    def reading(self) -> Iterator[StatisticsLog]:
-        """Keep the statistics as they are: no write changes them halfway through a read."""
-        with self.events.defer(), self._lock:
-            yield self.log
+    @property
+    def view(self) -> StatisticsView:
+        """The statistics of the last moment that was read or written."""
+        return self.log.view
+
+    def current(self) -> StatisticsView:
+        """Return the statistics of now, as far as the refresh interval asks for it."""
+        self.refresh_if_due()
+        return self.view
+
+    def vocabulary(self) -> Vocabulary:
+        """Return every term ever seen; the first call reads them all."""
+        if (vocabulary := self.view.vocabulary) is not None:
+            return vocabulary
+        with self.events.defer(), self._log_lock:
+            return self.log.vocabulary()
 
     def refresh(self) -> None:
         """Read the changes of other writers now, and finish a failed batch."""
@@ -72,10 +87,21 @@ class LiveStatistics:
 
     def refresh_if_due(self) -> None:
         """Refresh if the interval has passed; with an embedded engine, if another index of this process has written."""
-        is_due = self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh
-        if is_due:
-            self._read()
+        if self._is_due():
+            # With an embedded engine a search sees what this process wrote before: there it waits for another reader.
+            with self.events.defer(), _acquired(self._refreshing, wait=self._store.exclusive) as free:
+                if free and self._is_due():
+                    self._read_unless_written()
         self.finish_failed_batch()
+
+    def _is_due(self) -> bool:
+        return self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh
+
+    def _read_unless_written(self) -> None:
+        """Read the log, unless a writer of this index has it."""
+        with _acquired(self._log_lock, wait=False) as free:
+            if free:
+                self._read()
 
     def finish_failed_batch(self) -> None:
         """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
@@ -84,42 +110,45 @@ class LiveStatistics:
         """
         if self._read_only or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
             return
-        lock = self._store.write_lock
-        if not lock.acquire(blocking=False):  # another thread writes, which begins or ends with a recovery
-            return
-        try:
-            with self._lock:
-                self.log.refresh()
-                self._writer.recover()
-        except StoreError as error:
-            self._next_recovery = time.monotonic() + self._refresh_interval
-            self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
-        finally:
-            lock.release()
+        with _acquired(self._store.write_lock, wait=False) as free:
+            if not free:  # another thread writes, which begins or ends with a recovery
+                return
+            try:
+                with self._log_lock:
+                    self.log.refresh()
+                    self._writer.recover()
+            except StoreError as error:
+                self._next_recovery = time.monotonic() + self._refresh_interval
+                self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
 
     # For writers
 
     @contextmanager
     def writing(self, *, recovering: bool = True) -> Iterator[ChunkWriter]:
         """Exclude other writers of this process for a batch, after reading their changes."""
-        with self._store.write_lock, self._lock:
+        with self._store.write_lock, self._log_lock:
             if recovering and self._store.exclusive and (self._others_wrote() or self.log.has_intents):
                 self._read()
                 self._writer.recover()  # the last batch of another index may have failed halfway
             yield self._writer
 
     @contextmanager
-    def at_rest(self) -> Iterator[StatisticsLog]:
+    def at_rest(self) -> Iterator[tuple[NamespaceStatistics, Vocabulary]]:
         """Keep writers of this process out, with everything read and no batch of theirs unfinished."""
-        with self._store.write_lock, self._lock:
-            self._read()
-            if not self._read_only and self._has_failed_batch():
-                self._writer.recover()  # else its rows would be taken for a difference
-            yield self.log
+        with self._store.write_lock:
+            with self._log_lock:
+                self._read()
+                if not self._read_only and self._has_failed_batch():
+                    self._writer.recover()  # else its rows would be taken for a difference
+                vocabulary = self.log.vocabulary()
+                statistics = self.view.statistics
+            yield statistics, vocabulary
 
     def reload(self) -> None:
         """Forget the statistics and read them from the store."""
-        self.log = StatisticsLog(self._store, self.events)
+        log = StatisticsLog(self._store, self.events)
+        log.refresh()
+        self.log = log  # only now: searches go on with the old statistics
         self._writer = ChunkWriter(self._store, self.log, self._encoder)
         self._wrong_count = ""
         self.refresh()
@@ -142,7 +171,7 @@ class LiveStatistics:
 
     def _read(self) -> None:
         """Read the log, and report new damage."""
-        with self.events.defer(), self._lock:
+        with self.events.defer(), self._log_lock:
             seen = self._store.writes_of_others
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self.log.refresh()
@@ -182,3 +211,14 @@ class LiveStatistics:
         self._reported = found  # first: a hook may read meanwhile
         if found and found != reported:
             self.events.warn("damage", damage_message(self._store.name, found), findings=len(found))
+
+
+@contextmanager
+def _acquired(lock: WriteLock, *, wait: bool) -> Iterator[bool]:
+    """Hold a lock if it is free, or in any case where it is worth waiting for; say whether it is held."""
+    held = lock.acquire(blocking=wait)
+    try:
+        yield held
+    finally:
+        if held:
+            lock.release()

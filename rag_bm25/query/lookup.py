@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,7 @@ from rag_bm25.errors import MissingExtraError
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,27 +40,29 @@ class _SortedTerms:
         yield from (terms[at] for at in np.flatnonzero(different == 1).tolist())
 
 
+NO_TERMS = _SortedTerms(())
+
+
 class TermLookup:
     """The words of a vocabulary in two sorted lists: the bulk, and those that are new since the last merge."""
 
     # Of a million terms, those with the same first letter are compared with a word in 15 ms on one core; sorting them
     # all takes a second or two, once.
 
-    def __init__(self) -> None:
-        self._seen = 0
-        self._most = _SortedTerms(())
-        self._recent = _SortedTerms(())
+    def __init__(self, most: _SortedTerms = NO_TERMS, recent: _SortedTerms = NO_TERMS, seen: int = 0) -> None:
+        self._most = most
+        self._recent = recent
+        self.seen = seen  # number of terms, bigrams included
 
-    def update(self, vocabulary: Collection[str]) -> None:
-        """Add the new words of a vocabulary, whose terms are those of the last call with others after them."""
-        if len(vocabulary) == self._seen:
-            return
-        new = [term for term in islice(vocabulary, self._seen, None) if not is_bigram(term)]
-        self._seen = len(vocabulary)
-        recent = [*self._recent.terms, *new]
+    def plus(self, new: Sequence[str]) -> TermLookup:
+        """Return a lookup with other terms, too; this one stays as it is, for the threads that look terms up in it."""
+        if not new:
+            return self
+        seen = self.seen + len(new)
+        recent = [*self._recent.terms, *(term for term in new if not is_bigram(term))]
         if len(recent) > max(MIN_MERGE, len(self._most.terms) // 16):
-            self._most, recent = _SortedTerms([*self._most.terms, *recent]), []
-        self._recent = _SortedTerms(recent)
+            return TermLookup(_SortedTerms([*self._most.terms, *recent]), NO_TERMS, seen)
+        return TermLookup(self._most, _SortedTerms(recent), seen)
 
     def beginning_with(self, prefix: str) -> list[str]:
         """Return the words that begin with a prefix, in no particular order."""

@@ -1,4 +1,8 @@
-"""The statistics of a corpus: N, df and lengths as sums over chunks, and the figures derived from them."""
+"""The statistics of a corpus: N, df and lengths as sums over chunks, and the figures derived from them.
+
+A copy costs no more than a few lists of what it has: what stays the same is shared. Searches read a copy that no write
+changes.
+"""
 
 from __future__ import annotations
 
@@ -72,6 +76,14 @@ class CorpusStatistics:
         self._num_negative = 0  # terms with df < 0
         self._figures: CollectionStats | None = None
 
+    def plus(self, change: Contribution) -> CorpusStatistics:
+        """Return the sum of these statistics, which stay as they are, and a contribution."""
+        total = CorpusStatistics()
+        total.num_chunks, total.total_length = self.num_chunks, self.total_length
+        total._df, total._histogram, total._num_negative = self._df.copy(), self._histogram.copy(), self._num_negative
+        total.add(change)
+        return total
+
     @property
     def is_negative(self) -> bool:
         """Whether a count is below zero, which no set of chunks can have."""
@@ -140,6 +152,13 @@ class NamespaceStatistics:
         self._sums: dict[frozenset[str], CorpusStatistics] = {}
         self._negative: set[str] = set()
 
+    def copy(self) -> NamespaceStatistics:
+        """Return the same statistics, which changes of these do not reach."""
+        copy = NamespaceStatistics()
+        copy._by_namespace, copy._whole = self._by_namespace.copy(), self._whole
+        copy._negative = self._negative.copy()
+        return copy
+
     @property
     def namespaces(self) -> list[str]:
         """Names of the namespaces that have, or had, chunks; sorted."""
@@ -162,11 +181,12 @@ class NamespaceStatistics:
         if namespaces is None or set(namespaces) >= self._by_namespace.keys():
             return self.whole
         names = frozenset(namespaces).intersection(self._by_namespace)
-        if names not in self._sums:
-            if len(self._sums) == MAX_CACHED_SUMS:
-                del self._sums[next(iter(self._sums))]
-            self._sums[names] = _sum(self._by_namespace[name] for name in names)
-        return self._sums[names]
+        found = self._sums.get(names)
+        if found is None:
+            found = _sum(self._by_namespace[name] for name in names)
+            kept = list(self._sums.items())[1 - MAX_CACHED_SUMS :]
+            self._sums = dict([*kept, (names, found)])  # another thread may be reading the last one
+        return found
 
     def of_one(self, namespace: str) -> CorpusStatistics:
         """Return the statistics of one namespace as a read-only object, empty where it never had chunks."""
@@ -178,18 +198,16 @@ class NamespaceStatistics:
 
     def add(self, namespace: str, change: Contribution) -> None:
         """Add a contribution to a namespace and to the whole."""
-        self._sums.clear()
-        if namespace not in self._by_namespace:
-            if len(self._by_namespace) == 1:
-                self._whole = _sum([self.whole, CorpusStatistics()])
-            self._by_namespace[namespace] = CorpusStatistics()
-        self._by_namespace[namespace].add(change)
-        if self._by_namespace[namespace].is_negative:
+        self._sums = {}
+        if self._whole is None and self._by_namespace.keys() - {namespace}:
+            self._whole = self.whole
+        self._by_namespace[namespace] = total = self.of_one(namespace).plus(change)
+        if total.is_negative:
             self._negative.add(namespace)
         else:
             self._negative.discard(namespace)
         if self._whole is not None:
-            self._whole.add(change)
+            self._whole = self._whole.plus(change)
 
 
 def _sum(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,76 +12,74 @@ if TYPE_CHECKING:
 
 NO_IDS = np.empty(0, np.uint32)
 NO_COUNTS = np.empty(0, np.int64)
+END = np.uint32(0xFFFFFFFF)  # above every id, so that a search in a level always ends at a place that it has
+
+
+class _Level(NamedTuple):
+    """Counts by rising id, and one of 0 at the end."""
+
+    ids: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, ids: NDArray[np.uint32], counts: NDArray[np.int64]) -> _Level:
+        kept = counts != 0
+        return cls(np.append(ids[kept], END), np.append(counts[kept], np.int64(0)))
+
+    def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
+        at = np.searchsorted(self.ids, ids)
+        counts: NDArray[np.int64] = self.counts[at] * (self.ids[at] == ids)
+        return counts
+
+    def merged_with(self, other: _Level) -> _Level:
+        ids = np.concatenate((self.ids[:-1], other.ids[:-1]))
+        counts = np.concatenate((self.counts[:-1], other.counts[:-1]))
+        order = np.argsort(ids, kind="stable")  # merges two sorted runs, instead of sorting
+        ids = ids[order]
+        starts = np.flatnonzero(np.diff(ids, prepend=END))
+        return _Level.of(ids[starts], np.add.reduceat(counts[order], starts))
 
 
 class CountTable:
-    """Counts by id, at 12 bytes an id: sorted arrays, and a small dict for ids added since the last merge."""
+    """Counts by id, at 12 bytes an id: levels of sorted arrays, whose sum counts."""
 
-    # A change costs the batch and not the table: known ids are changed in place, and the arrays are merged anew only
-    # when the dict has grown to a sixteenth of them.
+    # A change becomes a small level of its own, and is merged into the one below as it grows: each count is copied a
+    # logarithmic number of times, whatever the size of the table. No level is ever changed, so that copies share them.
 
-    MIN_MERGE = 4096
+    FACTOR = 8  # by which each level is larger than the next, at least
 
     def __init__(self) -> None:
-        self._ids = NO_IDS
-        self._counts = NO_COUNTS
-        self._recent: dict[int, int] = {}
+        self._levels: tuple[_Level, ...] = ()
+
+    def copy(self) -> CountTable:
+        """Return a table with the same counts, which changes of this one do not reach."""
+        table = CountTable()
+        table._levels = self._levels
+        return table
 
     def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the counts of `ids`, 0 where an id is unknown."""
-        at, known = self._find(ids)
-        if known.all():
-            return self._counts[at]
-        counts = np.zeros(len(ids), np.int64)
-        counts[known] = self._counts[at[known]]
-        unknown = np.flatnonzero(~known)
-        if self._recent and len(unknown):
-            counts[unknown] = [self._recent.get(id_, 0) for id_ in ids[unknown].tolist()]
+        levels = self._levels
+        if not levels:
+            return np.zeros(len(ids), np.int64)
+        counts = levels[0].get(ids)
+        for level in levels[1:]:
+            counts += level.get(ids)
         return counts
 
     def add(self, ids: NDArray[np.uint32], changes: NDArray[np.int64]) -> None:
-        """Add `changes` to the counts of the distinct `ids`."""
-        at, known = self._find(ids)
-        self._counts[at[known]] += changes[known]
-        unknown = ~known
-        if np.count_nonzero(unknown) > self._most_recent():
-            self._merge()
-            self._insert(ids[unknown], changes[unknown])
-            return
-        for id_, change in zip(ids[unknown].tolist(), changes[unknown].tolist(), strict=True):
-            self._recent[id_] = self._recent.get(id_, 0) + change
-        if len(self._recent) > self._most_recent():
-            self._merge()
+        """Add `changes` to the counts of `ids`, which rise strictly."""
+        *levels, last = *self._levels, _Level.of(ids, changes)
+        while levels and len(levels[-1].ids) < self.FACTOR * len(last.ids):
+            last = levels.pop().merged_with(last)
+        self._levels = (*levels, last)
 
     def nonzero(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Return all ids, rising, whose count is not 0, and the counts."""
-        self._merge()
-        kept = self._counts != 0
-        return self._ids[kept], self._counts[kept]
-
-    def _find(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the place of each id in the arrays, and whether it is there."""
-        at = np.searchsorted(self._ids, ids)
-        if not len(self._ids):
-            return at, np.zeros(len(ids), np.bool_)
-        return at, self._ids[np.minimum(at, len(self._ids) - 1)] == ids
-
-    def _merge(self) -> None:
-        """Move the recent ids into the sorted arrays."""
-        recent = np.fromiter(self._recent.keys(), np.uint32, len(self._recent))
-        counts = np.fromiter(self._recent.values(), np.int64, len(self._recent))
-        order = np.argsort(recent)
-        self._recent = {}
-        self._insert(recent[order], counts[order])
-
-    def _insert(self, ids: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
-        """Put sorted ids into the sorted arrays, and add up the counts of those that are there."""
-        at, known = self._find(ids)
-        self._counts[at[known]] += counts[known]
-        new = ~known
-        self._ids = np.insert(self._ids, at[new], ids[new])
-        self._counts = np.insert(self._counts, at[new], counts[new])
-
-    def _most_recent(self) -> int:
-        """Return how many ids the dict may hold."""
-        return max(self.MIN_MERGE, len(self._ids) // 16)
+        if not self._levels:
+            return NO_IDS, NO_COUNTS
+        first, *others = self._levels
+        for level in others:
+            first = first.merged_with(level)
+        self._levels = (first,)
+        return first.ids[:-1], first.counts[:-1]

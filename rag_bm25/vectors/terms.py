@@ -62,11 +62,12 @@ class TermIds(dict[str, int]):
     """Memo of term -> id for readers, who need no vocabulary: a hash, or the id of a displaced term."""
 
     def __init__(self, displaced: Mapping[str, int] | None = None) -> None:
-        super().__init__(displaced or {})
+        super().__init__()
+        self._displaced = displaced or {}
 
     def __missing__(self, term: str) -> int:
-        """Hash a new term."""
-        self[term] = id_ = term_id(term)
+        """Look up a displaced term, and hash any other."""
+        self[term] = id_ = self._displaced.get(term) or term_id(term)
         return id_
 
 
@@ -95,6 +96,11 @@ class Vocabulary:
     def ids(self) -> Collection[int]:
         """Ids of the terms, in the same order."""
         return self._terms.keys()
+
+    def after(self, number: int) -> list[str]:
+        """Return the terms after the first ones, of a given number; a thread may add some meanwhile."""
+        terms = self._terms.values()
+        return list(islice(reversed(terms), len(terms) - number))[::-1]
 
     def id(self, term: str) -> int | None:
         """Look up the id of a term."""

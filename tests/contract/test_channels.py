@@ -42,10 +42,10 @@ def test_both_channels_are_stored_and_searched(filled: BM25Index, opened: Callab
 
 @pytest.mark.usefixtures("tiny_id_space")
 def test_displaced_bigrams_come_back(filled: BM25Index, opened: Callable[..., Store]) -> None:
-    before, found = dict(filled._live.log.displaced), scores(filled)
+    before, found = dict(filled._live.log.view.displaced), scores(filled)
     assert any(map(is_bigram, before))
     filled.close()
     reader = BM25Index.from_store(opened(), read_only=True)
-    assert reader._live.log.displaced == before
+    assert reader._live.log.view.displaced == before
     assert scores(reader) == found
     assert reader.verify().ok

@@ -187,7 +187,7 @@ index._store._open.write_lock.acquire()  # by a thread that the child does not h
 import threading
 held, enough = threading.Event(), threading.Event()
 def hold():
-    with index._live.reading():
+    with index._live._log_lock:
         held.set()
         enough.wait()
 threading.Thread(target=hold).start()

@@ -78,8 +78,7 @@ def check(node: Explanation) -> None:
 @given(corpora(min_size=1), queries, expansions)
 def test_each_term_counts_for_one_reason(chunks: dict[str, str], query: Any, expansion: QueryExpansion) -> None:
     index = filled(chunks)
-    with index._live.reading():
-        terms = index._searcher.weigh([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
+    terms = index._searcher.weigh([query], Scope(namespaces=("",)), {"expansion": expansion}).queries[0].terms
     assert len(set(terms.terms)) == len(terms.terms)
     assert (terms.boost > 0).all()
     assert ((terms.weights > 0) == (terms.df > 0)).all()

@@ -44,7 +44,7 @@ def assert_scores_are_exact(index: BM25Index) -> None:
 
 
 def test_most_words_do_collide(filled: BM25Index) -> None:
-    assert len(filled._live.log.displaced) >= 4
+    assert len(filled._live.log.view.displaced) >= 4
 
 
 def test_every_word_has_an_id_of_its_own(filled: BM25Index) -> None:
@@ -81,7 +81,7 @@ def test_reader_knows_displaced_words_without_the_vocabulary(
 ) -> None:
     reader = reopened(read_only=True)
     assert_scores_are_exact(reader)
-    assert not reader._live.log.has_vocabulary
+    assert not reader._live.view.vocabulary
 
 
 def test_deleted_words_keep_their_ids(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:

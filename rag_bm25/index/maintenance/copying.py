@@ -248,7 +248,7 @@ class _Original:
             target,
             totals,
             log.vocabulary(),
-            term_k1=log.term_k1,
+            term_k1=log.view.term_k1,
             later_than=log.new_batch(),
             nameless=log.num_nameless,
         )

@@ -11,7 +11,6 @@ from rag_bm25.documents.chunks import MAX_BATCH_BYTES, MAX_BATCH_CHUNKS, pk_dige
 from rag_bm25.documents.term_k1 import term_k1_estimator
 from rag_bm25.events import report_progress
 from rag_bm25.vectors.sparse import EMPTY
-from rag_bm25.vectors.terms import TermIds
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.events import Progress
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.vectors.terms import TermIds
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,10 @@ def _own(rows: Iterable[ChunkRow]) -> Iterator[tuple[ChunkRow, bytes]]:
 
 
 def survey(
-    store: Store, log: StatisticsLog, encoder: DocumentEncoder, progress: Callable[[int], None]
+    store: Store, ids: TermIds, encoder: DocumentEncoder, progress: Callable[[int], None]
 ) -> tuple[StoredChunks, SparseVector]:
     """Read all chunks, and estimate the k1 of each term if the weighting has one per term."""
-    chunks, estimator, ids = StoredChunks(), term_k1_estimator(encoder.weighting.form), TermIds(log.displaced)
+    chunks, estimator = StoredChunks(), term_k1_estimator(encoder.weighting.form)
     read = 0
     for rows in store.scan_chunks(contents=True):
         chunks.note(rows)
@@ -128,16 +127,15 @@ def reencode(
     store: Store, live: LiveStatistics, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None
 ) -> ReencodeReport:
     """Work out the k1 of each term, and encode all chunks with it."""
-    with live.reading() as log:
-        log.refresh()
-        num_chunks = log.statistics.whole.num_chunks
+    live.refresh()
+    num_chunks = live.view.statistics.whole.num_chunks
     if not WEIGHTINGS[encoder.weighting.form].k1_per_term:
         return ReencodeReport.of(num_chunks, 0, EMPTY)
 
     def report(done: int, total: int) -> None:
         report_progress(progress, "chunks read and encoded", done, total)
 
-    chunks, term_k1 = survey(store, live.log, encoder, lambda read: report(read, 2 * max(num_chunks, read)))
+    chunks, term_k1 = survey(store, live.view.ids(), encoder, lambda read: report(read, 2 * max(num_chunks, read)))
     with live.writing():
         live.log.write_term_k1(term_k1)
     for rows in store.scan_chunks():  # what was added during the survey has k1 of the last table

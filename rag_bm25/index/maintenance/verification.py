@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.events import Progress
-    from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.sparse import SparseVector
@@ -116,12 +115,16 @@ class RepairReport:
     nameless_terms: int
 
 
-def verify(store: Store, log: StatisticsLog, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
-    """Compare the statistics with a recount, and the vocabulary with the counted terms."""
-    vocabulary = log.vocabulary()
+def verify(
+    store: Store,
+    stored: NamespaceStatistics,
+    vocabulary: Vocabulary,
+    progress: Callable[[Progress], None] | None = None,
+) -> VerifyReport:
+    """Compare the stored statistics with a recount, and the vocabulary with the counted terms."""
     found = _Recount(store)
     found.run(progress)
-    counted, stored = found.statistics, log.statistics
+    counted = found.statistics
     differences: list[Difference] = []
     for name in sorted({*counted.namespaces, *stored.namespaces}):
         both = stored.of_one(name).contribution(), counted.of_one(name).contribution()

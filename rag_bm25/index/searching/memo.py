@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -11,7 +12,7 @@ T = TypeVar("T")
 
 
 class QueryMemo(Generic[T]):
-    """Least recently used cache of values that are valid for one state of the statistics; not thread-safe.
+    """Least recently used cache of values that are valid for one view of the statistics, shared by all threads.
 
     A query comes again when its score is explained or divided by its maximum, when more hits are wanted, and from
     other users.
@@ -19,25 +20,28 @@ class QueryMemo(Generic[T]):
     Examples
     --------
     >>> memo = QueryMemo(size=1)
-    >>> now = object()
-    >>> memo.get("a", now, lambda: 1), memo.get("a", now, lambda: 2), memo.get("a", object(), lambda: 3)
+    >>> view = object()
+    >>> memo.get("a", view, lambda: 1), memo.get("a", view, lambda: 2), memo.get("a", object(), lambda: 3)
     (1, 1, 3)
     """
 
     def __init__(self, size: int = 256) -> None:
         self._size = size  # maximum number of values
         self._kept: dict[Hashable, tuple[object, T]] = {}  # the one used last is last
+        self._lock = RLock()  # a signal handler may search, too
 
     def __len__(self) -> int:
         """Return the number of values."""
         return len(self._kept)
 
-    def get(self, key: Hashable, figures: object, weigh: Callable[[], T]) -> T:
-        """Return the kept value or a new one; `figures` is another object after every change of the statistics."""
-        kept = self._kept.pop(key, None)
-        if kept is None or kept[0] is not figures:
-            kept = figures, weigh()
-        self._kept[key] = kept
-        if len(self._kept) > self._size:
-            del self._kept[next(iter(self._kept))]
+    def get(self, key: Hashable, view: object, weigh: Callable[[], T]) -> T:
+        """Return the kept value or a new one; `view` is another object after every change of the statistics."""
+        with self._lock:
+            kept = self._kept.pop(key, None)
+        if kept is None or kept[0] is not view:
+            kept = view, weigh()
+        with self._lock:
+            self._kept[key] = kept
+            if len(self._kept) > self._size:
+                del self._kept[next(iter(self._kept))]
         return kept[1]

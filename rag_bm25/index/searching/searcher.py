@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
 from rag_bm25.analysis import Analyzer
@@ -28,7 +29,6 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Scope, SearchArm
-from rag_bm25.vectors.terms import TermIds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.synonyms import Synonyms
     from rag_bm25.query.terms import QueryTerms
     from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, Match
     from rag_bm25.vectors.sparse import SparseVector
@@ -93,6 +94,7 @@ class Searcher:
         self._live = live
         self._vocabulary: Vocabulary | None = None  # that of `_lookup`
         self._lookup = TermLookup()
+        self._looking_up = RLock()
         self._synonyms: tuple[Synonyms, SynonymTable] | None = None
         self._plain = Expander(self._analyzer)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
@@ -105,23 +107,19 @@ class Searcher:
         check_sequence("queries", queries, "str")
         parsed = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
         completing, method = any(query.has_prefix for query in parsed), feedback_of(options)
-        self._live.refresh_if_due()
-        with self._live.reading():
-            encoder, corpus = self._query_side(scope, options, completing=completing)
-            weighted = [self._weigh_query(query, encoder, corpus, scope, options) for query in parsed]
-            plain = WeightedQueries(weighted, encoder.weighting, corpus.figures)
-        if method is None:
-            return plain
-        relevant = self._read_relevant(weighted, method, scope, options)
-        irrelevant = self._read_marked("irrelevant", scope, options)
-        with self._live.reading() as log:
-            encoder, corpus = self._query_side(scope, options, completing=completing)
-            term_of = log.vocabulary().term
+        view = self._live.current()  # one for the whole call: no answer mixes two moments
+        encoder, corpus = self._query_side(view, scope, options, completing=completing)
+        weigh = partial(self._weigh_query, view, encoder, corpus, _counted_namespaces(scope, options))
+        weighted = [weigh(query) for query in parsed]
+        if method is not None:
+            relevant = self._read_relevant(weighted, method, scope, options)
+            irrelevant = self._read_marked("irrelevant", scope, options)
+            term_of = self._live.vocabulary().term
             weighted = [
                 WeightedQuery.of(apply_feedback(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)))
                 for query, chunks in zip(parsed, relevant, strict=True)
             ]
-            return WeightedQueries(weighted, encoder.weighting, corpus.figures)
+        return WeightedQueries(weighted, encoder.weighting, corpus.figures)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
@@ -160,11 +158,9 @@ class Searcher:
             raise ParameterError(msg)
         text = str(Query.of(query))
         check_options(options)
-        self._live.refresh_if_due()
-        with self._live.reading():
-            encoder, corpus = self._query_side(scope, options)
-            speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._read_vocabulary(), encoder.df_lookup(corpus))
-            return speller.correct(text)
+        encoder, corpus = self._query_side(self._live.current(), scope, options)
+        speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._read_vocabulary(), encoder.df_lookup(corpus))
+        return speller.correct(text)
 
     # Search
 
@@ -198,7 +194,7 @@ class Searcher:
     def stored_scope(self, scope: Scope) -> Scope:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
         names = scope.namespaces
-        all_of_them = names is not None and set(self._live.log.statistics.namespaces) <= set(names)
+        all_of_them = names is not None and set(self._live.view.statistics.namespaces) <= set(names)
         return replace(scope, namespaces=None) if self._store.exclusive and all_of_them else scope
 
     def _keep_enough_words(self, wanted: int | str, query: WeightedQuery, matches: list[Match]) -> list[Match]:
@@ -225,7 +221,7 @@ class Searcher:
 
     def _read_explained(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
         """Read the one chunk that has an id in some namespaces."""
-        every = self._live.log.statistics.namespaces
+        every = self._live.view.statistics.namespaces
         rows = read_chunk_by_namespace(self._store, id_, every if names is None else names)
         if len(rows) == 1:
             return next(iter(rows.values()))
@@ -241,7 +237,7 @@ class Searcher:
         text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
         fields = self._encoder.field_counts(row.metadata)
         weighting, unit = self._encoder.weighting, self._config.length_unit
-        return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.log.term_k1)
+        return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.view.term_k1)
 
     # Feedback
 
@@ -270,7 +266,7 @@ class Searcher:
         ids = list(dict.fromkeys(marked_ids(options, name) or []))
         if not ids:
             return []
-        names = self._live.log.statistics.namespaces if scope.namespaces is None else dict.fromkeys(scope.namespaces)
+        names = self._live.view.statistics.namespaces if scope.namespaces is None else dict.fromkeys(scope.namespaces)
         rows = [row for space in names for row in read_chunks(self._store, ids, space, vectors=True).values()]
         missing = sorted(set(ids) - {row.id for row in rows})
         if missing:
@@ -281,23 +277,27 @@ class Searcher:
     # The query's side
 
     def _query_side(
-        self, scope: Scope, options: QueryOptions, *, completing: bool = False
+        self, view: StatisticsView, scope: Scope, options: QueryOptions, *, completing: bool = False
     ) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return the encoder of queries, with the options of a search, and the statistics that it uses."""
         weighting = weighting_of(self._config.query_weighting(), options)
         expander = self._expander(options.get("expansion"), completing=completing)
-        log = self._live.log
-        encoder = QueryEncoder(self._analyzer, weighting, TermIds(log.displaced), expander)
-        return encoder, log.statistics.of(_counted_namespaces(scope, options))
+        encoder = QueryEncoder(self._analyzer, weighting, view.ids(), expander)
+        return encoder, view.statistics.of(_counted_namespaces(scope, options))
 
     def _weigh_query(
-        self, query: Query, encoder: QueryEncoder, corpus: CorpusStatistics, scope: Scope, options: QueryOptions
+        self,
+        view: StatisticsView,
+        encoder: QueryEncoder,
+        corpus: CorpusStatistics,
+        namespaces: Sequence[str] | None,  # of `corpus`
+        query: Query,
     ) -> WeightedQuery:
         """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
         if encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
             return WeightedQuery.of(encoder.terms(query, corpus))
-        key = (query, encoder.weighting, _counted_namespaces(scope, options), len(self._live.log.displaced))
-        return self._memo.get(key, corpus.figures, lambda: WeightedQuery.of(encoder.terms(query, corpus)))
+        key = (query, encoder.weighting, namespaces)
+        return self._memo.get(key, view, lambda: WeightedQuery.of(encoder.terms(query, corpus)))
 
     def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
         """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
@@ -311,16 +311,18 @@ class Searcher:
         """Return synonyms as tokens; those of the last search are kept."""
         if synonyms is None:
             return None
-        if self._synonyms is None or self._synonyms[0] is not synonyms:
-            self._synonyms = synonyms, SynonymTable(synonyms, self._analyzer)
-        return self._synonyms[1]
+        kept = self._synonyms
+        if kept is None or kept[0] is not synonyms:
+            self._synonyms = kept = synonyms, SynonymTable(synonyms, self._analyzer)
+        return kept[1]
 
     def _read_vocabulary(self) -> TermLookup:
-        vocabulary = self._live.log.vocabulary()
-        if vocabulary is not self._vocabulary:
-            self._vocabulary, self._lookup = vocabulary, TermLookup()
-        self._lookup.update(vocabulary)
-        return self._lookup
+        vocabulary = self._live.vocabulary()
+        with self._looking_up:
+            if vocabulary is not self._vocabulary:
+                self._vocabulary, self._lookup = vocabulary, TermLookup()
+            self._lookup = self._lookup.plus(vocabulary.after(self._lookup.seen))
+            return self._lookup
 
 
 def _counted_namespaces(scope: Scope, options: QueryOptions) -> tuple[str, ...] | None:

@@ -249,7 +249,7 @@ class ChunkWriter:
         self, chunks: Sequence[NewChunk], ids: Mapping[str, int], counted: CountedChunks | None = None
     ) -> EncodedChunks:
         texts, metadatas = [chunk.text for chunk in chunks], [chunk.metadata for chunk in chunks]
-        return self._encoder.encode(texts, ids, metadatas, self._log.term_k1, counted)
+        return self._encoder.encode(texts, ids, metadatas, self._log.view.term_k1, counted)
 
 
 def _new_rows(

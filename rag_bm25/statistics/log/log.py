@@ -17,6 +17,7 @@ from rag_bm25.statistics.log.table import LogTable, RowsMovedError
 from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.statistics.log.terms import LogTerms, TermsRow
 from rag_bm25.statistics.log.writes import IntentRow, LeaseRow
+from rag_bm25.statistics.view import StatisticsView
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
@@ -42,21 +43,18 @@ class StatisticsLog:
         self._table = LogTable(store)
         self._sums = LogSums(self._table)
         self._terms = LogTerms(self._table)
+        self._loaded_vocabulary: Vocabulary | None = None
         self._clock = BatchClock()
         self._k1_table = ""  # name of the newest one that was read
         self.events = events or Events(store.name)
         self.has_intents = False  # whether writes were in progress at the last refresh
-        self.term_k1: SparseVector = EMPTY  # term id -> k1, where a pass over all chunks has worked that out
+        self._term_k1: SparseVector = EMPTY
+        self.view = StatisticsView()  # what was read or written last, as a whole
 
     @property
     def statistics(self) -> NamespaceStatistics:
         """The sum of all deltas read or written so far."""
         return self._sums.statistics
-
-    @property
-    def displaced(self) -> dict[str, int]:
-        """Terms whose id is not their hash, and their ids."""
-        return self._terms.displaced
 
     # Reading
 
@@ -67,6 +65,15 @@ class StatisticsLog:
             counts.update(log_rows=len(self._table.keys), deltas=self._sums.num_unfolded)
         if self._terms.num_unnamed:  # another process may have repaired it
             self._terms.count_unnamed(self.statistics.whole)
+        self._publish()
+
+    def _publish(self) -> None:
+        """Show readers what was read or written, all at once."""
+        view = StatisticsView(
+            self.statistics, self._terms.displaced, self._term_k1, tuple(self.damage), self._loaded_vocabulary
+        )
+        if not view.is_same(self.view):
+            self.view = view
 
     def _read(self) -> None:
         for _ in range(READ_ATTEMPTS):
@@ -94,21 +101,16 @@ class StatisticsLog:
         tables = self._table.entries("k1")
         newest = max(tables, default="")
         if newest > self._k1_table:
-            self.term_k1 = self._table.decode(TermK1Row.decode, self._table.read(tables[newest], packed=True))
+            self._term_k1 = self._table.decode(TermK1Row.decode, self._table.read(tables[newest], packed=True))
             self._k1_table = newest
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all, and later refreshes keep it up to date."""
-        if self._terms.vocabulary is not None:
-            return self._terms.vocabulary
-        vocabulary = self._terms.load(self.refresh)
-        self._terms.count_unnamed(self.statistics.whole)
-        return vocabulary
-
-    @property
-    def has_vocabulary(self) -> bool:
-        """Whether the vocabulary is loaded."""
-        return self._terms.vocabulary is not None
+        if self._loaded_vocabulary is None:
+            self._loaded_vocabulary = self._terms.load(self.refresh)
+            self._terms.count_unnamed(self.statistics.whole)
+            self._publish()
+        return self._loaded_vocabulary
 
     @property
     def position(self) -> frozenset[str]:
@@ -176,7 +178,7 @@ class StatisticsLog:
 
     def resume_write(self, intent: Intent) -> OpenWrite:
         """Return the write of a stored intent."""
-        return OpenWrite(self._table, self._sums, intent)
+        return OpenWrite(self._table, self._sums, intent, self._publish)
 
     def write_term_k1(self, term_k1: SparseVector) -> None:
         """Replace the stored table of the k1 of each term."""
@@ -185,7 +187,8 @@ class StatisticsLog:
         rows = TermK1Row.encode(self.new_batch(), term_k1)
         self._table.insert(rows)
         self._store.delete_log(old)
-        self._k1_table, self.term_k1 = LogKey.parse(rows[0].key).name, TermK1Row.decode(rows)
+        self._k1_table, self._term_k1 = LogKey.parse(rows[0].key).name, TermK1Row.decode(rows)
+        self._publish()
 
     def compact(self, *, above: int | None = None) -> None:
         """Sum up the deltas in a snapshot, and merge entries of few terms, where there are more than `above`."""

@@ -9,6 +9,8 @@ from rag_bm25.statistics.log.keys import LogKey, complete_entries
 from rag_bm25.statistics.log.writes import DeltaRow, Intent, LeaseRow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.sums import LogSums
     from rag_bm25.statistics.log.table import LogTable
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 class OpenWrite:
     """A write whose intent is stored: commit it, unless another writer has finished it already."""
 
-    def __init__(self, table: LogTable, sums: LogSums, intent: Intent) -> None:
+    def __init__(self, table: LogTable, sums: LogSums, intent: Intent, publish: Callable[[], None]) -> None:
         self.intent = intent
         self._table = table
         self._sums = sums
+        self._publish = publish  # shows readers what was counted
         self._num_renewals = 0
         self._renewed = time.monotonic()
 
@@ -58,6 +61,7 @@ class OpenWrite:
         intent, number = self.intent, self._sums.num_deltas + 1
         self._table.store.insert_log(DeltaRow.encode(intent.batch, intent.namespace, intent.before, after, number))
         self._sums.add(intent.batch, intent.namespace, after - intent.before, number)
+        self._publish()
         self.drop()
 
     def drop(self) -> None:

@@ -15,7 +15,7 @@ from rag_bm25.statistics.log.snapshots import SnapshotHead, SnapshotRow, num_fol
 from rag_bm25.statistics.log.writes import DeltaRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.batches import BatchClock
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LogSums:
-    """Statistics of each namespace, as sums of the deltas read or written so far."""
+    """Statistics of each namespace, as sums of the deltas read or written so far; `statistics` is never changed."""
 
     def __init__(self, table: LogTable) -> None:
         self._table = table
@@ -94,17 +94,23 @@ class LogSums:
         rows = self._table.read([key for keys in new.values() for key in keys])
         deltas = [self._table.decode(DeltaRow.decode, row) for row in rows]
         with self._changing():
-            for delta in deltas:
-                self.statistics.add(delta.namespace, delta.change)
+            self._add((delta.namespace, delta.change) for delta in deltas)
             self.counted.update(new)
             self._last_number = max([self._last_number, *(delta.number for delta in deltas)])
 
     def add(self, batch: str, namespace: str, change: Contribution, number: int) -> None:
         """Count a delta that this process has stored."""
         with self._changing():
-            self.statistics.add(namespace, change)
+            self._add([(namespace, change)])
             self.counted.add(batch)
             self._last_number = max(self._last_number, number)
+
+    def _add(self, changes: Iterable[tuple[str, Contribution]]) -> None:
+        """Add changes to a copy of the statistics: readers keep what they have."""
+        statistics = self.statistics.copy()
+        for namespace, change in changes:
+            statistics.add(namespace, change)
+        self.statistics = statistics
 
     def write_snapshot(self, clock: BatchClock) -> None:
         """Write a snapshot; delete the rows that it covers only after it is stored completely."""

@@ -96,7 +96,7 @@ class LogTerms:
         self._table = table
         self._sizes: dict[str, int] = {}  # how many terms each entry has that was read
         self.num_unnamed = 0  # terms in use that the vocabulary lacks, as counted last
-        self.displaced: dict[str, int] = {}
+        self.displaced: Mapping[str, int] = {}
         self.vocabulary: Vocabulary | None = None
 
     def load(self, read: Callable[[], None]) -> Vocabulary:
@@ -118,7 +118,7 @@ class LogTerms:
         wanted = [key for keys in new.values() for key in keys]
         for row in self._table.read(wanted, packed=self.vocabulary is not None):
             sizes[LogKey.parse(row.key).name] += self._table.decode(TermsRow.decode_count, row)
-            self.displaced.update(self._table.decode(TermsRow.decode_displaced, row))
+            self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))
             if self.vocabulary is not None:
                 self.vocabulary.add(self._table.decode(TermsRow.decode, row))
         self._sizes.update(sizes)
@@ -130,8 +130,13 @@ class LogTerms:
     def add(self, batch: str, terms: Mapping[str, int], vocabulary: Vocabulary) -> None:
         """Add the terms that a batch of this process has stored."""
         vocabulary.add(terms)
-        self.displaced.update(vocabulary.displaced)
+        self._add_displaced({term: id_ for term, id_ in terms.items() if term in vocabulary.displaced})
         self._sizes[batch] = len(terms)
+
+    def _add_displaced(self, terms: Mapping[str, int]) -> None:
+        """Add displaced terms; readers keep the dict that they have."""
+        if not terms.keys() <= self.displaced.keys():
+            self.displaced = {**self.displaced, **terms}
 
     def count_unnamed(self, whole: CorpusStatistics) -> None:
         """Count the terms in use that the vocabulary lacks, if that is loaded."""

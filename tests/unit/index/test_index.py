@@ -57,28 +57,6 @@ def test_embedded_index_never_looks_for_others(filled: BM25Index, store: MemoryS
 # Threads
 
 
-def test_write_waits_until_a_query_has_its_weights(store: MemoryStore) -> None:
-    """Else N, df and avgIDF of one query could come from different moments."""
-    waited: list[bool] = []
-
-    def analyzer(text: str) -> list[str]:
-        if text == "apple pie":
-            thread = threading.Thread(target=index.add, args=(["apple"],))
-            thread.start()
-            thread.join(0.2)
-            waited.append(thread.is_alive())
-            threads.append(thread)
-        return text.split()
-
-    threads: list[threading.Thread] = []
-    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4, analyzer=analyzer))
-    index.add(["apple tart"])
-    assert len(index.search("apple pie")) == 1
-    threads[0].join()
-    assert waited == [True]
-    assert index.stats().num_chunks == 2
-
-
 def test_threads_may_search_and_write_at_once(index: BM25Index) -> None:
     failures: list[BaseException] = []
 

@@ -124,13 +124,13 @@ class TestStream:
         assert most == [5, 7, 9, 11, 12, 12]  # two batches, and the first of the one after
 
     def test_source_is_never_asked_while_the_index_is_locked(self, index: BM25Index) -> None:
-        """Else searches would wait for a slow source, and for ever where it waits for a thread that searches."""
+        """Else writers would wait for a slow source, and for ever where it waits for a thread that writes."""
         free: list[bool] = []
 
         def try_lock() -> None:
-            free.append(index._live._lock.acquire(blocking=False))
+            free.append(index._live._log_lock.acquire(blocking=False))
             if free[-1]:
-                index._live._lock.release()
+                index._live._log_lock.release()
 
         def chunks() -> Iterator[Chunk]:
             for n in range(9):

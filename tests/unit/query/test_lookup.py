@@ -11,9 +11,7 @@ from rag_bm25.query.lookup import TermLookup
 
 
 def lookup(*terms: str) -> TermLookup:
-    made = TermLookup()
-    made.update(terms)
-    return made
+    return TermLookup().plus(terms)
 
 
 def osa(one: str, other: str) -> int:
@@ -55,7 +53,7 @@ def test_growing_gives_what_building_at_once_gives(terms: list[str], first: int,
         patch.setattr("rag_bm25.query.lookup.MIN_MERGE", merge)
         grown = TermLookup()
         for end in (first, first, first + 1, len(terms)):
-            grown.update(terms[:end])
+            grown = grown.plus(terms[grown.seen : end])
             grown.one_off("ab")
     for prefix in ("", "a", "b"):
         assert sorted(grown.beginning_with(prefix)) == sorted(lookup(*terms).beginning_with(prefix))

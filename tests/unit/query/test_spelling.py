@@ -35,8 +35,7 @@ ANALYZER = Analyzer(AnalyzerConfig(bigrams=False))
 
 
 def speller(fuzzy: Fuzzy | None = None, words: dict[str, int] = WORDS, analyzer: TextAnalyzer = ANALYZER) -> Speller:
-    lookup = TermLookup()
-    lookup.update(words)
+    lookup = TermLookup().plus(words)
 
     def dfs(terms: Sequence[str]) -> NDArray[np.int64]:
         return np.array([words.get(term, 0) for term in terms], np.int64)

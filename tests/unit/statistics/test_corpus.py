@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from support.reference import average_idf
 
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics, NamespaceStatistics
-from rag_bm25.statistics.count_table import CountTable
+from rag_bm25.statistics.count_table import CountTable, _Level
 from rag_bm25.vectors.sparse import SparseVector
 
 IDS = st.integers(1, 12)
@@ -154,7 +155,7 @@ def test_damaged_statistics_still_give_possible_figures(damage: Contribution) ->
 
 
 def test_table_gives_counts_across_merges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CountTable, "MIN_MERGE", 3)
+    monkeypatch.setattr(CountTable, "FACTOR", 2)
     table, expected = CountTable(), Counter[int]()
     rng = np.random.default_rng(7)
     for _ in range(200):
@@ -168,14 +169,35 @@ def test_table_gives_counts_across_merges(monkeypatch: pytest.MonkeyPatch) -> No
     assert (np.diff(ids.astype(np.int64)) > 0).all()
 
 
-def test_table_merges_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    merges = []
-    merge = CountTable._merge
-    monkeypatch.setattr(CountTable, "_merge", lambda table: (merges.append(1), merge(table))[0])
-    table = CountTable()
+def test_table_copies_a_count_a_logarithmic_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[int] = []
+    merged_with = _Level.merged_with
+
+    def counted(level: _Level, other: _Level) -> _Level:
+        copied.append(len(level.ids) + len(other.ids))
+        return merged_with(level, other)
+
+    monkeypatch.setattr(_Level, "merged_with", counted)
+    table, num_levels = CountTable(), 1 + math.log(20_000 / 10, CountTable.FACTOR)
     for start in range(1, 20_000, 10):
         table.add(np.arange(start, start + 10, dtype=np.uint32), np.ones(10, np.int64))
-    assert len(merges) == 4
+        assert len(table._levels) <= num_levels
+    assert sum(copied) < 20_000 * CountTable.FACTOR * num_levels
+
+
+def test_statistics_do_not_change_with_their_copies() -> None:
+    def everything(statistics: NamespaceStatistics) -> object:
+        each = {name: shown(part) for name, part in statistics.contributions().items()}
+        return each, shown(statistics.whole.contribution()), statistics.whole.figures, statistics.negative
+
+    statistics = NamespaceStatistics()
+    for number in range(40):
+        before = statistics.copy()
+        wanted = everything(before)
+        statistics.add("ab"[number % 2], one(1, 2 + number, length=5) if number % 5 else -one(9))
+        assert everything(before) == wanted
+        assert everything(statistics) != wanted
+    assert statistics.whole.num_chunks == 24
 
 
 # Namespaces

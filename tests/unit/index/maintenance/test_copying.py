@@ -110,8 +110,8 @@ def test_table_of_the_k1_of_each_term_is_carried_over(config: IndexConfig) -> No
         index.reencode()
     copy_index(source, target)
     with BM25Index.from_store(source, config=config) as one, BM25Index.from_store(target, config=config) as other:
-        assert len(one._live.log.term_k1) > 0
-        assert other._live.log.term_k1 == one._live.log.term_k1
+        assert len(one._live.log.view.term_k1) > 0
+        assert other._live.view.term_k1 == one._live.log.view.term_k1
         assert other.encode_documents(["apple grape"]) == one.encode_documents(["apple grape"])
         assert other.verify().ok
 

@@ -213,7 +213,7 @@ def test_fields_count_for_the_k1() -> None:
     # a: 1 / (0.25 + 0.75 / 8) + 3 * 2 = 8.909091 and 1 / (0.25 + 0.75 / 4) = 2.285714
     mean = (math.log(9.909091) + math.log(3.285714)) / 2
     index.reencode()
-    k1 = index._live.log.term_k1.get(term_id("a"))
+    k1 = index._live.log.view.term_k1.get(term_id("a"))
     assert k1 / (k1 - 1) * math.log(k1) == pytest.approx(mean, rel=1e-3)
     assert index.explain("a", "1").value == pytest.approx(index.search("a")[0].score, rel=1e-5)
 
@@ -375,6 +375,6 @@ def test_half_written_table_is_passed_over() -> None:
     rows = TermK1Row.encode("f" * 24, SparseVector(np.arange(1, 9_001, dtype=np.uint32), np.ones(9_000, np.float32)))
     store.insert_log(rows[:2])
     later = BM25Index.from_store(store.reopen(), config=CONFIG)
-    assert later._live.log.term_k1 == index._live.log.term_k1
+    assert later._live.view.term_k1 == index._live.log.view.term_k1
     later.reencode()
     assert sum(key.startswith("k1:") for key in store.collections.log) == 1

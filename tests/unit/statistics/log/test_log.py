@@ -212,9 +212,10 @@ def test_terms_are_stored_with_or_before_their_intent(log: StatisticsLog, store:
 def test_displaced_terms_are_known_without_the_vocabulary(log: StatisticsLog, store: MemoryStore) -> None:
     log.open_write(intent(log), {"a": term_id("a"), "moved": 7})
     reader = read_anew(store)
-    assert reader.displaced == {"moved": 7}
-    assert not reader.has_vocabulary
-    assert log.displaced == {"moved": 7}
+    assert reader.view.displaced == {"moved": 7}
+    assert reader.view.vocabulary is None
+    log.refresh()
+    assert log.view.displaced == {"moved": 7}
 
 
 def test_reader_without_vocabulary_does_not_fetch_terms(log: StatisticsLog, store: MemoryStore) -> None:
@@ -273,4 +274,4 @@ def test_newer_table_of_k1_counts_where_the_clock_steps_back(
     monkeypatch.setattr(time, "time_ns", lambda: 1_000_000)
     StatisticsLog(store).write_term_k1(SparseVector.from_dict({7: 2.5}))
     reader.refresh()
-    assert reader.term_k1.to_dict() == {7: 2.5}
+    assert reader.view.term_k1.to_dict() == {7: 2.5}

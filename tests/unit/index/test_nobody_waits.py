@@ -1,0 +1,301 @@
+"""Searches wait for no writer, no long read and no other search, and each is of one moment."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.memory_store import MemoryStore
+from support.reference import split
+
+from rag_bm25 import RM3, BM25Index, Fuzzy, IndexConfig, QueryExpansion
+from rag_bm25.errors import StoreError
+from rag_bm25.index.maintenance.copying import copy_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SOON = 20.0  # seconds; a call that is not stuck takes milliseconds
+CHUNKS = ["apple pie", "apple tart", "banana split"]
+
+
+class Gate:
+    """Stops the thread that comes to it until it is opened."""
+
+    def __init__(self) -> None:
+        self._reached, self._opened = threading.Event(), threading.Event()
+        self._stopped: threading.Thread | None = None
+
+    def stop(self, thread: threading.Thread) -> None:
+        """Stop a thread where it is next."""
+        self._stopped = thread
+
+    def pass_through(self) -> None:
+        if threading.current_thread() is self._stopped:
+            self._reached.set()
+            assert self._opened.wait(SOON)
+
+    def await_arrival(self) -> None:
+        assert self._reached.wait(SOON)
+
+    def open(self) -> None:
+        self._opened.set()
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def index(store: MemoryStore, gate: Gate) -> BM25Index:
+    """An index whose analyzer stops at the gate with the word "slowly"."""
+
+    def analyzer(text: str) -> list[str]:
+        if "slowly" in text:
+            gate.pass_through()
+        return split(text)
+
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4, length_unit="terms", analyzer=analyzer))
+    index.add(CHUNKS, ids=["a", "b", "c"])
+    return index
+
+
+@contextmanager
+def stuck(gate: Gate, act: Callable[[], object]) -> Iterator[threading.Thread]:
+    """Act in a thread as far as the gate."""
+    failures: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            act()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failures.append(error)
+
+    thread = threading.Thread(target=guarded, daemon=True)
+    gate.stop(thread)
+    thread.start()
+    gate.await_arrival()
+    try:
+        yield thread
+    finally:
+        gate.open()
+        thread.join(SOON)
+    assert not thread.is_alive()
+    assert failures == []
+
+
+def soon(act: Callable[[], Any]) -> Any:
+    """Return what a call in another thread returns; it fails if that takes long."""
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(act()), daemon=True)
+    thread.start()
+    thread.join(SOON)
+    assert answers, "it waits, or has failed"
+    return answers[0]
+
+
+READS: dict[str, Callable[[BM25Index], object]] = {
+    "search": lambda index: [(hit.id, hit.score) for hit in index.search("apple")],
+    "batch": lambda index: [[hit.id for hit in found] for found in index.search_batch(["apple", "split"])],
+    "fuzzy": lambda index: [h.id for h in index.search("appel", expansion=QueryExpansion(fuzzy=Fuzzy()))],
+    "feedback": lambda index: {hit.id for hit in index.search("pie", feedback=RM3())},
+    "suggestion": lambda index: index.suggest("appel"),
+    "explain": lambda index: index.explain("apple pie", "a").value,
+    "vectors": lambda index: index.encode_queries(["apple pie"]),
+    "documents": lambda index: index.encode_documents(["apple pie"]),
+    "get": lambda index: index.get(["a"]),
+    "stats": lambda index: index.stats().num_chunks,
+    "damage": lambda index: index.damage,
+    "repr": repr,
+}
+WRITING = ["get_chunks", "insert_log", "insert_chunks", "delete_chunks", "delete_log"]
+
+
+def add(index: BM25Index) -> None:
+    index.add(["apple crumble", "new words"], ids=["a", "d"])
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("method", WRITING)
+def test_no_reader_waits_for_a_batch(method: str, read: str, index: BM25Index, store: MemoryStore, gate: Gate) -> None:
+    look = READS[read]
+    look(index)  # what it loads once is loaded
+    before = look(index)
+    store.on_call = lambda called: gate.pass_through() if called == method else None
+    with stuck(gate, lambda: add(index)):
+        found = soon(lambda: look(index))
+    if method in {"get_chunks", "insert_log"}:  # nothing is written yet
+        assert found == before
+    assert index.stats().num_chunks == 4
+    assert index.verify().ok
+
+
+LONG: dict[str, tuple[str, Callable[[BM25Index, Path], object]]] = {
+    "verify": ("scan_chunks", lambda index, _: index.verify()),
+    "repair": ("scan_chunks", lambda index, _: index.repair()),
+    "iteration": ("scan_chunks", lambda index, _: list(index.chunks())),
+    "copy": ("scan_chunks", lambda index, _: copy_index(index._store, MemoryStore())),
+    "export": ("log_keys", lambda index, path: index.export_statistics(path / "statistics")),
+    "refresh": ("log_keys", lambda index, _: index.refresh()),
+    "drop": ("scan_chunks", lambda index, _: index.drop_namespace("other")),
+    "search": ("search", lambda index, _: index.search("apple")),
+    "reading": ("get_chunks", lambda index, _: index.get(["a"])),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("name", LONG)
+def test_no_reader_waits_for_a_long_call(
+    name: str, read: str, index: BM25Index, store: MemoryStore, gate: Gate, tmp_path: Path
+) -> None:
+    (method, act), look = LONG[name], READS[read]
+    look(index)
+    before = look(index)
+    store.on_call = lambda called: gate.pass_through() if called == method else None
+    with stuck(gate, lambda: act(index, tmp_path)):
+        assert soon(lambda: look(index)) == before
+    assert look(index) == before
+
+
+@pytest.mark.parametrize("read", READS)
+def test_no_reader_waits_for_an_analyzer(read: str, index: BM25Index, gate: Gate) -> None:
+    look = READS[read]
+    look(index)
+    before = look(index)
+    with stuck(gate, lambda: index.search("slowly")):
+        assert soon(lambda: look(index)) == before
+
+
+def test_a_batch_does_not_wait_for_the_analysis_of_a_search(index: BM25Index, gate: Gate) -> None:
+    with stuck(gate, lambda: index.search("slowly")):
+        soon(lambda: add(index))
+        assert soon(index.stats).num_chunks == 4
+
+
+def test_no_reader_waits_for_a_reencoding(gate: Gate) -> None:
+    store = MemoryStore()
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, weighting="bm25t")
+    with BM25Index.from_store(store, config=config) as index:
+        index.add(CHUNKS * 5)
+        before = index.search("apple")
+        store.on_call = lambda called: gate.pass_through() if called == "scan_chunks" else None
+        with stuck(gate, index.reencode):
+            assert soon(lambda: index.search("apple")) == before
+
+
+def test_on_a_server_no_search_waits_for_the_refresh_of_another(config: IndexConfig, gate: Gate) -> None:
+    store = MemoryStore(exclusive=False)
+    index = BM25Index.from_store(store, config=config, refresh_interval=0)
+    index.add(CHUNKS)
+    before = index.search("apple")
+    store.on_call = lambda called: gate.pass_through() if called == "log_keys" else None
+    with stuck(gate, lambda: index.search("apple")):
+        assert soon(lambda: index.search("apple")) == before
+
+
+def test_a_search_sees_what_another_index_of_the_process_wrote_before(config: IndexConfig, gate: Gate) -> None:
+    """Also where a third thread is reading the log, which it has listed too early."""
+    store = MemoryStore()
+    index, other = (BM25Index.from_store(store, config=config) for store in (store, store.reopen()))
+    index.add(CHUNKS)
+    other.refresh()
+    index.add(["fig"], ids=["first"])
+    other._store.on_call = lambda called: gate.pass_through() if called == "get_log" else None  # type: ignore[attr-defined]
+    with stuck(gate, lambda: other.search("apple")):
+        index.add(["fig"], ids=["second"])
+        found: list[int] = []
+        late = threading.Thread(target=lambda: found.append(other.stats().num_chunks), daemon=True)
+        late.start()
+        late.join(0.2)
+        assert found == []  # it waits for the other reader
+    late.join(SOON)
+    assert found == [5]
+
+
+def test_a_failed_batch_is_finished_by_the_next_search_and_not_before(index: BM25Index, store: MemoryStore) -> None:
+    def fail(method: str) -> None:
+        if method == "delete_chunks":
+            msg = "no room"
+            raise StoreError(msg)
+
+    store.on_call = fail
+    with pytest.raises(StoreError, match="no room"):
+        add(index)
+    store.on_call = None
+    assert index._live.view.statistics.whole.num_chunks == 3
+    index.search("apple")
+    assert index._live.view.statistics.whole.num_chunks == 4
+
+
+# One moment
+
+
+def test_a_query_that_is_being_analysed_keeps_its_moment(index: BM25Index, gate: Gate) -> None:
+    before = index.encode_queries(["apple tart slowly"])
+    found: list[Any] = []
+    with stuck(gate, lambda: found.extend(index.encode_queries(["apple tart  slowly"]))):
+        index.add([f"apple {number}" for number in range(9)])
+        index.delete(["b"])
+    assert found == before
+    assert index.encode_queries(["apple tart slowly"]) != before
+
+
+def test_a_search_with_feedback_has_one_moment(index: BM25Index, store: MemoryStore, gate: Gate) -> None:
+    options: dict[str, Any] = {"feedback": RM3(), "relevant": ["a"]}
+    before = index.encode_queries(["apple tart"], **options)
+    store.on_call = lambda called: gate.pass_through() if called == "get_chunks" else None
+    found: list[Any] = []
+    with stuck(gate, lambda: found.extend(index.encode_queries(["apple tart"], **options))):
+        index.add([f"apple {number}" for number in range(9)])
+    assert found == before
+    assert index.encode_queries(["apple tart"], **options) != before
+
+
+@pytest.mark.parametrize("namespace", [None, "", ["", "other"]])
+def test_weights_of_every_search_are_those_of_one_moment(config: IndexConfig, namespace: Any) -> None:
+    """N, df and the mean IDF of as many moments as there are batches, each of which changes all of them."""
+    texts = [f"apple w{number} {'banana' * (number % 3)} {'pie' * (number % 2)}" for number in range(60)]
+    query = "apple banana pie w0 bananabanana"
+
+    def write(index: BM25Index, number: int) -> None:
+        index.add([texts[number]], ids=[f"{number % 40}"], namespace="" if number % 4 else "other")
+
+    moments = set()
+    with BM25Index.from_store(MemoryStore(), config=config) as alone:
+        for number in range(len(texts)):
+            write(alone, number)
+            moments.add(weights(alone, query, namespace))
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    write(index, 0)
+    seen: set[Any] = set()
+    reading = True
+
+    def read() -> None:
+        while reading:
+            seen.add(weights(index, query, namespace))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for reader in readers:
+            reader.start()
+        for number in range(1, len(texts)):
+            write(index, number)
+    finally:
+        reading = False
+        for reader in readers:
+            reader.join()
+        sys.setswitchinterval(interval)
+    assert seen <= moments
+    assert len(seen) > 5
+
+
+def weights(index: BM25Index, query: str, namespace: Any) -> tuple[tuple[int, float], ...]:
+    (vector,) = index.encode_queries([query], namespace=namespace)
+    return tuple(vector.to_dict().items())
