@@ -8,9 +8,7 @@ from rag_bm25.adapters.encoder import document_encoding
 from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from langchain_milvus.utils.sparse import (  # type: ignore[import-not-found, unused-ignore]
-        BaseSparseEmbedding,
-    )
+    from langchain_milvus.utils.sparse import BaseSparseEmbedding  # type: ignore[import-not-found, unused-ignore]
 
     from rag_bm25.adapters.encoder import TextEncoder
 

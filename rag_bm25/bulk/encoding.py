@@ -55,12 +55,7 @@ class PartReport:
 
 
 def encode_part(
-    chunks: Iterable[Mapping[str, Any]],
-    config: IndexConfig,
-    folder: str | Path,
-    part: int,
-    *,
-    namespace: str = "",
+    chunks: Iterable[Mapping[str, Any]], config: IndexConfig, folder: str | Path, part: int, *, namespace: str = ""
 ) -> PartReport:
     """Encode one part of a corpus for bulk loading, and count its terms.
 

@@ -78,12 +78,7 @@ class LoadReport:
     loaded: int
 
 
-def load(
-    folder: str | Path,
-    target: Store,
-    *,
-    progress: Callable[[Progress], None] | None = None,
-) -> LoadReport:
+def load(folder: str | Path, target: Store, *, progress: Callable[[Progress], None] | None = None) -> LoadReport:
     """Load merged files into an empty store by insertion, on any engine.
 
     Opening an unfinished index is a :class:`~rag_bm25.FormatError`. A finished one is an index like any other. Memory

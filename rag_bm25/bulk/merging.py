@@ -91,10 +91,7 @@ class MergeReport:
 
 
 def merge(
-    folder: str | Path,
-    *,
-    num_parts: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    folder: str | Path, *, num_parts: int | None = None, progress: Callable[[Progress], None] | None = None
 ) -> MergeReport:
     """Merge encoded parts into files to load.
 

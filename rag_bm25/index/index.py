@@ -26,12 +26,7 @@ from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
-from rag_bm25.statistics.log.source_roots import (
-    SourceRoot,
-    drop_damaged_roots,
-    read_roots,
-    remember_roots,
-)
+from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
 from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params

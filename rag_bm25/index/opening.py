@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import (
-    check_callable,
-    check_parameter,
-    check_switch,
-    comparable,
-)
-from rag_bm25.errors import (
-    FormatError,
-    IndexNotFoundError,
-    ParameterError,
-    short_repr,
-)
+from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
+from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, short_repr
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import require_same_vectors
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict

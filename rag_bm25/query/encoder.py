@@ -64,10 +64,7 @@ class QueryEncoder:
         return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
 
     def weigh(
-        self,
-        wanted: Iterable[QueryTerm],
-        statistics: CorpusStatistics,
-        relevant: Sequence[SparseVector] | None = None,
+        self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics, relevant: Sequence[SparseVector] | None = None
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF.
 

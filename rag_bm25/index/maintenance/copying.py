@@ -245,12 +245,7 @@ class _Original:
         log = self.log
         totals = counted.contributions()
         self.pending.finish_in(
-            target,
-            totals,
-            log.vocabulary(),
-            term_k1=log.term_k1,
-            later_than=log.new_batch(),
-            nameless=log.num_nameless,
+            target, totals, log.vocabulary(), term_k1=log.term_k1, later_than=log.new_batch(), nameless=log.num_nameless
         )
 
 

@@ -139,11 +139,7 @@ def verify(store: Store, log: StatisticsLog, progress: Callable[[Progress], None
     return VerifyReport(whole.num_chunks, len(whole.ids), differences)
 
 
-def repair(
-    store: Store,
-    encoder: DocumentEncoder,
-    progress: Callable[[Progress], None] | None = None,
-) -> RepairReport:
+def repair(store: Store, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None = None) -> RepairReport:
     """Finish interrupted writes, recount all rows, and overwrite the statistics; no other writer may be active."""
     intents, vocabulary, known = salvage(store)
     for intent in intents:
