@@ -42,7 +42,10 @@ SUM_ERROR = 1e-2
 
 
 class BM25EmbeddingFunction:
-    """``encode_documents`` and ``encode_queries`` as milvus-model has them, returning CSR matrices.
+    """``encode_documents`` and ``encode_queries`` as milvus-model has them.
+
+    They encode as :class:`~rag_bm25.adapters.TextEncoder` says, but return a CSR matrix of float32, shape
+    (n_texts, dim), whose row is empty for a query without known terms.
 
     Parameters
     ----------
@@ -65,33 +68,9 @@ class BM25EmbeddingFunction:
         return DIMENSION
 
     def encode_documents(self, documents: Sequence[str]) -> csr_array:
-        """Encode chunks; nothing is counted.
-
-        Parameters
-        ----------
-        documents : sequence of str
-            The chunks.
-
-        Returns
-        -------
-        csr_array of float32, shape (n_documents, dim)
-            A row for each.
-        """
         return self._matrix(self._encoder.encode_documents(documents))
 
     def encode_queries(self, queries: Sequence[str]) -> csr_array:
-        """Encode queries.
-
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-
-        Returns
-        -------
-        csr_array of float32, shape (n_queries, dim)
-            A row for each, empty where no term is known.
-        """
         return self._matrix(self._encoder.encode_queries(queries))
 
     def _matrix(self, vectors: Sequence[SparseVector]) -> csr_array:

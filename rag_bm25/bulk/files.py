@@ -49,9 +49,9 @@ def write_atomically(path: Path) -> Iterator[Path]:
         begun.unlink(missing_ok=True)
 
 
-def describe_file(path: Path, rows: int, name: str | None = None) -> DataFile:
-    """Return the file's name, size and SHA-256 digest."""
-    return DataFile(name or path.name, rows, path.stat().st_size, _digest(path))
+def describe_file(path: Path, rows: int, name: str) -> DataFile:
+    """Describe a file that will have a name: size and SHA-256 digest."""
+    return DataFile(name, rows, path.stat().st_size, _digest(path))
 
 
 def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
@@ -65,6 +65,17 @@ def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
             "upgrade rag_bm25"
         )
         raise FormatError(msg)
+
+
+@contextmanager
+def as_format_error(path: Path, again: str, *others: type[Exception]) -> Iterator[None]:
+    """Convert errors of parsing a file, and others, to ``FormatError``; `again` tells how to make it anew."""
+    kinds: tuple[type[Exception], ...] = (LookupError, RecursionError, TypeError, ValueError, *others)
+    try:
+        yield
+    except kinds as error:
+        msg = f"{path} is damaged, {again}: {error}"
+        raise FormatError(msg) from error
 
 
 def verify_digest(folder: Path, data: DataFile, again: str) -> None:
@@ -97,6 +108,12 @@ def arrow() -> Any:
         msg = f'bulk loading needs pyarrow: pip install "rag-bm25[bulk]" ({error})'
         raise MissingExtraError(msg) from error
     return pa
+
+
+def read_columns(path: Path, *names: str) -> Any:
+    """Read some columns of a Parquet file, by default all of them."""
+    with parquet().ParquetFile(path) as file:
+        return file.read(columns=list(names) or None)
 
 
 def parquet() -> Any:
