@@ -40,10 +40,8 @@ class PartReport:
     ----------
     part : int
         Number of the part.
-    num_chunks : int
-        Chunks in the part.
-    num_terms : int
-        Distinct terms of these chunks.
+    num_chunks, num_terms : int
+        Chunks in the part, and their distinct terms.
     size : int
         Size of its rows in bytes.
     """

@@ -65,10 +65,8 @@ class LoadReport:
 
     Parameters
     ----------
-    num_chunks : int
-        Chunks of the index.
-    num_terms : int
-        Distinct terms of these chunks.
+    num_chunks, num_terms : int
+        Chunks of the index, and their distinct terms.
     loaded : int
         Chunks written by this call; the others had been loaded before.
     """

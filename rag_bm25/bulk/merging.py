@@ -81,12 +81,8 @@ class MergeReport:
 
     Parameters
     ----------
-    num_parts : int
-        Number of parts.
-    num_chunks : int
-        Chunks of all parts.
-    num_terms : int
-        Distinct terms of all parts.
+    num_parts, num_chunks, num_terms : int
+        Parts, and the chunks and distinct terms of all of them.
     rewritten : int
         Parts whose rows were rewritten because a term has another id in the merged index.
     """

@@ -22,10 +22,8 @@ class IndexStats:
     ----------
     name : str
         Engine, URI and collection.
-    num_chunks : int
-        N.
-    num_terms : int
-        Terms with df > 0.
+    num_chunks, num_terms : int
+        N, and the number of terms with df > 0.
     total_length : int
         Sum of the chunk lengths, in `length_unit`.
     mean_length : float

@@ -41,10 +41,8 @@ class CopyPlan:
     ----------
     source : str
         Engine, URI and collection.
-    num_chunks : int
-        Chunks of the source, by its statistics.
-    num_terms : int
-        Terms of the source with df > 0.
+    num_chunks, num_terms : int
+        Chunks of the source and their distinct terms, by its statistics.
     resumes : bool
         Whether it resumes an unfinished copy.
     """
@@ -61,10 +59,8 @@ class CopyReport:
 
     Parameters
     ----------
-    num_chunks : int
-        Chunks of the copy, counted.
-    num_terms : int
-        Terms with df > 0, counted.
+    num_chunks, num_terms : int
+        Chunks of the copy and their distinct terms, counted.
     copied : int
         Rows written by this call; the others had been copied before.
     removed : int
