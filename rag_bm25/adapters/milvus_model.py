@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.adapters.encoder import BM25Encoder
-from rag_bm25.errors import FormatError, MissingExtraError
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import FormatError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.statistics.corpus import MAX_COUNT
 from rag_bm25.weighting.idf import robertson_idf
@@ -54,11 +55,8 @@ class BM25EmbeddingFunction:
     """
 
     def __init__(self, encoder: TextEncoder) -> None:
-        try:
+        with require_extra("CSR matrices need scipy, which is not installed: pip install scipy"):
             import scipy.sparse  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            msg = "CSR matrices need scipy, which is not installed: pip install scipy"
-            raise MissingExtraError(msg) from None
         self._csr_array = scipy.sparse.csr_array
         self._encoder = encoder
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import FormatError, MissingExtraError, short_repr
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import FormatError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,11 +103,8 @@ def _digest(path: Path) -> str:
 
 def arrow() -> Any:
     """Import pyarrow."""
-    try:
+    with require_extra('bulk loading needs pyarrow: pip install "rag-bm25[bulk]"'):
         import pyarrow as pa
-    except ImportError as error:
-        msg = f'bulk loading needs pyarrow: pip install "rag-bm25[bulk]" ({error})'
-        raise MissingExtraError(msg) from error
     return pa
 
 

@@ -84,9 +84,6 @@ class BM25Index:
         The parameters in use.
     repaired : RepairReport or None
         Report of the repair, if the index was opened with ``repair=True``.
-    damage : list of str
-        Faults of the statistics, as far as reading them shows; empty if there are none. They are logged as a warning,
-        too. :meth:`repair` mends them.
 
     Examples
     --------
@@ -236,11 +233,9 @@ class BM25Index:
         self._store.close()
 
     def __enter__(self) -> BM25Index:
-        """Return the index itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the index."""
         self.close()
 
     def __repr__(self) -> str:
@@ -255,7 +250,7 @@ class BM25Index:
 
     @property
     def damage(self) -> list[str]:
-        """Faults of the statistics, one clause each."""
+        """Faults of the statistics as far as reading them shows, one clause each; :meth:`repair` mends them."""
         return self._live.damage
 
     def refresh(self) -> None:

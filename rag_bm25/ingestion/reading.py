@@ -9,7 +9,8 @@ from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rag_bm25.errors import InputError, MissingExtraError, ParameterError
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.jsonl import (
     MAX_DOCUMENT_BYTES,
     decode_utf8,
@@ -213,9 +214,6 @@ def _length_function(config: IndexConfig) -> Callable[[str], int]:
 
 
 def _text_splitter() -> Callable[..., Any]:
-    try:
+    with require_extra('splitting texts needs langchain-text-splitters: pip install "rag-bm25[cli]"'):
         from langchain_text_splitters import RecursiveCharacterTextSplitter
-    except ImportError as error:
-        msg = f'splitting texts needs langchain-text-splitters: pip install "rag-bm25[cli]" ({error})'
-        raise MissingExtraError(msg) from error
     return RecursiveCharacterTextSplitter
