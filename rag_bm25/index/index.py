@@ -329,9 +329,8 @@ class BM25Index:
     ) -> AddReport:
         """Insert or update any number of chunks, with only a few batches of them in memory.
 
-        They are taken one by one from the iterable, in the thread of the caller, and checked one by one. If one breaks
-        a rule, or taking the next one fails, the batches before are written, and the batch of the faulty chunk is not.
-        Calling again with the same chunks writes the missing ones.
+        They are taken and checked one by one, in the thread of the caller. If one breaks a rule, or taking the next one
+        fails, the batches before are written. Calling again with the same chunks writes the missing ones.
 
         Parameters
         ----------
@@ -359,9 +358,8 @@ class BM25Index:
 
         Examples
         --------
-        From another index, or from a generator over a file of any size::
+        From a generator over a file of any size::
 
-            index.add_stream(other.chunks())
             index.add_stream(Chunk(row["id"], row["text"], {"page": row["page"]}) for row in rows)
         """
         self._require_writable()
@@ -375,7 +373,7 @@ class BM25Index:
         ----------
         ids : sequence of str, optional
             Any number; ids that do not exist are ignored.
-        filter : mapping or str, optional
+        filter
             As for :meth:`search`; the chunks are found by it first, and then deleted by their ids.
         namespace : str
             Namespace of the chunks.
@@ -465,11 +463,10 @@ class BM25Index:
         These weightings take the k1 of a term from its frequencies in all chunks, which change as chunks come and go;
         a stored vector does not. Until the first call every term has the config's k1; afterwards, terms with enough
         data have their own, in chunks that are added later, too. Call it after the first large ingestion, and whenever
-        the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
+        the index has grown by half or so. With every other weighting, nothing is read or written.
 
-        With every other weighting a vector depends on its chunk alone, and nothing is read or written. Searches go on
-        meanwhile, over vectors of both tables; chunks that are added meanwhile get the new one, too. A call that is cut
-        short can be made again, and writes only the missing vectors. N and df do not change.
+        Searches go on meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes
+        only the missing vectors. N and df do not change.
 
         Parameters
         ----------
@@ -543,10 +540,8 @@ class BM25Index:
 
         Parameters
         ----------
-        ids : sequence of str
-            Any number.
-        namespace : str
-            Namespace of the chunks.
+        ids, namespace
+            As for :meth:`delete`.
 
         Returns
         -------
@@ -907,7 +902,7 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str, mapping of str to float, or Query
+        query
             As it was given to the search.
         id : str
             The chunk's id.
@@ -945,7 +940,7 @@ class BM25Index:
         return self._searcher.explain(query, check_id("id", id), scope, place, options)
 
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
-        """Return the figures of the index, and the effective BM25 parameters of its chunk_size.
+        """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.
 
         Parameters
         ----------

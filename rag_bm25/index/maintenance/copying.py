@@ -117,10 +117,9 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[Progress], N
 
     Parameters
     ----------
-    source : Store
-        Store of the index, such as a :class:`rag_bm25.store.milvus.MilvusStore`. It stays open.
-    target : Store
-        Another store, empty or with an unfinished copy of the same index. It stays open.
+    source, target : Store
+        Store of the index, such as a :class:`rag_bm25.store.milvus.MilvusStore`, and another one, empty or with an
+        unfinished copy of the same index. Both stay open.
     progress : callable of Progress to None, optional
         Called periodically with ``"rows copied"``, then with ``"rows checked"``.
 
@@ -136,13 +135,6 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[Progress], N
     StoreError
         As for :func:`plan_copy`; or the source changed during the copy, or one of the stores failed. The same call
         resumes the copy.
-
-    Examples
-    --------
-    From a file to a server::
-
-        with closing(MilvusStore("./rag.db", "docs")) as source, closing(MilvusStore(uri, "docs")) as target:
-            copy_index(source, target)
     """
     original = _Original.read(source)
     original.pending.begin_in(target)
