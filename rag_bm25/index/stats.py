@@ -76,7 +76,7 @@ def compute_stats(
         num_terms=statistics.num_terms,
         total_length=statistics.total_length,
         mean_length=statistics.mean_length,
-        average_idf=statistics.figures.average_idf,
+        average_idf=statistics.collection_stats.average_idf,
         namespaces=list(namespaces),
         chunk_size=config.chunk_size,
         length_unit=config.length_unit,
