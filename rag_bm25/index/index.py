@@ -139,7 +139,8 @@ class BM25Index:
         ----------
         uri : str or Path
             A file ending in ``.db`` for the embedded engine, the URI of a Milvus server, or ``":memory:"``, for tests:
-            a :class:`~rag_bm25.store.MemoryStore`, which needs no engine and is new, empty and private at every call.
+            a :class:`~rag_bm25.store.MemoryStore`, which is new, empty and private at every call, and connects to
+            nothing: `token`, `tls`, `timeout` and `consistency` are refused.
         collection : str
             Name of the index; its two Milvus collections are ``collection`` and ``collection_bm25``.
         config : IndexConfig, optional
