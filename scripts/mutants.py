@@ -128,7 +128,9 @@ MUTANTS = [
     ),
     Mutant("statistics/corpus", "self._move_in_histogram(before, after)", "pass"),
     Mutant("statistics/corpus", "((before, -1), (after, 1))", "((after, 1),)"),
-    Mutant("statistics/corpus", "        self._figures = None\n\n    def contribution", "\n    def contribution"),
+    Mutant(
+        "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
+    ),
     Mutant("statistics/corpus", "self.total_length += change.total_length", "pass"),
     Mutant("statistics/count_table", "self._recent.get(id_, 0) + change", "change"),
     Mutant(

@@ -32,11 +32,11 @@ class QueryMemo(Generic[T]):
         """Return the number of values."""
         return len(self._kept)
 
-    def get(self, key: Hashable, figures: object, weigh: Callable[[], T]) -> T:
-        """Return the kept value or a new one; `figures` is another object after every change of the statistics."""
+    def get(self, key: Hashable, state: object, weigh: Callable[[], T]) -> T:
+        """Return the kept value or a new one; `state` is another object after every change of the statistics."""
         kept = self._kept.pop(key, None)
-        if kept is None or kept[0] is not figures:
-            kept = figures, weigh()
+        if kept is None or kept[0] is not state:
+            kept = state, weigh()
         self._kept[key] = kept
         if len(self._kept) > self._size:
             del self._kept[next(iter(self._kept))]

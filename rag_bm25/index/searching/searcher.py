@@ -74,7 +74,7 @@ class WeightedQueries:
 
     queries: list[WeightedQuery]
     weighting: QueryWeighting
-    figures: CollectionStats  # of that moment
+    collection_stats: CollectionStats  # of that moment
 
     @property
     def vectors(self) -> list[SparseVector]:
@@ -109,7 +109,7 @@ class Searcher:
         with self._live.reading():
             encoder, corpus = self._query_side(scope, options, completing=completing)
             weighted = [self._weigh_query(query, encoder, corpus, scope, options) for query in parsed]
-            plain = WeightedQueries(weighted, encoder.weighting, corpus.figures)
+            plain = WeightedQueries(weighted, encoder.weighting, corpus.collection_stats)
         if method is None:
             return plain
         relevant = self._read_relevant(weighted, method, scope, options)
@@ -121,7 +121,7 @@ class Searcher:
                 WeightedQuery.of(apply_feedback(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)))
                 for query, chunks in zip(parsed, relevant, strict=True)
             ]
-            return WeightedQueries(weighted, encoder.weighting, corpus.figures)
+            return WeightedQueries(weighted, encoder.weighting, corpus.collection_stats)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
@@ -220,7 +220,7 @@ class Searcher:
         row = self._read_explained(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
-        facts = QueryFacts(text, terms, stop_words, weighted.weighting, weighted.figures, wanted)
+        facts = QueryFacts(text, terms, stop_words, weighted.weighting, weighted.collection_stats, wanted)
         return explain(facts, self._chunk_facts(row))
 
     def _read_explained(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
@@ -297,7 +297,7 @@ class Searcher:
         if encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
             return WeightedQuery.of(encoder.terms(query, corpus))
         key = (query, encoder.weighting, _counted_namespaces(scope, options), len(self._live.log.displaced))
-        return self._memo.get(key, corpus.figures, lambda: WeightedQuery.of(encoder.terms(query, corpus)))
+        return self._memo.get(key, corpus.collection_stats, lambda: WeightedQuery.of(encoder.terms(query, corpus)))
 
     def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
         """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
