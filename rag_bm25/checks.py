@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.errors import MissingExtraError, ParameterError, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 def as_str(text: str) -> str:
@@ -83,6 +84,16 @@ def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:
     if not (number and holds and abs(comparable(value)) <= sys.float_info.max):
         msg = f"{name} must be {rule}, got {short_repr(value)}"
         raise ParameterError(msg)
+
+
+@contextmanager
+def require_extra(hint: str) -> Iterator[None]:
+    """Raise MissingExtraError if an import in the body of a ``with`` statement fails; `hint` begins the message."""
+    try:
+        yield
+    except ImportError as error:
+        msg = f"{hint} ({error})"
+        raise MissingExtraError(msg) from error
 
 
 def comparable(value: object) -> float:

@@ -107,7 +107,7 @@ MUTANTS = [
     ),
     Mutant("vectors/terms", "id_ not in self._taken and ", ""),
     Mutant("vectors/terms", " and self._vocabulary.term(id_) is None\n", "\n"),
-    Mutant("vectors/terms", "super().__init__(displaced or {})", "super().__init__()"),
+    Mutant("vectors/terms", "self._displaced.get(term) or term_id(term)", "term_id(term)"),
     Mutant(
         "vectors/terms",
         "return id_ if self._terms.get(id_) == term else None",
@@ -128,14 +128,31 @@ MUTANTS = [
     ),
     Mutant("statistics/corpus", "self._move_in_histogram(before, after)", "pass"),
     Mutant("statistics/corpus", "((before, -1), (after, 1))", "((after, 1),)"),
-    Mutant("statistics/corpus", "        self._figures = None\n\n    def contribution", "\n    def contribution"),
-    Mutant("statistics/corpus", "self.total_length += change.total_length", "pass"),
-    Mutant("statistics/count_table", "self._recent.get(id_, 0) + change", "change"),
     Mutant(
-        "statistics/count_table", "self._insert(recent[order], counts[order])", "self._insert(recent[order], counts)"
+        "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
     ),
-    Mutant("statistics/corpus", "self._whole = _sum([self.whole, CorpusStatistics()])", "self._whole = self.whole"),
-    Mutant("statistics/corpus", "self._whole.add(change)", "pass"),
+    Mutant("statistics/corpus", "self.total_length += change.total_length", "pass"),
+    Mutant("statistics/count_table", "self.counts[at] * (self.ids[at] == ids)", "self.counts[at]"),
+    Mutant("statistics/count_table", "np.add.reduceat(counts[order], starts)", "np.add.reduceat(counts, starts)"),
+    Mutant("statistics/count_table", "        for level in levels[1:]:\n", "        for level in levels[2:]:\n"),
+    Mutant("statistics/corpus", "            self._whole = self._whole.plus(change)", "            pass"),
+    Mutant("statistics/corpus", "self.of_one(namespace).plus(change)", "self.of_one(namespace)"),
+    # One moment, and nobody waits
+    Mutant("statistics/corpus", "self._histogram.copy(), self._num_negative", "self._histogram, self._num_negative"),
+    Mutant("statistics/log/sums", "statistics = self.statistics.copy()", "statistics = self.statistics"),
+    Mutant("statistics/log/terms", "self.displaced = {**self.displaced, **terms}", "pass"),
+    Mutant("index/live_statistics", "_acquired(self._log_lock, wait=False)", "_acquired(self._log_lock, wait=True)"),
+    Mutant(
+        "index/live_statistics",
+        "_acquired(self._refreshing, wait=self._store.exclusive)",
+        "_acquired(self._refreshing, wait=True)",
+    ),
+    Mutant(
+        "index/live_statistics",
+        "_acquired(self._refreshing, wait=self._store.exclusive)",
+        "_acquired(self._refreshing, wait=False)",
+    ),
+    Mutant("index/searching/memo", "kept[0] is not view", "False"),
     Mutant(
         "statistics/corpus",
         "np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))",

@@ -63,7 +63,8 @@ class BM25Encoder:
     """Encode chunks and queries for a vector store that other software fills.
 
     A chunk's vector depends on the chunk alone, so encoding counts nothing. Queries are weighed by counts: pass every
-    chunk that is stored to :meth:`learn`, once, and every chunk that is deleted to :meth:`forget`.
+    chunk that is stored to :meth:`learn`, once, and every chunk that is deleted to :meth:`forget`. If the config has
+    fields, each of these methods, and :meth:`encode_documents`, needs the metadata of the chunks.
 
     Parameters
     ----------
@@ -174,18 +175,6 @@ class BM25Encoder:
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
     ) -> list[SparseVector]:
-        """Encode chunks; nothing is counted.
-
-        Parameters
-        ----------
-        texts, metadatas
-            As for :meth:`learn`.
-
-        Returns
-        -------
-        list of SparseVector
-            As for :meth:`TextEncoder.encode_documents`.
-        """
         texts, metadatas = check_texts(texts, metadatas, self.config.fields)
         return list(self._documents.encode(texts, TermIds(self._vocabulary.displaced), metadatas).vectors)
 

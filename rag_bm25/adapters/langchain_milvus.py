@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_bm25.adapters.encoder import document_encoding
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.checks import require_extra
 
 if TYPE_CHECKING:
-    from langchain_milvus.utils.sparse import (  # type: ignore[import-not-found, unused-ignore]
-        BaseSparseEmbedding,
-    )
+    from langchain_milvus.utils.sparse import BaseSparseEmbedding  # type: ignore[import-not-found, unused-ignore]
 
     from rag_bm25.adapters.encoder import TextEncoder
 
@@ -44,11 +42,8 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
     ParameterError
         `learn` is given with another encoder than a :class:`~rag_bm25.adapters.BM25Encoder`.
     """
-    try:
+    with require_extra("this adapter needs langchain-milvus, which is not installed: pip install langchain-milvus"):
         from langchain_milvus.utils.sparse import BaseSparseEmbedding
-    except ImportError:
-        msg = "this adapter needs langchain-milvus, which is not installed: pip install langchain-milvus"
-        raise MissingExtraError(msg) from None
     encode_documents = document_encoding(encoder, learn=learn)
 
     class BM25SparseEmbedding(BaseSparseEmbedding):  # type: ignore[misc, unused-ignore]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_bm25.adapters.encoder import document_encoding
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.checks import require_extra
 
 if TYPE_CHECKING:
     from llama_index.vector_stores.milvus.utils import (  # type: ignore[import-not-found, unused-ignore]
@@ -32,12 +32,9 @@ def sparse_embedding_function(encoder: TextEncoder, *, learn: bool = False) -> B
         asks for ``drop_ratio_search=0.2``, which milvus-lite 3 refuses, and which drops weights on other engines.
 
     """
-    try:
+    package = "llama-index-vector-stores-milvus"
+    with require_extra(f"this adapter needs {package}, which is not installed: pip install {package}"):
         from llama_index.vector_stores.milvus.utils import BaseSparseEmbeddingFunction
-    except ImportError:
-        package = "llama-index-vector-stores-milvus"
-        msg = f"this adapter needs {package}, which is not installed: pip install {package}"
-        raise MissingExtraError(msg) from None
     encode = document_encoding(encoder, learn=learn)
 
     class BM25SparseEmbeddingFunction(BaseSparseEmbeddingFunction):  # type: ignore[misc, unused-ignore]

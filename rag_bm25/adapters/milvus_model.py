@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.adapters.encoder import BM25Encoder
-from rag_bm25.errors import FormatError, MissingExtraError
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import FormatError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.statistics.corpus import MAX_COUNT
 from rag_bm25.weighting.idf import robertson_idf
@@ -42,7 +43,10 @@ SUM_ERROR = 1e-2
 
 
 class BM25EmbeddingFunction:
-    """``encode_documents`` and ``encode_queries`` as milvus-model has them, returning CSR matrices.
+    """``encode_documents`` and ``encode_queries`` as milvus-model has them.
+
+    They encode as :class:`~rag_bm25.adapters.TextEncoder` says, but return a CSR matrix of float32, shape
+    (n_texts, dim), whose row is empty for a query without known terms.
 
     Parameters
     ----------
@@ -51,11 +55,8 @@ class BM25EmbeddingFunction:
     """
 
     def __init__(self, encoder: TextEncoder) -> None:
-        try:
+        with require_extra("CSR matrices need scipy, which is not installed: pip install scipy"):
             import scipy.sparse  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            msg = "CSR matrices need scipy, which is not installed: pip install scipy"
-            raise MissingExtraError(msg) from None
         self._csr_array = scipy.sparse.csr_array
         self._encoder = encoder
 
@@ -65,33 +66,9 @@ class BM25EmbeddingFunction:
         return DIMENSION
 
     def encode_documents(self, documents: Sequence[str]) -> csr_array:
-        """Encode chunks; nothing is counted.
-
-        Parameters
-        ----------
-        documents : sequence of str
-            The chunks.
-
-        Returns
-        -------
-        csr_array of float32, shape (n_documents, dim)
-            A row for each.
-        """
         return self._matrix(self._encoder.encode_documents(documents))
 
     def encode_queries(self, queries: Sequence[str]) -> csr_array:
-        """Encode queries.
-
-        Parameters
-        ----------
-        queries : sequence of str
-            The queries.
-
-        Returns
-        -------
-        csr_array of float32, shape (n_queries, dim)
-            A row for each, empty where no term is known.
-        """
         return self._matrix(self._encoder.encode_queries(queries))
 
     def _matrix(self, vectors: Sequence[SparseVector]) -> csr_array:

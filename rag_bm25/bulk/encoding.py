@@ -40,10 +40,8 @@ class PartReport:
     ----------
     part : int
         Number of the part.
-    num_chunks : int
-        Chunks in the part.
-    num_terms : int
-        Distinct terms of these chunks.
+    num_chunks, num_terms : int
+        Chunks in the part, and their distinct terms.
     size : int
         Size of its rows in bytes.
     """
@@ -55,12 +53,7 @@ class PartReport:
 
 
 def encode_part(
-    chunks: Iterable[Mapping[str, Any]],
-    config: IndexConfig,
-    folder: str | Path,
-    part: int,
-    *,
-    namespace: str = "",
+    chunks: Iterable[Mapping[str, Any]], config: IndexConfig, folder: str | Path, part: int, *, namespace: str = ""
 ) -> PartReport:
     """Encode one part of a corpus for bulk loading, and count its terms.
 
@@ -74,9 +67,9 @@ def encode_part(
         Each with ``text``, optional ``id`` and ``metadata``, and ``embedding`` if the index has dense vectors: see
         :meth:`rag_bm25.BM25Index.add`. Read once; may be empty.
     config : IndexConfig
-        Parameters of the index, the same for all parts.
+        Parameters of the index; like the folder, the same for all parts.
     folder : str or Path
-        Folder of the files, the same for all parts.
+        Folder of the files.
     part : int
         Number of the part, from 0 without gaps. Parts count as ingested in the order of their numbers.
     namespace : str
@@ -93,13 +86,6 @@ def encode_part(
         A chunk breaks a rule; the message names it. An earlier version of the part stays.
     MissingExtraError
         pyarrow is not installed.
-
-    Examples
-    --------
-    ::
-
-        rows = [{"text": "Milvus stores sparse vectors.", "id": "a", "metadata": {"page": 3}}]
-        encode_part(rows, IndexConfig(chunk_size=500), "bulk", 0)
     """
     folder = Path(folder)
     namespace = check_namespace(namespace)

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import FormatError, MissingExtraError, short_repr
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import FormatError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +50,9 @@ def write_atomically(path: Path) -> Iterator[Path]:
         begun.unlink(missing_ok=True)
 
 
-def describe_file(path: Path, rows: int, name: str | None = None) -> DataFile:
-    """Return the file's name, size and SHA-256 digest."""
-    return DataFile(name or path.name, rows, path.stat().st_size, _digest(path))
+def describe_file(path: Path, rows: int, name: str) -> DataFile:
+    """Describe a file that will have a name: size and SHA-256 digest."""
+    return DataFile(name, rows, path.stat().st_size, _digest(path))
 
 
 def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
@@ -65,6 +66,17 @@ def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
             "upgrade rag_bm25"
         )
         raise FormatError(msg)
+
+
+@contextmanager
+def as_format_error(path: Path, again: str, *others: type[Exception]) -> Iterator[None]:
+    """Convert errors of parsing a file, and others, to ``FormatError``; `again` tells how to make it anew."""
+    kinds: tuple[type[Exception], ...] = (LookupError, RecursionError, TypeError, ValueError, *others)
+    try:
+        yield
+    except kinds as error:
+        msg = f"{path} is damaged, {again}: {error}"
+        raise FormatError(msg) from error
 
 
 def verify_digest(folder: Path, data: DataFile, again: str) -> None:
@@ -91,12 +103,15 @@ def _digest(path: Path) -> str:
 
 def arrow() -> Any:
     """Import pyarrow."""
-    try:
+    with require_extra('bulk loading needs pyarrow: pip install "rag-bm25[bulk]"'):
         import pyarrow as pa
-    except ImportError as error:
-        msg = f'bulk loading needs pyarrow: pip install "rag-bm25[bulk]" ({error})'
-        raise MissingExtraError(msg) from error
     return pa
+
+
+def read_columns(path: Path, *names: str) -> Any:
+    """Read some columns of a Parquet file, by default all of them."""
+    with parquet().ParquetFile(path) as file:
+        return file.read(columns=list(names) or None)
 
 
 def parquet() -> Any:

@@ -65,10 +65,8 @@ class LoadReport:
 
     Parameters
     ----------
-    num_chunks : int
-        Chunks of the index.
-    num_terms : int
-        Distinct terms of these chunks.
+    num_chunks, num_terms : int
+        Chunks of the index, and their distinct terms.
     loaded : int
         Chunks written by this call; the others had been loaded before.
     """
@@ -78,12 +76,7 @@ class LoadReport:
     loaded: int
 
 
-def load(
-    folder: str | Path,
-    target: Store,
-    *,
-    progress: Callable[[Progress], None] | None = None,
-) -> LoadReport:
+def load(folder: str | Path, target: Store, *, progress: Callable[[Progress], None] | None = None) -> LoadReport:
     """Load merged files into an empty store by insertion, on any engine.
 
     Opening an unfinished index is a :class:`~rag_bm25.FormatError`. A finished one is an index like any other. Memory
@@ -114,13 +107,6 @@ def load(
         The target has an unfinished load of other files; nothing is written.
     StoreError
         The target failed. The same call resumes the load.
-
-    Examples
-    --------
-    ::
-
-        with closing(MilvusStore("./rag.db", "docs")) as target:
-            load("bulk", target)
     """
     loading = _Loading(Path(folder), target)
     resumes = loading.begin()
@@ -145,18 +131,17 @@ def load_by_import(
 ) -> LoadReport:
     """Load merged files by the bulk import of a Milvus server, 2.5.8 or later.
 
-    First upload the files that the manifest lists as parts to the bucket of the server. All other files are read by
-    this process.
+    First upload the files that the manifest lists as parts to the server's bucket; this process reads all others.
 
     Parameters
     ----------
-    folder : str or Path
-        Folder of the merged files, see :func:`merge`.
+    folder
+        As for :func:`load`.
     target : ImportingStore
         A :class:`rag_bm25.store.milvus.MilvusStore` on a server; empty or with an unfinished load of the same files.
     prefix : str
         Path of the files in the server's bucket: ``prefix/part-000000.parquet`` and so on.
-    progress : callable of Progress to None, optional
+    progress
         As for :func:`load`.
     sleep : callable of float to None
         Function that waits for a number of seconds between two polls.

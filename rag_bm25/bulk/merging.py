@@ -8,7 +8,6 @@ rewritten with its final id.
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.analysis import AnalyzerContract, differences
-from rag_bm25.bulk.files import FILE_FORMAT, DataFile, describe_file, require_known, verify_digest, write_atomically
+from rag_bm25.bulk.files import (
+    FILE_FORMAT,
+    DataFile,
+    as_format_error,
+    describe_file,
+    require_known,
+    verify_digest,
+    write_atomically,
+)
 from rag_bm25.bulk.parts import PartHead, batch_of, part_numbers, read_head, read_terms
 from rag_bm25.bulk.rows import read_groups, read_pks, rows_writer, sparse_batch, sparse_column
 from rag_bm25.bulk.sums import SumFiles, write_sums
 from rag_bm25.errors import ConfigMismatchError, FormatError, InputError
 from rag_bm25.events import report_progress
+from rag_bm25.index.arguments import list_first
 from rag_bm25.index.maintenance.pending import json_digest
 from rag_bm25.index.stored_config import dense_field_of
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
@@ -29,7 +37,7 @@ from rag_bm25.vectors.sparse import SparseBatch
 from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,7 +45,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 KIND = "rag_bm25 bulk load"
-NAMED = 5  # items that a message lists
 
 
 @dataclass(frozen=True)
@@ -74,12 +81,8 @@ class MergeReport:
 
     Parameters
     ----------
-    num_parts : int
-        Number of parts.
-    num_chunks : int
-        Chunks of all parts.
-    num_terms : int
-        Distinct terms of all parts.
+    num_parts, num_chunks, num_terms : int
+        Parts, and the chunks and distinct terms of all of them.
     rewritten : int
         Parts whose rows were rewritten because a term has another id in the merged index.
     """
@@ -91,10 +94,7 @@ class MergeReport:
 
 
 def merge(
-    folder: str | Path,
-    *,
-    num_parts: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    folder: str | Path, *, num_parts: int | None = None, progress: Callable[[Progress], None] | None = None
 ) -> MergeReport:
     """Merge encoded parts into files to load.
 
@@ -145,24 +145,14 @@ def read_manifest(folder: str | Path) -> Manifest:
     if not path.is_file():
         msg = f"{path} is missing: merge the parts first"
         raise FormatError(msg)
-    with _as_format_error(path):
+    with as_format_error(path, "merge the parts again"):
         found = json.loads(path.read_text(encoding="utf-8"))
         kind, version = found["kind"], found["format"]
     require_known(path, kind, KIND, version)
-    with _as_format_error(path):
+    with as_format_error(path, "merge the parts again"):
         parts = [ManifestPart(**{**part, "data": DataFile(**part["data"])}) for part in found["parts"]]
         sums = {**found["sums"], **{name: DataFile(**found["sums"][name]) for name in ("vocabulary", "counts")}}
         return Manifest(found["config"], parts, SumFiles(**sums))
-
-
-@contextmanager
-def _as_format_error(path: Path) -> Iterator[None]:
-    """Convert errors of reading to ``FormatError``."""
-    try:
-        yield
-    except (LookupError, RecursionError, TypeError, ValueError) as error:
-        msg = f"{path} is damaged, merge the parts again: {error}"
-        raise FormatError(msg) from error
 
 
 class _Merging:
@@ -233,7 +223,7 @@ def _read_heads(folder: Path, num_parts: int | None) -> list[PartHead]:
         raise FormatError(msg)
     wanted = numbers[-1] + 1 if num_parts is None else num_parts
     if missing := sorted(set(range(wanted)) - set(numbers)):
-        msg = f"parts are missing in {folder}: {_list(missing)}; encode them, {wanted} parts in all"
+        msg = f"parts are missing in {folder}: {list_first(map(str, missing))}; encode them, {wanted} parts in all"
         raise FormatError(msg)
     if numbers[-1] >= wanted:
         msg = f"{folder} has {len(numbers)} parts, not {wanted}: use an empty folder for other parts"
@@ -280,8 +270,8 @@ def _require_distinct(folder: Path, heads: Sequence[PartHead]) -> None:
     found = _name_duplicates(folder, heads, twice) if len(twice) else []
     if found:
         msg = (
-            f"{len(found):,} chunks are in two parts: {_list(found)}. An id may be in one part only; chunks without "
-            "ids must differ in text or metadata."
+            f"{len(found):,} chunks are in two parts: {list_first(found)}. An id may be in one part only; chunks "
+            "without ids must differ in text or metadata."
         )
         raise InputError(msg)
 
@@ -304,9 +294,3 @@ def _suspects(path: Path, keys: NDArray[np.uint64]) -> Iterator[tuple[str, str]]
         for pk, id_ in zip(table.column("pk").to_pylist(), table.column("id").to_pylist(), strict=True):
             if pk[:16] in wanted:
                 yield pk, id_
-
-
-def _list(found: Iterable[object]) -> str:
-    """List the first few items, and the number of others."""
-    every = list(map(str, found))
-    return ", ".join(every[:NAMED]) + (f" and {len(every) - NAMED:,} more" if len(every) > NAMED else "")

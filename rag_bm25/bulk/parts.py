@@ -5,15 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.bulk.files import FILE_FORMAT, DataFile, arrow, parquet, require_known, write_atomically
+from rag_bm25.bulk.files import (
+    FILE_FORMAT,
+    DataFile,
+    arrow,
+    as_format_error,
+    parquet,
+    read_columns,
+    require_known,
+    write_atomically,
+)
 from rag_bm25.errors import FormatError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import numpy as np
@@ -93,11 +101,11 @@ def write_terms(folder: Path, head: PartHead, terms: PartTerms) -> None:
 def read_head(folder: Path, part: int) -> PartHead:
     """Read the description of a part."""
     path = terms_path(folder, part)
-    with _as_format_error(path):
+    with _reading(path):
         facts = dict(json.loads(parquet().read_schema(path).metadata[HEAD]))
         kind, version = facts.pop("kind"), facts.pop("format")
     require_known(path, kind, KIND, version)
-    with _as_format_error(path):
+    with _reading(path):
         head = PartHead(**{**facts, "data": DataFile(**facts["data"])})
     if head.part != part:
         msg = f"{path} is part {head.part}: renaming a file does not change the number of its part"
@@ -108,9 +116,8 @@ def read_head(folder: Path, part: int) -> PartHead:
 def read_terms(folder: Path, part: int) -> PartTerms:
     """Read terms and counts of a part."""
     path = terms_path(folder, part)
-    with _as_format_error(path):
-        with parquet().ParquetFile(path) as file:
-            table = file.read()
+    with _reading(path):
+        table = read_columns(path)
         metadata = table.schema.metadata
         ids, df = (table.column(name).to_numpy() for name in ("id", "df"))
         terms = PartTerms(table.column("term").to_pylist(), ids, df)
@@ -128,12 +135,5 @@ def _digest(facts: bytes, terms: PartTerms) -> bytes:
     return digest.hexdigest().encode()
 
 
-@contextmanager
-def _as_format_error(path: Path) -> Iterator[None]:
-    """Convert errors of reading to ``FormatError``."""
-    pa = arrow()
-    try:
-        yield
-    except (OSError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException) as error:
-        msg = f"{path} is damaged, encode its part again: {error}"
-        raise FormatError(msg) from error
+def _reading(path: Path) -> AbstractContextManager[None]:
+    return as_format_error(path, "encode its part again", OSError, arrow().ArrowException)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.bulk.files import arrow, parquet
+from rag_bm25.bulk.files import arrow, parquet, read_columns
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseBatch
 
@@ -80,8 +80,7 @@ def rows_of(table: Any) -> list[ChunkRow]:
 
 def read_pks(path: Path) -> NDArray[np.uint64]:
     """Read 64 bits of each row's primary key, and no other column."""
-    with parquet().ParquetFile(path) as file:
-        keys = file.read(columns=["pk"]).column("pk").to_pylist()
+    keys = read_columns(path, "pk").column("pk").to_pylist()
     return np.frombuffer(bytes.fromhex("".join(key[:SHORT] for key in keys)), ">u8").astype(np.uint64)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.bulk.files import DataFile, arrow, describe_file, parquet, write_atomically
+from rag_bm25.bulk.files import DataFile, arrow, describe_file, parquet, read_columns, write_atomically
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.vectors.terms import Vocabulary
@@ -47,7 +47,7 @@ def write_sums(folder: Path, totals: Mapping[str, Contribution], vocabulary: Voc
 
 def read_sums(folder: Path, files: SumFiles) -> tuple[dict[str, Contribution], Vocabulary]:
     """Read the sums over all parts."""
-    known, counts = _read(folder / files.vocabulary.name), _read(folder / files.counts.name)
+    known, counts = read_columns(folder / files.vocabulary.name), read_columns(folder / files.counts.name)
     vocabulary = Vocabulary()
     vocabulary.add(dict(zip(known["term"].to_pylist(), known["id"].to_pylist(), strict=True)))
     ids, df = counts["id"].to_numpy(), counts["df"].to_numpy()
@@ -68,8 +68,3 @@ def _write(path: Path, columns: Mapping[str, Any]) -> DataFile:
         table = arrow().table(dict(columns))
         parquet().write_table(table, begun, use_dictionary=False, compression="zstd")
         return describe_file(begun, len(table), path.name)
-
-
-def _read(path: Path) -> Any:
-    with parquet().ParquetFile(path) as file:
-        return file.read()

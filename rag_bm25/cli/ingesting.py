@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -82,14 +82,9 @@ def ingest(
         seconds = time.perf_counter() - start
     _print_report(report, len(found.skipped), seconds, as_json)
     if report.stale and not prune and not as_json:
-        be = "is" if report.stale == 1 else "are"
-        print_note(
-            f"{count(report.stale, 'chunk')} {be} stale (the files are gone). Use --prune to delete such chunks."
-        )
-    for reason in report.failed.values():
-        print_error(reason)
-    if report.failed:
-        raise typer.Exit(1)
+        stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
+        print_note(f"{stale}. Use --prune to delete such chunks.")
+    _print_failures(report.failed)
 
 
 def _open_or_create(place: opt.Place, given: Mapping[str, Value], *, create: bool) -> BM25Index:
@@ -130,14 +125,18 @@ def _note_skipped(found: ingestion.Found) -> None:
         print_note(f"skipped {count(len(of_other_kinds), 'file')} of other kinds: {join_first(of_other_kinds)}")
     if irregular:
         print_note(f"skipped, since they lead to no regular file within the folder: {join_first(irregular)}")
-    if found.files:
-        return
-    if not found.unreadable:
+    if not (found.files or found.unreadable):
         print_note("there is no .txt, .md or .jsonl file to ingest")
-        return
-    for reason in found.unreadable.values():
+    if not found.files:
+        _print_failures(found.unreadable)
+
+
+def _print_failures(reasons: Mapping[Any, str]) -> None:
+    """Print the reasons of failures, and end with exit code 1 if there are any."""
+    for reason in reasons.values():
         print_error(reason)
-    raise typer.Exit(1)
+    if reasons:
+        raise typer.Exit(1)
 
 
 def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool) -> None:

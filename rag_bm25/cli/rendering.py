@@ -16,6 +16,7 @@ from rich.tree import Tree
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.evaluation import config_line
 from rag_bm25.index.settings import format_fields
+from rag_bm25.query.explanation import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -122,9 +123,7 @@ def _cut_snippet(text: Text, width: int) -> Text:
 
 def render_explanation(explanation: Explanation, parent: Tree | None = None) -> Tree:
     """Return an explanation as a tree with lines, which is added to the parent if there is one."""
-    value = explanation.value
-    shown = f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
-    node = Text.assemble((shown, "cyan"), f"  {explanation.description}")
+    node = Text.assemble((format_value(explanation.value), "cyan"), f"  {explanation.description}")
     tree = Tree(node, guide_style="dim") if parent is None else parent.add(node)
     for detail in explanation.details:
         render_explanation(detail, tree)

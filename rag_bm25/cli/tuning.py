@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -17,8 +17,6 @@ from rag_bm25.evaluation.heat_map import require_drawable
 from rag_bm25.evaluation.tuning import GRIDS
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import Value, parse_setting, parse_value
-
-Measure = Literal["ndcg@10", "recall@100", "mrr@10"]
 
 AGREEMENT = 1e-3  # of a mean computed on counts and the same mean through Milvus, where ties may fall otherwise
 
@@ -38,7 +36,7 @@ def tune(
     tune_split: Annotated[
         str | None, opt.option("Judgements of other queries to search on, instead of cross-validation.")
     ] = None,
-    measure: Annotated[Measure, typer.Option(help="The measure to maximise.")] = "ndcg@10",
+    measure: Annotated[evaluation.MeasureName, typer.Option(help="The measure to maximise.")] = "ndcg@10",
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the significance test.")] = 0,
     plot: Annotated[Path | None, opt.option("Draw the measure over k1 and b into this .png, .svg or .pdf.")] = None,

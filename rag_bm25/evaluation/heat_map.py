@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.errors import InputError, MissingExtraError
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,10 +67,7 @@ def draw_heat_map(heat_map: HeatMap, path: Path, title: str) -> None:
 
 def _matplotlib() -> Any:
     # Only the parts of the library that need no screen.
-    try:
+    with require_extra('drawing needs matplotlib: pip install "rag-bm25[plot]"'):
         import matplotlib.figure
         import matplotlib.patches
-    except ImportError as error:
-        msg = f'drawing needs matplotlib: pip install "rag-bm25[plot]" ({error})'
-        raise MissingExtraError(msg) from error
     return matplotlib

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.checks import require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -132,9 +132,6 @@ def query_values(
 
 def require_ir_measures() -> Any:
     """Import ir-measures, or name the extra that installs it."""
-    try:
+    with require_extra('measuring needs ir-measures: pip install "rag-bm25[eval]"'):
         import ir_measures
-    except ImportError as error:
-        msg = f'measuring needs ir-measures: pip install "rag-bm25[eval]" ({error})'
-        raise MissingExtraError(msg) from error
     return ir_measures

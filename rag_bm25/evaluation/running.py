@@ -52,10 +52,8 @@ class EvaluationResult:
         Query id -> document id -> score, best first.
     chunks : int
         Number of documents, each one chunk.
-    queries_per_second : float
-        Speed of searching, including the encoding of queries.
-    chunks_per_second : float
-        Speed of adding, including analysis.
+    queries_per_second, chunks_per_second : float
+        Speed of searching, including the encoding of queries, and of adding, including analysis.
     """
 
     per_query: QueryMeasures = field(repr=False)

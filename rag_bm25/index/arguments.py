@@ -55,10 +55,15 @@ def check_chunk_namespace(chunk_namespace: str | None, searched: tuple[str, ...]
 
 
 def list_names(names: Iterable[str]) -> str:
-    """List names in a message, the first ones if there are many."""
-    found = sorted(set(names))
-    more = f" and {len(found) - MAX_LISTED:,} more" if len(found) > MAX_LISTED else ""
-    return ", ".join(map(repr, found[:MAX_LISTED])) + more
+    """List distinct names in a message."""
+    return list_first(map(repr, sorted(set(names))))
+
+
+def list_first(items: Iterable[str]) -> str:
+    """List items in a message, the first ones and the number of others if there are many."""
+    every = list(items)
+    more = f" and {len(every) - MAX_LISTED:,} more" if len(every) > MAX_LISTED else ""
+    return ", ".join(every[:MAX_LISTED]) + more
 
 
 def check_k(k: int, name: str = "k") -> int:

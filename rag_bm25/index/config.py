@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
-from rag_bm25.analysis import (
-    Analyzer,
-    AnalyzerConfig,
-)
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.checks import as_str, check_choice
 from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit
 from rag_bm25.errors import InputError, ParameterError, short_repr

@@ -26,12 +26,7 @@ from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
-from rag_bm25.statistics.log.source_roots import (
-    SourceRoot,
-    drop_damaged_roots,
-    read_roots,
-    remember_roots,
-)
+from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
 from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
@@ -88,9 +83,6 @@ class BM25Index:
         The parameters in use.
     repaired : RepairReport or None
         Report of the repair, if the index was opened with ``repair=True``.
-    damage : list of str
-        Faults of the statistics, as far as reading them shows; empty if there are none. They are logged as a warning,
-        too. :meth:`repair` mends them.
 
     Examples
     --------
@@ -146,7 +138,8 @@ class BM25Index:
         ----------
         uri : str or Path
             A file ending in ``.db`` for the embedded engine, the URI of a Milvus server, or ``":memory:"``, for tests:
-            a :class:`~rag_bm25.store.MemoryStore`, which needs no engine and is new, empty and private at every call.
+            a :class:`~rag_bm25.store.MemoryStore`, which is new, empty and private at every call, and connects to
+            nothing: `token`, `tls`, `timeout` and `consistency` are refused.
         collection : str
             Name of the index; its two Milvus collections are ``collection`` and ``collection_bm25``.
         config : IndexConfig, optional
@@ -240,11 +233,9 @@ class BM25Index:
         self._store.close()
 
     def __enter__(self) -> BM25Index:
-        """Return the index itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the index."""
         self.close()
 
     def __repr__(self) -> str:
@@ -259,7 +250,7 @@ class BM25Index:
 
     @property
     def damage(self) -> list[str]:
-        """Faults of the statistics, one clause each."""
+        """Faults of the statistics as far as reading them shows, one clause each; :meth:`repair` mends them."""
         return self._live.damage
 
     def refresh(self) -> None:
@@ -338,9 +329,8 @@ class BM25Index:
     ) -> AddReport:
         """Insert or update any number of chunks, with only a few batches of them in memory.
 
-        They are taken one by one from the iterable, in the thread of the caller, and checked one by one. If one breaks
-        a rule, or taking the next one fails, the batches before are written, and the batch of the faulty chunk is not.
-        Calling again with the same chunks writes the missing ones.
+        They are taken and checked one by one, in the thread of the caller. If one breaks a rule, or taking the next one
+        fails, the batches before are written. Calling again with the same chunks writes the missing ones.
 
         Parameters
         ----------
@@ -368,9 +358,8 @@ class BM25Index:
 
         Examples
         --------
-        From another index, or from a generator over a file of any size::
+        From a generator over a file of any size::
 
-            index.add_stream(other.chunks())
             index.add_stream(Chunk(row["id"], row["text"], {"page": row["page"]}) for row in rows)
         """
         self._require_writable()
@@ -384,7 +373,7 @@ class BM25Index:
         ----------
         ids : sequence of str, optional
             Any number; ids that do not exist are ignored.
-        filter : mapping or str, optional
+        filter
             As for :meth:`search`; the chunks are found by it first, and then deleted by their ids.
         namespace : str
             Namespace of the chunks.
@@ -474,11 +463,10 @@ class BM25Index:
         These weightings take the k1 of a term from its frequencies in all chunks, which change as chunks come and go;
         a stored vector does not. Until the first call every term has the config's k1; afterwards, terms with enough
         data have their own, in chunks that are added later, too. Call it after the first large ingestion, and whenever
-        the index has grown by half or so: k1 follows the shape of a distribution, and moves slowly.
+        the index has grown by half or so. With every other weighting, nothing is read or written.
 
-        With every other weighting a vector depends on its chunk alone, and nothing is read or written. Searches go on
-        meanwhile, over vectors of both tables; chunks that are added meanwhile get the new one, too. A call that is cut
-        short can be made again, and writes only the missing vectors. N and df do not change.
+        Searches go on meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes
+        only the missing vectors. N and df do not change.
 
         Parameters
         ----------
@@ -552,10 +540,8 @@ class BM25Index:
 
         Parameters
         ----------
-        ids : sequence of str
-            Any number.
-        namespace : str
-            Namespace of the chunks.
+        ids, namespace
+            As for :meth:`delete`.
 
         Returns
         -------
@@ -915,7 +901,7 @@ class BM25Index:
 
         Parameters
         ----------
-        query : str, mapping of str to float, or Query
+        query
             As it was given to the search.
         id : str
             The chunk's id.
@@ -953,7 +939,7 @@ class BM25Index:
         return self._searcher.explain(query, check_id("id", id), scope, place, options)
 
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
-        """Return the figures of the index, and the effective BM25 parameters of its chunk_size.
+        """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.
 
         Parameters
         ----------

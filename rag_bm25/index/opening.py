@@ -7,25 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import (
-    check_callable,
-    check_parameter,
-    check_switch,
-    comparable,
-)
-from rag_bm25.errors import (
-    FormatError,
-    IndexNotFoundError,
-    ParameterError,
-    short_repr,
-)
+from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
+from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, short_repr
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import require_same_vectors
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.statistics.log.settings import read_config, write_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rag_bm25.events import Event
@@ -78,8 +68,17 @@ def open_store(uri: str | Path, collection: str, options: OpenOptions, **connect
     if (in_memory or is_missing_file(uri)) and not options.may_create:
         raise _not_found_error(f"{collection!r} at {uri}")
     if in_memory:
+        _refuse_server_options(connection)
         return MemoryStore(collection)
     return MilvusStore(uri, collection, read_only=options.read_only, **connection)
+
+
+def _refuse_server_options(connection: Mapping[str, Any]) -> None:
+    """Refuse options that an index in memory has no use for, unless they have their defaults."""
+    for name, value in connection.items():
+        if value not in (None, "Session"):  # which is not shown: it may be a secret
+            msg = f"{name} must be left out with ':memory:', which connects to nothing"
+            raise ParameterError(msg)
 
 
 def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> IndexConfig:

@@ -22,10 +22,8 @@ class IndexStats:
     ----------
     name : str
         Engine, URI and collection.
-    num_chunks : int
-        N.
-    num_terms : int
-        Terms with df > 0.
+    num_chunks, num_terms : int
+        N, and the number of terms with df > 0.
     total_length : int
         Sum of the chunk lengths, in `length_unit`.
     mean_length : float
@@ -78,7 +76,7 @@ def compute_stats(
         num_terms=statistics.num_terms,
         total_length=statistics.total_length,
         mean_length=statistics.mean_length,
-        average_idf=statistics.figures.average_idf,
+        average_idf=statistics.collection_stats.average_idf,
         namespaces=list(namespaces),
         chunk_size=config.chunk_size,
         length_unit=config.length_unit,

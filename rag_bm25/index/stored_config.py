@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.analysis import (
-    AnalyzerConfig,
-    AnalyzerContract,
-    analyzer_from_settings,
-    contract_of,
-    differences,
-)
+from rag_bm25.analysis import AnalyzerConfig, AnalyzerContract, analyzer_from_settings, contract_of, differences
 from rag_bm25.analysis.config import BEFORE_SETTINGS
 from rag_bm25.errors import ConfigMismatchError, FormatError
 from rag_bm25.index.config import IndexConfig

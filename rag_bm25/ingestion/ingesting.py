@@ -28,10 +28,8 @@ class IngestReport:
 
     Parameters
     ----------
-    files : int
-        Files ingested.
-    chunks : int
-        Their chunks.
+    files, chunks : int
+        Files ingested, and their chunks.
     added, updated, unchanged : int
         Chunks with new ids, chunks that differed from the stored ones, and chunks that equalled them.
     stale : int
@@ -123,6 +121,7 @@ def ingest(
     if not is_empty:
         obsolete = ObsoleteChunks.find(index, Coverage.of(found, files, names), namespace, checker)
     unwanted = [*obsolete.removed, *(obsolete.stale if prune else ())]
+    deleted = index.delete(unwanted, namespace=namespace) if unwanted else 0
     return IngestReport(
         files=len(checker.read),
         chunks=written.total,
@@ -130,7 +129,7 @@ def ingest(
         updated=written.updated,
         unchanged=written.unchanged,
         stale=len(obsolete.stale),
-        deleted=index.delete(unwanted, namespace=namespace) if unwanted else 0,
+        deleted=deleted,
         failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed,
         notes=names.notes,
     )

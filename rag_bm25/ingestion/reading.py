@@ -9,7 +9,8 @@ from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rag_bm25.errors import InputError, MissingExtraError, ParameterError
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.jsonl import (
     MAX_DOCUMENT_BYTES,
     decode_utf8,
@@ -100,8 +101,10 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
     if not 0 <= overlap < longest:
         msg = f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}"
         raise ParameterError(msg)
+    with require_extra('splitting texts needs langchain-text-splitters: pip install "rag-bm25[cli]"'):
+        from langchain_text_splitters import RecursiveCharacterTextSplitter
     length = _length_function(config)
-    recursive = _text_splitter()(
+    recursive = RecursiveCharacterTextSplitter(
         separators=list(SEPARATORS),
         is_separator_regex=True,
         keep_separator="end",
@@ -210,12 +213,3 @@ def _length_function(config: IndexConfig) -> Callable[[str], int]:
         return len
     analyzer = config.build_analyzer()
     return lambda text: num_words(analyzer(text))
-
-
-def _text_splitter() -> Callable[..., Any]:
-    try:
-        from langchain_text_splitters import RecursiveCharacterTextSplitter
-    except ImportError as error:
-        msg = f'splitting texts needs langchain-text-splitters: pip install "rag-bm25[cli]" ({error})'
-        raise MissingExtraError(msg) from error
-    return RecursiveCharacterTextSplitter

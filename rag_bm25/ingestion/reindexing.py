@@ -67,13 +67,6 @@ def reindex(
         Source and target are the same index, or differ in dimension or metric of dense vectors. Nothing was written.
     StoreError
         One of the stores failed. The same call again writes what is missing.
-
-    Examples
-    --------
-    ::
-
-        with BM25Index.open(uri, "docs") as source, BM25Index.open(uri, "docs_2", config=config) as target:
-            reindex(source, target)
     """
     _require_compatible(source, target)
     figures, done = source.stats(), 0

@@ -26,7 +26,6 @@ from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - pydantic reads the a
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
     from langchain_core.retrievers import LangSmithRetrieverParams
@@ -164,9 +163,7 @@ class MilvusBM25Retriever(BaseRetriever):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @classmethod

@@ -230,10 +230,8 @@ class MilvusBM25VectorStore(VectorStore):
         ----------
         query : str
             Any text.
-        k : int
-            Maximum number of documents.
-        fetch_k : int
-            Number of hits to choose from.
+        k, fetch_k : int
+            Maximum number of documents, and the number of hits to choose from.
         lambda_mult : float
             In [0, 1]; 1 ranks by the score alone.
         **kwargs

@@ -64,10 +64,7 @@ class QueryEncoder:
         return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
 
     def weigh(
-        self,
-        wanted: Iterable[QueryTerm],
-        statistics: CorpusStatistics,
-        relevant: Sequence[SparseVector] | None = None,
+        self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics, relevant: Sequence[SparseVector] | None = None
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF.
 
@@ -78,12 +75,12 @@ class QueryEncoder:
         ids = self._ids_of(terms)
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
         boost = np.fromiter((asked.source.boost for asked in wanted), np.float64, len(terms))
-        df, corpus = statistics.df(ids), statistics.figures
+        df, collection = statistics.df(ids), statistics.collection_stats
         weights = np.zeros(len(terms))
         known = df > 0
-        relevance = _count_relevant(ids, df, corpus.num_chunks, relevant) if relevant else None
-        informed = df if relevance is None else relevance.equivalent_df(df, corpus.num_chunks)
-        weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], corpus)
+        relevance = _count_relevant(ids, df, collection.num_chunks, relevant) if relevant else None
+        informed = df if relevance is None else relevance.equivalent_df(df, collection.num_chunks)
+        weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], collection)
         sources = [asked.source for asked in wanted]
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, relevance=relevance)
 
@@ -100,7 +97,9 @@ class QueryEncoder:
             return 0.0
         distinct = list(dict.fromkeys(words))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
-        return math.fsum(self.weighting.weights(np.ones(len(distinct), np.int64), df, statistics.figures).tolist())
+        return math.fsum(
+            self.weighting.weights(np.ones(len(distinct), np.int64), df, statistics.collection_stats).tolist()
+        )
 
     def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
         """Boost bigrams by the weight of their channel, or leave them out."""

@@ -45,7 +45,7 @@ class Evidence:
         weights = np.zeros(len(df))
         known = df > 0
         once = np.ones(np.count_nonzero(known), np.int64)
-        weights[known] = self.encoder.weighting.weights(once, df[known], self.statistics.figures)
+        weights[known] = self.encoder.weighting.weights(once, df[known], self.statistics.collection_stats)
         return weights
 
 

@@ -57,7 +57,7 @@ class Explanation:
     details: tuple[Explanation, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{_shown(self.value)} = {self.description}"]
+        lines = [f"{format_value(self.value)} = {self.description}"]
         lines += [f"  {line}" for detail in self.details for line in str(detail).splitlines()]
         return "\n".join(lines)
 
@@ -86,12 +86,12 @@ class Explanation:
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def _repr_html_(self) -> str:
-        line = f"<b>{_shown(self.value)}</b> {html.escape(self.description)}"
+        line = f"<b>{format_value(self.value)}</b> {html.escape(self.description)}"
         details = "".join(f"<li>{detail._repr_html_()}</li>" for detail in self.details)
         return f"{line}<ul>{details}</ul>" if details else line
 
 
-def _shown(value: float) -> str:
+def format_value(value: float) -> str:
     """Return whole numbers whole, and others with six digits."""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
 

@@ -12,16 +12,6 @@ independence model, against .164 without feedback. Pseudo-feedback is meant for 
 for each question. With one or two, as in the sets that this library was measured on, it ranks the first ten worse and
 finds no more among the first hundred. It is off by default. It takes a second search and a second read, about five
 times the time.
-
-References
-----------
-.. [1] S. E. Robertson, K. Spärck Jones, "Relevance weighting of search terms", JASIS 27, 1976.
-.. [2] J. J. Rocchio, "Relevance feedback in information retrieval", in: The SMART Retrieval System, 1971.
-.. [3] G. Salton, C. Buckley, "Improving retrieval performance by relevance feedback", JASIS 41, 1990.
-.. [4] S. E. Robertson, "On term selection for query expansion", Journal of Documentation 46, 1990.
-.. [5] V. Lavrenko, W. B. Croft, "Relevance-based language models", SIGIR 2001.
-.. [6] N. Abdul-Jaleel et al., "UMass at TREC 2004: novelty and HARD", TREC 2004.
-.. [7] J. Lin, "The neural hype and comparisons against weak baselines", SIGIR Forum 52, 2018: BM25+RM3.
 """
 
 from __future__ import annotations
@@ -60,7 +50,7 @@ class RM3:
 
     :math:`P(t|d)` is the share of the term in the stored vector of the chunk. :math:`P(d)` stands for the likelihood
     of the query in the relevance model of [1]_: the share of the chunk in the scores of the first search, as in
-    Anserini's BM25+RM3; marked chunks have equal shares. The model is cut to the terms of the query and the
+    Anserini's BM25+RM3 [3]_; marked chunks have equal shares. The model is cut to the terms of the query and the
     `fb_terms` best others, and brought back to a sum of 1. :math:`|q|` is the sum of the :math:`qtf_t`, so that
     scores keep their scale. Irrelevant chunks have no place in the model.
 
@@ -90,6 +80,7 @@ class RM3:
     ----------
     .. [1] V. Lavrenko, W. B. Croft, "Relevance-based language models", SIGIR 2001.
     .. [2] N. Abdul-Jaleel et al., "UMass at TREC 2004: novelty and HARD", TREC 2004.
+    .. [3] J. Lin, "The neural hype and comparisons against weak baselines", SIGIR Forum 52, 2018.
 
     Examples
     --------
@@ -141,7 +132,7 @@ class Rocchio:
 
     References
     ----------
-    .. [1] J. J. Rocchio, "Relevance feedback in information retrieval", 1971.
+    .. [1] J. J. Rocchio, "Relevance feedback in information retrieval", in: The SMART Retrieval System, 1971.
     .. [2] G. Salton, C. Buckley, "Improving retrieval performance by relevance feedback", JASIS 41, 1990.
 
     Examples

@@ -174,7 +174,6 @@ def _check_size(where: str, size: int, limit: int, what: str) -> None:
 class Substitute:
     """A synonym of a piece of a query."""
 
-    text: str  # as the rule has it
     analysed: AnalysedText
     weight: float  # of the synonym as a whole, in 0.001..1
 
@@ -214,7 +213,7 @@ class SynonymTable:
 
     def _add(self, rule: SynonymRule, analyzer: TextAnalyzer) -> None:
         """Enter a rule under each of its sources."""
-        targets = [Substitute(text, _analyse(text, analyzer, rule), weight) for text, weight in rule.targets]
+        targets = [Substitute(_analyse(text, analyzer, rule), weight) for text, weight in rule.targets]
         for source in (_analyse(text, analyzer, rule) for text in rule.sources):
             entry = self._entries.setdefault(source.words, _Entry(source))
             for target in targets:

@@ -74,7 +74,7 @@ class CorpusStatistics:
         self._df = CountTable()
         self._histogram: Counter[int] = Counter()
         self._num_negative = 0  # terms with df < 0
-        self._figures: CollectionStats | None = None
+        self._collection_stats: CollectionStats | None = None
 
     def plus(self, change: Contribution) -> CorpusStatistics:
         """Return the sum of these statistics, which stay as they are, and a contribution."""
@@ -105,12 +105,12 @@ class CorpusStatistics:
         return dict(self._histogram)
 
     @property
-    def figures(self) -> CollectionStats:
+    def collection_stats(self) -> CollectionStats:
         """N and the mean IDF, computed once after a change."""
-        if self._figures is None:
+        if self._collection_stats is None:
             num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
-            self._figures = CollectionStats(num_chunks, average_idf(self._histogram, num_chunks))
-        return self._figures
+            self._collection_stats = CollectionStats(num_chunks, average_idf(self._histogram, num_chunks))
+        return self._collection_stats
 
     def df(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the df of each term, in [0, N]; 0 for unknown terms."""
@@ -126,7 +126,7 @@ class CorpusStatistics:
         self._num_negative += int(np.count_nonzero(after < 0)) - int(np.count_nonzero(before < 0))
         self.num_chunks += change.num_chunks
         self.total_length += change.total_length
-        self._figures = None
+        self._collection_stats = None
 
     def contribution(self) -> Contribution:
         """Return everything as one contribution: a copy, of the size of the vocabulary."""

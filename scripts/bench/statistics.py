@@ -140,7 +140,7 @@ def _times(corpus: Contribution, deltas: Sequence[Delta]) -> dict[str, Spread]:
         with timed() as update:
             log.open_write(intent, delta.new_terms).commit(delta.contribution)
         with timed() as mean:
-            log.statistics.whole.figures  # noqa: B018 - worked out when it is first asked for
+            log.statistics.whole.collection_stats  # noqa: B018 - worked out when it is first asked for
         updates.append(update)
         means.append(mean)
     with timed() as whole:

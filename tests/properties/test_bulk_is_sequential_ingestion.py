@@ -115,7 +115,7 @@ def statistics_of(store: MemoryStore) -> Any:
     totals = {name: plain(log.statistics.of_one(name).contribution()) for name in log.statistics.namespaces}
     totals = {name: total for name, total in totals.items() if total[0]}  # an empty snapshot names a namespace
     terms = {term: vocabulary.id(term) for term in vocabulary}
-    return totals, log.statistics.whole.figures, list(terms.items()), log.view.displaced, read_config(store)
+    return totals, log.statistics.whole.collection_stats, list(terms.items()), log.view.displaced, read_config(store)
 
 
 def answers(store: MemoryStore, config: IndexConfig) -> Any:

@@ -46,25 +46,6 @@ class ReencodeReport:
     num_terms: int
     mean_k1: float
 
-    @classmethod
-    def of(cls, num_chunks: int, reencoded: int, term_k1: SparseVector) -> ReencodeReport:
-        """Build the report of a table.
-
-        Parameters
-        ----------
-        num_chunks, reencoded : int
-            Fields of the report.
-        term_k1 : SparseVector
-            Term id -> k1.
-
-        Returns
-        -------
-        ReencodeReport
-            Report with the table's figures.
-        """
-        mean = float(term_k1.values.mean(dtype=float)) if len(term_k1) else 0.0
-        return cls(num_chunks, reencoded, len(term_k1), mean)
-
 
 class StoredChunks:
     """Digests of stored chunks, 20 bytes each, in batches that fit into a message."""
@@ -130,7 +111,7 @@ def reencode(
     live.refresh()
     num_chunks = live.view.statistics.whole.num_chunks
     if not WEIGHTINGS[encoder.weighting.form].k1_per_term:
-        return ReencodeReport.of(num_chunks, 0, EMPTY)
+        return ReencodeReport(num_chunks, 0, 0, 0.0)
 
     def report(done: int, total: int) -> None:
         report_progress(progress, "chunks read and encoded", done, total)
@@ -146,4 +127,5 @@ def reencode(
             reencoded += writer.reencode(namespace, digests)
         done += len(digests)
         report(len(chunks) + done, 2 * len(chunks))
-    return ReencodeReport.of(done, reencoded, term_k1)
+    mean_k1 = float(term_k1.values.mean(dtype=float)) if len(term_k1) else 0.0
+    return ReencodeReport(done, reencoded, len(term_k1), mean_k1)

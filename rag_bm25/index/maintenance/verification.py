@@ -42,10 +42,8 @@ class Difference:
         Namespace of the count.
     what : str
         ``chunks``, ``length``, ``df of 'term'``, or the name of another fault.
-    stored : int
-        Count in the statistics.
-    counted : int
-        Count in the stored vectors.
+    stored, counted : int
+        Count in the statistics, and in the stored vectors.
     """
 
     namespace: str
@@ -65,10 +63,8 @@ class VerifyReport:
 
     Parameters
     ----------
-    num_chunks : int
-        Rows counted.
-    num_terms : int
-        Distinct terms counted.
+    num_chunks, num_terms : int
+        Rows and distinct terms counted.
     differences : list of Difference
         All differences; empty if the statistics are right.
     """
@@ -89,10 +85,8 @@ class RepairReport:
 
     Parameters
     ----------
-    num_chunks : int
-        Chunks in the index.
-    num_terms : int
-        Distinct terms of these chunks.
+    num_chunks, num_terms : int
+        Chunks in the index, and their distinct terms.
     unfinished : int
         Interrupted writes.
     superseded : int
@@ -142,11 +136,7 @@ def verify(
     return VerifyReport(whole.num_chunks, len(whole.ids), differences)
 
 
-def repair(
-    store: Store,
-    encoder: DocumentEncoder,
-    progress: Callable[[Progress], None] | None = None,
-) -> RepairReport:
+def repair(store: Store, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None = None) -> RepairReport:
     """Finish interrupted writes, recount all rows, and overwrite the statistics; no other writer may be active."""
     intents, vocabulary, known = salvage(store)
     for intent in intents:

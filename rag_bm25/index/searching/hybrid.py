@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.checks import check_int
 from rag_bm25.documents.chunks import HybridHit
 from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.index.arguments import check_k
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import RRF, Weighted
 from rag_bm25.index.searching.ranking import MAX_K
@@ -150,4 +150,4 @@ def check_fusion(fusion: object) -> Fusion:
 
 def candidate_limit(name: str, limit: int | None, k: int) -> int:
     """Check how many candidates an arm retrieves; by default 100, or k if that is more."""
-    return max(k, CANDIDATES) if limit is None else check_int(name, limit, 1, MAX_K)
+    return max(k, CANDIDATES) if limit is None else check_k(limit, name)

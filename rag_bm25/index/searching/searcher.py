@@ -75,7 +75,7 @@ class WeightedQueries:
 
     queries: list[WeightedQuery]
     weighting: QueryWeighting
-    figures: CollectionStats  # of that moment
+    collection_stats: CollectionStats  # of that moment
 
     @property
     def vectors(self) -> list[SparseVector]:
@@ -119,7 +119,7 @@ class Searcher:
                 WeightedQuery.of(apply_feedback(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)))
                 for query, chunks in zip(parsed, relevant, strict=True)
             ]
-        return WeightedQueries(weighted, encoder.weighting, corpus.figures)
+        return WeightedQueries(weighted, encoder.weighting, corpus.collection_stats)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
@@ -216,7 +216,7 @@ class Searcher:
         row = self._read_explained(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
-        facts = QueryFacts(text, terms, stop_words, weighted.weighting, weighted.figures, wanted)
+        facts = QueryFacts(text, terms, stop_words, weighted.weighting, weighted.collection_stats, wanted)
         return explain(facts, self._chunk_facts(row))
 
     def _read_explained(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:

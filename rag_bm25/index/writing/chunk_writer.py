@@ -26,8 +26,6 @@ from rag_bm25.store.rows import ChunkRow
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from rag_bm25.documents.encoder import CountedChunks, DocumentEncoder, EncodedChunks
     from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.statistics.log.open_write import OpenWrite
@@ -310,13 +308,9 @@ def _is_unchanged(chunk: NewChunk, stored: Mapping[str, ChunkRow]) -> bool:
     return any(
         row.text == chunk.text
         and _canonical(row.metadata) == _canonical(chunk.metadata)
-        and (chunk.dense is None or np.array_equal(chunk.dense, _dense_of(row)))
+        and (chunk.dense is None or (row.dense is not None and np.array_equal(chunk.dense, row.dense)))
         for row in stored.values()
     )
-
-
-def _dense_of(row: ChunkRow) -> NDArray[np.float32]:
-    return np.empty(0, np.float32) if row.dense is None else row.dense
 
 
 def _canonical(metadata: object) -> str:

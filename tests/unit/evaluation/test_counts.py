@@ -184,7 +184,7 @@ def test_statistics_are_those_of_an_index() -> None:
     index.add(list(BILINGUAL.values()), ids=list(BILINGUAL))
     stats = index.stats()
     assert counts.statistics.num_terms == stats.num_terms
-    assert counts.statistics.figures.average_idf == pytest.approx(stats.average_idf)
+    assert counts.statistics.collection_stats.average_idf == pytest.approx(stats.average_idf)
     assert counts.mean_length("characters") == stats.mean_length
 
 

@@ -21,7 +21,7 @@ def found(text: str, query: str) -> list[tuple[str, dict[str, float], bool]]:
     """Source, {target: weight} and whether the source is replaced, for each match."""
     words = query.split()
     return [
-        (" ".join(words[m.start : m.end]), {s.text: s.weight for s in m.substitutes}, m.replaced)
+        (" ".join(words[m.start : m.end]), {" ".join(s.analysed.words): s.weight for s in m.substitutes}, m.replaced)
         for m in table(text).matches(words)
     ]
 
@@ -81,7 +81,7 @@ def test_chinese_words_of_several_tokens_match_within_a_sentence() -> None:
     made = SynonymTable(Synonyms.parse("劳动合同, 雇佣协议\n勞動仲裁 => 劳动争议仲裁"), analyzer)
     words = [token for token in analyzer.query("解除劳动合同要劳动仲裁吗") if token[0] != "\0"]
     matches = list(made.matches(words))
-    assert [("".join(m.substitutes[0].text), m.replaced) for m in matches] == [
+    assert [("".join(m.substitutes[0].analysed.words), m.replaced) for m in matches] == [
         ("雇佣协议", False),
         ("劳动争议仲裁", True),
     ]

@@ -89,13 +89,15 @@ def test_statistics_after_adds_and_removals_are_those_of_what_is_left(
     df = Counter(id_ for ids, _ in left for id_ in ids)
     assert statistics.histogram == Counter(df.values())
     assert statistics.num_terms == len(df)
-    assert statistics.figures.average_idf == pytest.approx(average_idf(list(df.values()), len(left)), abs=1e-12)
+    assert statistics.collection_stats.average_idf == pytest.approx(
+        average_idf(list(df.values()), len(left)), abs=1e-12
+    )
 
 
 def test_new_statistics_are_empty() -> None:
     statistics = CorpusStatistics()
     assert (statistics.num_chunks, statistics.total_length, statistics.num_terms) == (0, 0, 0)
-    assert (statistics.mean_length, statistics.figures.average_idf, statistics.histogram) == (0.0, 0.0, {})
+    assert (statistics.mean_length, statistics.collection_stats.average_idf, statistics.histogram) == (0.0, 0.0, {})
     assert statistics.df(ids_of(1, 2)).tolist() == [0, 0]
 
 
@@ -108,17 +110,17 @@ def test_mean_length_is_total_by_chunks() -> None:
 def test_figures_change_with_the_corpus() -> None:
     statistics = CorpusStatistics()
     statistics.add(one(1))
-    before = statistics.figures
+    before = statistics.collection_stats
     statistics.add(one(2))
     assert before.num_chunks == 1
-    assert statistics.figures.num_chunks == 2
-    assert statistics.figures.average_idf != before.average_idf
+    assert statistics.collection_stats.num_chunks == 2
+    assert statistics.collection_stats.average_idf != before.average_idf
 
 
 def test_figures_are_computed_once_after_a_change() -> None:
     statistics = CorpusStatistics()
     statistics.add(one(1))
-    assert statistics.figures is statistics.figures
+    assert statistics.collection_stats is statistics.collection_stats
 
 
 def test_df_keeps_the_order_of_the_question() -> None:
@@ -146,7 +148,7 @@ def test_damaged_statistics_still_give_possible_figures(damage: Contribution) ->
     statistics = CorpusStatistics()
     statistics.add(damage)
     df = statistics.df(ids_of(7))
-    figures = statistics.figures
+    figures = statistics.collection_stats
     assert 0 <= df[0] <= figures.num_chunks
     assert np.isfinite(figures.average_idf)
 
@@ -188,7 +190,7 @@ def test_table_copies_a_count_a_logarithmic_number_of_times(monkeypatch: pytest.
 def test_statistics_do_not_change_with_their_copies() -> None:
     def everything(statistics: NamespaceStatistics) -> object:
         each = {name: shown(part) for name, part in statistics.contributions().items()}
-        return each, shown(statistics.whole.contribution()), statistics.whole.figures, statistics.negative
+        return each, shown(statistics.whole.contribution()), statistics.whole.collection_stats, statistics.negative
 
     statistics = NamespaceStatistics()
     for number in range(40):

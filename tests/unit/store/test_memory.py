@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_bm25 import BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
+from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.store import ChunkRow, LogRow, MemoryStore
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
@@ -44,6 +44,18 @@ class TestOpening:
     def test_names_are_those_that_engines_take(self) -> None:
         with pytest.raises(ParameterError, match="collection must be letters, digits and underscores"):
             BM25Index.open(":memory:", "my docs", config=CONFIG)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [("token", "root:secret"), ("tls", TLS()), ("timeout", 5.0), ("consistency", "Strong"), ("consistency", "no")],
+    )
+    def test_options_of_a_connection_are_refused(self, name: str, value: Any) -> None:
+        with pytest.raises(ParameterError, match=f"^{name} must be left out with ':memory:'") as caught:
+            BM25Index.open(":memory:", "docs", config=CONFIG, **{name: value})
+        assert "secret" not in str(caught.value)
+
+    def test_the_defaults_of_a_connection_are_accepted(self) -> None:
+        BM25Index.open(":memory:", "docs", config=CONFIG, token=None, consistency="Session").close()
 
     def test_no_file_is_made(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
