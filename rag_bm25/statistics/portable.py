@@ -19,6 +19,7 @@ import numpy as np
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import MAX_COUNT, Contribution
+from rag_bm25.vectors.sparse import sorted_items
 from rag_bm25.vectors.terms import MAX_ID, Vocabulary
 
 if TYPE_CHECKING:
@@ -115,11 +116,8 @@ def _read_terms(
 
 
 def _contribution(sums: Mapping[str, int], df: Mapping[int, int]) -> Contribution:
-    ids = np.fromiter(df.keys(), np.uint32, len(df))
-    order = np.argsort(ids)
-    counts = np.fromiter(df.values(), np.int64, len(df))
-    totals = _whole(sums["chunks"], "chunks"), _whole(sums["length"], "length")
-    return Contribution(*totals, ids[order], counts[order])
+    chunks, length = _whole(sums["chunks"], "chunks"), _whole(sums["length"], "length")
+    return Contribution(chunks, length, *sorted_items(df, np.int64))
 
 
 def _whole(value: object, name: str, lowest: int = -MAX_COUNT, highest: int = MAX_COUNT) -> int:

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.formulas import WeightingName
 
 
-__all__ = ["MAX_K3", "DocumentWeighting"]
-
-MAX_K3 = 1_000_000
+__all__ = ["DocumentWeighting"]
 
 
 @dataclass(frozen=True)
@@ -107,20 +105,25 @@ class DocumentWeighting:
         """Lower and upper bound of the weights; ``inf`` if they are unbounded."""
         return WEIGHTINGS[self.form].bounds(self.k1, self.delta or 0.0)
 
-    def norm(self, length: ArrayLike) -> NDArray[np.float64]:
+    def norm(self, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
         r"""Length norm :math:`1 - b + b \cdot len(d) / chunk\_size`.
 
         Parameters
         ----------
         length : array_like of float
-            Chunk lengths, in the unit of `chunk_size`.
+            Lengths of chunks, or of one of their fields, in the unit of `chunk_size`.
+        field : str or None
+            Name of the field; None for the text.
 
         Returns
         -------
         ndarray of float64
             Same shape as `length`; 1 for a length of `chunk_size`. A form with a fixed b ignores `b`.
         """
-        return _norm(length, self.chunk_size, self._share(self.b))
+        of = self if field is None else self.fields[field]
+        fixed = WEIGHTINGS[self.form].b
+        b = of.b if fixed is None else fixed
+        return 1 - b + b * (np.asarray(length, np.float64) / of.chunk_size)
 
     def weights(self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
         """Weight of each term of chunks without fields.
@@ -146,10 +149,8 @@ class DocumentWeighting:
 
         Parameters
         ----------
-        tf : array_like of float
-            Term frequency in the field, > 0.
-        length : array_like of float
-            Length of the field of each term, broadcast against `tf`.
+        tf, length : array_like of float
+            As for :meth:`weights`, but in the field.
         field : str or None
             Name of the field; None for the text, whose weight is 1.
 
@@ -158,9 +159,8 @@ class DocumentWeighting:
         ndarray of float64
             Summands of the fields of a chunk; :meth:`combined_weights` takes the sum.
         """
-        of = FieldWeight(chunk_size=self.chunk_size, b=self.b) if field is None else self.fields[field]
-        norm = np.maximum(_norm(length, of.chunk_size, self._share(of.b)), SMALLEST_NORM)
-        return of.weight * np.asarray(tf, np.float64) / norm
+        weight = 1.0 if field is None else self.fields[field].weight
+        return weight * np.asarray(tf, np.float64) / np.maximum(self.norm(length, field), SMALLEST_NORM)
 
     def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
         """Weight of each term of chunks with fields: the sum over the fields is saturated once.
@@ -184,16 +184,6 @@ class DocumentWeighting:
     ) -> NDArray[np.float64]:
         used = self.k1 if k1 is None else np.asarray(k1, np.float64)
         return WEIGHTINGS[self.form].values(tf, norm, used, self.delta or 0.0)
-
-    def _share(self, b: float) -> float:
-        """Return the form's fixed b, by default the given one."""
-        own = WEIGHTINGS[self.form].b
-        return b if own is None else own
-
-
-def _norm(length: ArrayLike, chunk_size: float, b: float) -> NDArray[np.float64]:
-    relative = np.asarray(length, np.float64) / chunk_size
-    return 1 - b + b * relative
 
 
 def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
