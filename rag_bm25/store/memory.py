@@ -14,7 +14,7 @@ import numpy as np
 from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
-from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match
+from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import DenseField, DenseMetric, LogRow, Scope, SearchArm
 
 SCAN_BATCH = 1000
+ORDERS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
 @dataclass
@@ -243,13 +244,7 @@ class MemoryStore:
 
     def _check_queries(self, queries: NDArray[np.float32], metric: DenseMetric) -> None:
         """Refuse dense queries that do not suit the collection."""
-        stored = self.collections.dense
-        if stored is None:
-            msg = f"{self.name} has no dense vectors: it was created without them"
-            raise StoreError(msg)
-        if metric != stored.metric:
-            msg = f"{self.name} compares dense vectors by {stored.metric}, not by {metric}"
-            raise StoreError(msg)
+        stored = check_metric(self.name, self.collections.dense, metric)
         if queries.shape[1] != stored.dim:
             msg = f"a dense query must have dimension {stored.dim}, got {queries.shape[1]}: {self.name}"
             raise StoreError(msg)
@@ -366,9 +361,6 @@ def _compare(where: Comparison, value: Any) -> bool:
     if where.op == "==":
         return _same(value, wanted)
     return _kind(value) == _kind(wanted) and bool(ORDERS[where.op](value, wanted))
-
-
-ORDERS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
 def _kind(value: Any) -> str:

@@ -159,7 +159,7 @@ def drop_damaged_roots(store: LogStore) -> None:
 def _read(store: LogStore) -> tuple[list[str], list[_Claim]]:
     """Return the keys of all entries, and their claims; another process may fold them meanwhile."""
     for _ in range(READ_ATTEMPTS):
-        keys = [key for parts in complete_entries(keys_of(store.log_keys(), KIND), KIND).values() for key in parts]
+        keys = [key for parts in complete_entries(store.log_keys(), KIND).values() for key in parts]
         rows = store.get_log(keys) if keys else []
         if len(rows) == len(keys):
             return keys, _decode(store.name, rows)

@@ -22,7 +22,7 @@ class EngineHandle:
         check_name(collection)
         self._read_only = read_only
         self._engine: Engine | None = open_engine(connection, read_only=read_only)
-        self._is_closed = release_when_forgotten(self, self._engine)
+        self._cancel_release = release_when_forgotten(self, self._engine)
         self.name = f"{self._engine.name}, collection {collection!r}"
 
     @property
@@ -45,5 +45,5 @@ class EngineHandle:
             from rag_bm25.store.milvus.opening import release_engine
 
             engine, self._engine = self._engine, None
-            self._is_closed()
+            self._cancel_release()
             release_engine(engine)

@@ -263,7 +263,6 @@ def _server_class() -> Any:
             return _read_end(self._home / "output")
 
         def stop(self) -> None:
-
             if self._owner == os.getpid():  # not in a forked child
                 if self._p is None:  # refused, or stopped before: the lock is another program's, and stays
                     self._lock_path = self._uds_path

@@ -149,7 +149,8 @@ def _end_calls() -> None:
     """Refuse further calls, and wait for those in progress."""
     _ending.set()
     for engine in list(_engines):
-        engine.await_call()
+        if not engine.is_inherited:  # else the call in progress is the parent's, and never ends here
+            engine.await_call()
 
 
 def _abandon(database: Any) -> None:

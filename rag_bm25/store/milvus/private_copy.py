@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SPARE_BYTES = 16 * 2**20  # for the engine's log and its repairs when it opens a database
+JOURNALS = ("", "-journal", "-wal", "-shm")  # of SQLite, which a killed process leaves to be rolled back
 
 
 def can_be_written(database: Path) -> bool:
@@ -79,6 +80,3 @@ def _copy(database: Path, target: Path) -> None:
         for file in database.parent.glob(f"{database.name}*"):
             if file.name.removeprefix(database.name) in JOURNALS:
                 shutil.copyfile(file, target.with_name(file.name))
-
-
-JOURNALS = ("", "-journal", "-wal", "-shm")  # of SQLite, which a killed process leaves to be rolled back
