@@ -273,8 +273,7 @@ def _read_entry(key: object, value: object, depth: int) -> Filter:
 def _check_members(value: object, name: str) -> list[Any]:
     """Check the operands of a logical operator."""
     if not isinstance(value, (list, tuple)) or not value:
-        msg = f"{name} needs a non-empty list of filters, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(name, "a non-empty list of filters", value)
     return list(value)
 
 
@@ -328,6 +327,10 @@ def _unknown_operator(path: tuple[str, ...], operator: object) -> str:
     return f"unknown operator {short_repr(operator)} at {_join_path(path)}, known are {', '.join(OPERATORS)}"
 
 
+def _operand_error(where: str, need: str, value: object) -> FilterError:
+    return FilterError(f"{where} needs {need}, got {short_repr(value)}")
+
+
 def _check_scalar(value: object, where: str) -> Scalar:
     """Check an operand that engines can compare exactly."""
     if isinstance(value, str):
@@ -336,7 +339,9 @@ def _check_scalar(value: object, where: str) -> Scalar:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return _check_integer(value, where)
+        if abs(value) >= 2**63:
+            raise _operand_error(where, "an integer between -2**63 and 2**63", value)
+        return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     hint = "; for a missing value use $exists" if value is None else ""
@@ -346,43 +351,31 @@ def _check_scalar(value: object, where: str) -> Scalar:
     raise FilterError(msg)
 
 
-def _check_integer(value: int, where: str) -> int:
-    """Check that an integer has 64 bits."""
-    if abs(value) >= 2**63:
-        msg = f"{where} needs an integer between -2**63 and 2**63, got {short_repr(value)}"
-        raise FilterError(msg)
-    return int(value)
-
-
 def _check_ordered(value: object, where: str) -> Scalar:
     """Check an operand that has an order."""
     if isinstance(value, bool):
-        msg = f"{where} needs a string or a finite number, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "a string or a finite number", value)
     return _check_scalar(value, where)
 
 
 def _check_scalars(value: object, where: str) -> tuple[Scalar, ...]:
     """Check a list of operands."""
     if not isinstance(value, (list, tuple, set, frozenset)):
-        msg = f"{where} needs a list of values, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "a list of values", value)
     return tuple(_check_scalar(member, where) for member in value)
 
 
 def _check_bool(value: object, where: str) -> bool:
     """Check a bool."""
     if not isinstance(value, bool):
-        msg = f"{where} needs True or False, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "True or False", value)
     return value
 
 
 def _check_pattern(value: object, where: str) -> str:
     """Check a pattern; ``%`` is the only wildcard that all engines have."""
     if not isinstance(value, str) or "_" in value or "\\" in value:
-        msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "a string with % as its only wildcard, without _ and backslash", value)
     _check_characters(value, where)
     return as_str(value)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import BEFORE_SETTINGS, AnalyzerConfig
 from rag_bm25.analysis.text import query_tokens
-from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +154,7 @@ def _digest(analyzer: TextAnalyzer, probe: str) -> str:
 def _check_tokens(tokens: object) -> list[str]:
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return tokens
-    msg = f"analyzer must return a list of str, got {tokens!r}"
+    msg = f"analyzer must return a list of str, got {short_repr(tokens)}"
     raise ParameterError(msg)
 
 

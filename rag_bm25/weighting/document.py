@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.checks import as_str, check_parameter, comparable
+from rag_bm25.checks import as_str, check_parameter, comparable, parameter_error
 from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, tf_function
@@ -189,8 +189,7 @@ class DocumentWeighting:
 def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
     """Check the names and weights of fields."""
     if not isinstance(fields, Mapping):
-        msg = f"fields must be a mapping of names to FieldWeight, got {short_repr(fields)}"
-        raise ParameterError(msg)
+        raise parameter_error("fields", "a mapping of names to FieldWeight", fields)
     for name, weight in fields.items():
         if not (isinstance(name, str) and name and isinstance(weight, FieldWeight)):
             msg = f"fields must map non-empty names to FieldWeight, got {short_repr(name)}: {short_repr(weight)}"

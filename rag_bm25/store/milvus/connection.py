@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.checks import parameter_error
+from rag_bm25.errors import ParameterError
 from rag_bm25.store.milvus.address import check_address, check_path, is_address, without_secrets
 from rag_bm25.store.tls import TLS
 
@@ -28,8 +29,7 @@ class Connection:
             msg = f"token must be a str, got {type(self.token).__name__}"
             raise ParameterError(msg)
         if self.timeout is not None and not _is_duration(self.timeout):
-            msg = f"timeout must be a number greater than 0, got {short_repr(self.timeout)}"
-            raise ParameterError(msg)
+            raise parameter_error("timeout", "a number greater than 0", self.timeout)
         if not isinstance(self.tls, TLS | None):
             msg = f"tls must be a TLS, got {type(self.tls).__name__}"
             raise ParameterError(msg)
