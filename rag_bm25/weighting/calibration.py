@@ -87,7 +87,7 @@ def calibrate(
     k1, b : float
         Parameters of the index.
     ratio : float
-        s, > 0: the chunk size divided by the mean length. 1 is exact BM25, as long as the mean does not change.
+        s, > 0; 1 is exact BM25, as long as the mean does not change.
 
     Returns
     -------

@@ -142,7 +142,7 @@ class DocumentWeighting:
         ndarray of float64
             Within `bounds` and > 0, increasing in `tf`, decreasing in `length`.
         """
-        return self._values(np.asarray(tf, np.float64), self.norm(length), k1)
+        return self._values(tf, self.norm(length), k1)
 
     def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
         r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.
@@ -177,13 +177,11 @@ class DocumentWeighting:
         ndarray of float64
             Within `bounds` and > 0, increasing in `frequency`. Equal to :meth:`weights` without fields.
         """
-        return self._values(np.asarray(frequency, np.float64), 1.0, k1)
+        return self._values(frequency, 1.0, k1)
 
-    def _values(
-        self, tf: NDArray[np.float64], norm: NDArray[np.float64] | float, k1: ArrayLike | None
-    ) -> NDArray[np.float64]:
+    def _values(self, tf: ArrayLike, norm: NDArray[np.float64] | float, k1: ArrayLike | None) -> NDArray[np.float64]:
         used = self.k1 if k1 is None else np.asarray(k1, np.float64)
-        return WEIGHTINGS[self.form].values(tf, norm, used, self.delta or 0.0)
+        return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, used, self.delta or 0.0)
 
 
 def _check_fields(fields: Mapping[str, FieldWeight]) -> None:

@@ -260,14 +260,8 @@ def idf_branches(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon:
 
     Parameters
     ----------
-    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
-        Name of the IDF.
-    df : array_like of int
-        Document frequencies, in [1, N].
-    corpus : CollectionStats
-        N and avgIDF.
-    epsilon : float
-        Factor of the floor of ``epsilon``; > 0.
+    name, df, corpus, epsilon
+        As for :func:`idf`.
 
     Returns
     -------

@@ -84,12 +84,8 @@ class QueryWeighting:
 
         Parameters
         ----------
-        qtf : array_like of int
-            Term frequency in the query, > 0.
-        df : array_like of int
-            Document frequency, in [1, N].
-        corpus : CollectionStats
-            N and the mean IDF.
+        qtf, df, corpus
+            As for :meth:`term_weights` and :func:`~rag_bm25.weighting.idf.idf`.
 
         Returns
         -------
