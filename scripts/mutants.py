@@ -70,10 +70,10 @@ MUTANTS = [
     Mutant("weighting/idf", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "weighting/idf",
-        "np.log((corpus.num_chunks + 1) / np.maximum(df, 1))",
-        "np.log(corpus.num_chunks / np.maximum(df, 1))",
+        "np.log((n + 1) / np.maximum(df, 1))",
+        "np.log(n / np.maximum(df, 1))",
     ),
-    Mutant("weighting/idf", "(corpus.num_chunks + 1) / (df + 1)", "(corpus.num_chunks + 1) / df"),
+    Mutant("weighting/idf", "np.log((n + 1) / (df + 1))", "np.log((n + 1) / df)"),
     Mutant("weighting/query", "qtf * (self.k3 + 1) / (qtf + self.k3)", "qtf * self.k3 / (qtf + self.k3)"),
     Mutant("weighting/query", "return self.term_weights(qtf) * idf(", "return idf("),
     Mutant("weighting/idf", "/ num_terms", "/ len(terms)"),

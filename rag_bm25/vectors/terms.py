@@ -148,14 +148,10 @@ class StagedTerms(dict[str, int]):
         id_ = self._vocabulary.displaced.get(term, hashed)
         if self._vocabulary.term(id_) != term:
             _check_storable(term)
-            id_ = self.new[term] = hashed if self._is_free(hashed) else self._free_id(term)
+            id_ = self.new[term] = hashed if self._is_free(hashed) else next(filter(self._is_free, _candidates(term)))
             self._taken.add(id_)
         self[term] = id_
         return id_
-
-    def _free_id(self, term: str) -> int:
-        """Rehash until an id is free."""
-        return next(id_ for id_ in _candidates(term) if self._is_free(id_))
 
     def _is_free(self, id_: int) -> bool:
         return id_ not in self._taken and self._vocabulary.term(id_) is None
