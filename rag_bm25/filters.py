@@ -178,8 +178,7 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     if isinstance(filter, str):
         return _check_expression(filter)
     if not isinstance(filter, Mapping):
-        msg = f"a filter must be a mapping, a Milvus expression or None, got {type(filter).__name__}"
-        raise FilterError(msg)
+        raise FilterError(f"a filter must be a mapping, a Milvus expression or None, got {type(filter).__name__}")
     return _read_mapping(filter, MAX_DEPTH) if filter else None
 
 
@@ -218,10 +217,9 @@ def _check_tree(filter: object, depth: int) -> Filter:
         return Not(_check_tree(filter.part, depth - 1))
     if isinstance(filter, And | Or) and isinstance(filter.parts, tuple) and filter.parts:
         return type(filter)(tuple(_check_tree(part, depth - 1) for part in filter.parts))
-    msg = (
+    raise FilterError(
         f"a part of a filter must be a Comparison, And, Or, Not or Expression with its parts, got {short_repr(filter)}"
     )
-    raise FilterError(msg)
 
 
 def _check_operator(path: tuple[str, ...], op: object) -> Operator:
@@ -236,11 +234,9 @@ def _check_operator(path: tuple[str, ...], op: object) -> Operator:
 def _check_expression(text: object) -> Expression:
     """Check an expression as far as that is possible without an engine."""
     if not isinstance(text, str) or not text.strip():
-        msg = "a filter expression must not be blank; for no filter pass None"
-        raise FilterError(msg)
+        raise FilterError("a filter expression must not be blank; for no filter pass None")
     if len(text) > MAX_EXPRESSION:
-        msg = f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}"
-        raise FilterError(msg)
+        raise FilterError(f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}")
     _check_characters(text, "the filter expression")
     return Expression(as_str(text))
 
@@ -248,8 +244,7 @@ def _check_expression(text: object) -> Expression:
 def _read_mapping(filter: object, depth: int) -> Filter:
     """Read a mapping; it is the conjunction of its entries."""
     if not isinstance(filter, Mapping) or not filter:
-        msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {short_repr(filter)}"
-        raise FilterError(msg)
+        raise FilterError(f"a filter inside $and, $or and $not must be a non-empty mapping, got {short_repr(filter)}")
     if depth == 0:
         raise FilterError(_TOO_DEEP)
     return _join([_read_entry(key, value, depth - 1) for key, value in filter.items()])
@@ -285,8 +280,7 @@ def _read_path(key: object) -> tuple[str, ...]:
         raise FilterError(msg)
     path = tuple(map(as_str, steps))
     if path[0].startswith("$") and isinstance(key, str):
-        msg = f"unknown operator {short_repr(key)}, known here are $and, $or, $not"
-        raise FilterError(msg)
+        raise FilterError(f"unknown operator {short_repr(key)}, known here are $and, $or, $not")
     for step in path:
         _check_characters(step, f"the filter key {short_repr(key)}")
     return path
@@ -297,8 +291,7 @@ def _read_conditions(path: tuple[str, ...], value: object) -> Filter:
     if not isinstance(value, Mapping):
         return _read_comparison(path, "$eq", value)
     if not value:
-        msg = f"the filter at {_join_path(path)} must name an operator or a value, got {{}}"
-        raise FilterError(msg)
+        raise FilterError(f"the filter at {_join_path(path)} must name an operator or a value, got {{}}")
     return _join([_read_comparison(path, operator, operand) for operator, operand in value.items()])
 
 
@@ -347,8 +340,7 @@ def _check_scalar(value: object, where: str) -> Scalar:
     hint = "; for a missing value use $exists" if value is None else ""
     hint = "; for one of several values use $in" if isinstance(value, list | tuple | set | frozenset) else hint
     hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else hint
-    msg = f"{where} needs a string, a finite number or a bool, got {short_repr(value)}{hint}"
-    raise FilterError(msg)
+    raise FilterError(f"{where} needs a string, a finite number or a bool, got {short_repr(value)}{hint}")
 
 
 def _check_ordered(value: object, where: str) -> Scalar:
@@ -394,8 +386,7 @@ OPERAND_CHECKS: dict[Operator, Callable[[object, str], Scalar | tuple[Scalar, ..
 
 def _check_characters(text: str, where: str) -> None:
     if fault := find_bad_character(text):
-        msg = f"{where} has {fault}"
-        raise FilterError(msg)
+        raise FilterError(f"{where} has {fault}")
 
 
 def _join_path(path: tuple[str, ...]) -> str:

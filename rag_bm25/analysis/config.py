@@ -146,8 +146,7 @@ def _members(name: str, words: object) -> Iterable[object]:
         raise parameter_error(name, "a collection of words", words)
     members = list(islice(words, MAX_WORDS + 1))
     if len(members) > MAX_WORDS:
-        msg = f"{name} must be a collection of at most {MAX_WORDS:,} words, got more"
-        raise ParameterError(msg)
+        raise ParameterError(f"{name} must be a collection of at most {MAX_WORDS:,} words, got more")
     return members
 
 

@@ -62,8 +62,7 @@ def number_tokens(chunks: Iterable[Sequence[str]]) -> NumberedTokens:
     ends = np.flatnonzero(characters == ord(SEPARATOR))[:-IN_A_CODE]
     counts = np.array(per_chunk, np.int64)
     if len(ends) != counts.sum():
-        msg = "an analyzer must not return tokens with lone surrogates, which cannot be stored"
-        raise InputError(msg)
+        raise InputError("an analyzer must not return tokens with lone surrogates, which cannot be stored")
     starts = np.concatenate(([0], ends[:-1] + 1))[: len(ends)]
     first = _first_equal(_codes(text, characters, starts, ends))
     new = np.flatnonzero(first == np.arange(len(first)))

@@ -122,8 +122,7 @@ class MemoryStore:
     def create(self, dense: DenseField | None = None) -> None:
         self._check_call("create", needs_collections=False)
         if self.collections.exist and dense != self.collections.dense:
-            msg = f"{self.name} has the dense field {self.collections.dense}, not {dense}"
-            raise FormatError(msg)
+            raise FormatError(f"{self.name} has the dense field {self.collections.dense}, not {dense}")
         self.collections.exist, self.collections.dense, self.collections.log_exists = True, dense, True
 
     def dense_dim(self) -> int | None:
@@ -213,41 +212,34 @@ class MemoryStore:
     def _check_call(self, method: str, *, needs_collections: bool = True) -> None:  # noqa: ARG002
         """Refuse a call of a closed store, or of one that has not been created."""
         if self._is_closed:
-            msg = f"{self.name} is closed"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} is closed")
         if needs_collections and not self.collections.exist:
-            msg = f"{self.name} has no collections yet"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} has no collections yet")
 
     def _check_row(self, row: ChunkRow) -> None:
         """Check rows by the schema, as a server does, and by the rules of the write protocol."""
         self._check_lengths(row, CHUNK_FIELDS)
         if row.pk in self.collections.chunks:
-            msg = f"{self.name} has a row {row.pk!r} already"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} has a row {row.pk!r} already")
         if not len(row.vector):
-            msg = f"the sparse vector of row {row.pk!r} is empty"
-            raise StoreError(msg)
+            raise StoreError(f"the sparse vector of row {row.pk!r} is empty")
         dim = self.collections.dense.dim if self.collections.dense else None
         found = None if row.dense is None else len(row.dense)
         if found != dim:
-            msg = f"row {row.pk!r} must have a dense vector of dimension {dim}, got {found}: {self.name}"
-            raise StoreError(msg)
+            raise StoreError(f"row {row.pk!r} must have a dense vector of dimension {dim}, got {found}: {self.name}")
 
     def _check_lengths(self, row: ChunkRow | LogRow, fields: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse strings that a server refuses."""
         for name, most in ((name, one["max_length"]) for name, one in fields.items() if "max_length" in one):
             size = len(getattr(row, name).encode())
             if size > most:
-                msg = f"{name} must have at most {most:,} bytes, got {size:,}: {self.name}"
-                raise StoreError(msg)
+                raise StoreError(f"{name} must have at most {most:,} bytes, got {size:,}: {self.name}")
 
     def _check_queries(self, queries: NDArray[np.float32], metric: DenseMetric) -> None:
         """Refuse dense queries that do not suit the collection."""
         stored = check_metric(self.name, self.collections.dense, metric)
         if queries.shape[1] != stored.dim:
-            msg = f"a dense query must have dimension {stored.dim}, got {queries.shape[1]}: {self.name}"
-            raise StoreError(msg)
+            raise StoreError(f"a dense query must have dimension {stored.dim}, got {queries.shape[1]}: {self.name}")
 
     def _note_log_write(self) -> None:
         self._own_log_writes += 1
@@ -335,8 +327,7 @@ def matches(where: Filter, metadata: dict[str, Any]) -> bool:
     if isinstance(where, Not):
         return not matches(where.part, metadata)
     if isinstance(where, Expression):
-        msg = f"the in-memory store cannot evaluate a Milvus expression, got {where.text!r}: use a mapping"
-        raise FilterError(msg)
+        raise FilterError(f"the in-memory store cannot evaluate a Milvus expression, got {where.text!r}: use a mapping")
     return _compare(where, _value(metadata, where.path))
 
 

@@ -67,11 +67,9 @@ def check_metric(
 ) -> DenseField:
     """Refuse a metric that an index does not have: milvus-lite 3 would answer with wrong scores."""
     if stored is None:
-        msg = f"{store} has no dense vectors: it was created without them"
-        raise error(msg)
+        raise error(f"{store} has no dense vectors: it was created without them")
     if metric != stored.metric:
-        msg = f"{store} compares dense vectors by {stored.metric}, not by {metric}"
-        raise error(msg)
+        raise error(f"{store} compares dense vectors by {stored.metric}, not by {metric}")
     return stored
 
 

@@ -23,8 +23,7 @@ def check_search_params(params: object, name: str = "search_params") -> dict[str
         raise parameter_error(name, "a mapping of str to str, bool, int or float", params)
     for key, value in params.items():
         if key in OURS:
-            msg = f"{name} must not have {key!r}, which the search itself decides"
-            raise ParameterError(msg)
+            raise ParameterError(f"{name} must not have {key!r}, which the search itself decides")
         finite = isinstance(value, int | float) and abs(value) <= sys.float_info.max
         if not (finite or isinstance(value, str)):
             raise parameter_error(f"{name}[{key!r}]", "a str, bool, int or finite float", value)

@@ -80,11 +80,10 @@ class SparseBatch:
     def __post_init__(self) -> None:
         """Check that the lengths of the arrays agree."""
         if len(self.ids) != len(self.values) or self.indptr[-1] != len(self.ids):
-            msg = (
+            raise InputError(
                 f"indptr must end at the number of entries, got {int(self.indptr[-1])} "
                 f"for {len(self.ids)} ids and {len(self.values)} values"
             )
-            raise InputError(msg)
 
     @classmethod
     def from_keys(cls, keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:

@@ -123,11 +123,10 @@ def _check_storable(term: str) -> None:
     try:
         size = len(term.encode())
     except UnicodeEncodeError as error:
-        msg = (
+        raise InputError(
             f"the analyzer returned a term with a lone surrogate at character {error.start}, which cannot be stored: "
             f"{short_repr(term)}"
-        )
-        raise InputError(msg) from None
+        ) from None
     if size > MAX_TERM_BYTES:
         msg = f"a term must have at most {MAX_TERM_BYTES:,} bytes of UTF-8, the analyzer returned one of {size:,}"
         raise InputError(msg)

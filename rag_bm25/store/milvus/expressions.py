@@ -101,8 +101,7 @@ class Lite2Dialect(Dialect):
     def quote(self, text: str) -> str:
         """Write a string literal; a lone carriage return cannot be written at all."""
         if re.search(r"\r(?!\n)", text):
-            msg = f"{self.engine} cannot compare with a carriage return, got {text!r}"
-            raise FilterError(msg)
+            raise FilterError(f"{self.engine} cannot compare with a carriage return, got {text!r}")
         return super().quote(text).replace("\r\\\n", "\\\r\n")
 
     def key(self, step: str) -> str:

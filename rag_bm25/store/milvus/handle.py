@@ -29,15 +29,13 @@ class EngineHandle:
     def engine(self) -> Engine:
         """The engine, while the store is open."""
         if self._engine is None:
-            msg = f"{self.name} is closed"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} is closed")
         return self._engine
 
     def writable(self) -> Engine:
         """Return the engine, unless the store was opened for reading."""
         if self._read_only:
-            msg = f"{self.name} was opened read-only"
-            raise ReadOnlyError(msg)
+            raise ReadOnlyError(f"{self.name} was opened read-only")
         return self.engine
 
     def close(self) -> None:

@@ -63,11 +63,10 @@ def _require_room(database: Path, folder: Path) -> None:
     needed = SPARE_BYTES + sum(file.stat().st_size for file in [database, *database.rglob("*")])
     free = shutil.disk_usage(folder).free
     if free < needed:
-        msg = (
+        raise StoreError(
             f"{database} cannot be written to, and a copy for searching needs {needed / 2**20:,.0f} MiB, but "
             f"{folder.parent} has {free / 2**20:,.0f} MiB free: set TMPDIR to a folder with more room"
         )
-        raise StoreError(msg)
 
 
 def _copy(database: Path, target: Path) -> None:
