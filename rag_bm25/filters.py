@@ -61,6 +61,7 @@ OPERATORS: dict[str, Operator] = {
     "$like": "like",
     "$contains": "contains",
 }
+OPPOSITES: dict[Operator, Operator] = {"!=": "==", "not in": "in"}
 MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively; one of them crashes on deep nesting
 _TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"

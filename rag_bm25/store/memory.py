@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.errors import FilterError, FormatError, StoreError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
@@ -341,8 +341,8 @@ def _compare(where: Comparison, value: Any) -> bool:
     wanted: Any = where.value
     if where.op == "exists":
         return value is not None
-    if where.op in ("!=", "not in"):
-        return not _compare(Comparison(where.path, "==" if where.op == "!=" else "in", wanted), value)
+    if where.op in OPPOSITES:
+        return not _compare(Comparison(where.path, OPPOSITES[where.op], wanted), value)
     if where.op == "in":
         return any(_same(value, member) for member in wanted)
     if where.op == "contains":
