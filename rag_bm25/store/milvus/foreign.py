@@ -16,7 +16,6 @@ from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
     from rag_bm25.store.milvus.connection import Connection
     from rag_bm25.vectors.sparse import SparseVector
@@ -40,14 +39,6 @@ class ExternalCollection:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> ExternalCollection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._handle.close()
