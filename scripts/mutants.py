@@ -34,13 +34,9 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # The formulas
-    Mutant(
-        "weighting/document", "return of.weight * np.asarray(tf, np.float64) / norm", "return np.asarray(tf) / norm"
-    ),
-    Mutant(
-        "weighting/document", "_norm(length, of.chunk_size, self._share(of.b))", "_norm(length, of.chunk_size, of.b)"
-    ),
-    Mutant("weighting/document", "return b if own is None else own", "return b"),
+    Mutant("weighting/document", "return weight * np.asarray(tf, np.float64)", "return np.asarray(tf)"),
+    Mutant("weighting/document", "self.norm(length, field), SMALLEST_NORM", "self.norm(length), SMALLEST_NORM"),
+    Mutant("weighting/document", "of.b if fixed is None else fixed", "of.b"),
     Mutant("weighting/formulas", "return tf / (tf + k1 * norm)", "return tf / (1 + tf + k1 * norm)"),
     Mutant("weighting/formulas", "return (k1 + 1) * tf / (tf + k1 * norm)", "return k1 * tf / (tf + k1 * norm)"),
     Mutant("weighting/formulas", "shifted = _ratio(tf, norm) + delta", "shifted = tf + delta"),
@@ -74,24 +70,26 @@ MUTANTS = [
     Mutant("weighting/idf", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "weighting/idf",
-        "np.log((corpus.num_chunks + 1) / np.maximum(df, 1))",
-        "np.log(corpus.num_chunks / np.maximum(df, 1))",
+        "np.log((n + 1) / np.maximum(df, 1))",
+        "np.log(n / np.maximum(df, 1))",
     ),
-    Mutant("weighting/idf", "(corpus.num_chunks + 1) / (df + 1)", "(corpus.num_chunks + 1) / df"),
+    Mutant("weighting/idf", "np.log((n + 1) / (df + 1))", "np.log((n + 1) / df)"),
     Mutant("weighting/query", "qtf * (self.k3 + 1) / (qtf + self.k3)", "qtf * self.k3 / (qtf + self.k3)"),
     Mutant("weighting/query", "return self.term_weights(qtf) * idf(", "return idf("),
     Mutant("weighting/idf", "/ num_terms", "/ len(terms)"),
     Mutant("weighting/idf", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     Mutant("weighting/calibration", "k1 * scale, share / scale", "k1 * scale, share"),
     # The chunk's side
-    Mutant("documents/encoder", "if len(starts) < len(keys):", "if False:"),
+    Mutant("vectors/sparse", "if len(starts) < len(keys):", "if False:"),
     Mutant("documents/token_numbers", "keys.sort()", "pass"),
     Mutant("documents/token_numbers", "same = codes[found] == codes[left]", "same = found >= 0"),
     Mutant("documents/token_numbers", "table[hashed[::-1]] = left[::-1]", "table[hashed] = left"),
     Mutant("documents/token_numbers", "+ np.uint32(1))", ")"),
     Mutant("documents/token_numbers", "len(ends) != counts.sum()", "False"),
-    Mutant("documents/encoder", "for name in sorted(self.weighting.fields):  #", "for name in []:  #"),
-    Mutant("documents/encoder", "_per_entry(counts, field_lengths)", "_per_entry(counts, lengths)"),
+    Mutant("documents/encoder", "_per_entry(tf, lengths), name or None", "_per_entry(tf, lengths), None"),
+    Mutant(
+        "documents/encoder", "(tf, lengths) in self.parts.items()}", "(tf, lengths) in list(self.parts.items())[:1]}"
+    ),
     Mutant("documents/encoder", "if not empty.any():", "if True:"),
     Mutant("documents/encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),
     Mutant("documents/encoder", "TermIds() if ids is None else ids", "TermIds()"),
@@ -119,6 +117,7 @@ MUTANTS = [
         "self._terms[id_] = term\n            if False:",
     ),
     Mutant("vectors/sparse", "order = np.argsort(ids)", "order = np.arange(len(ids))"),
+    Mutant("vectors/sparse", "return ids[order], numbers[order]", "return ids[order], numbers"),
     Mutant("vectors/sparse", ".astype(np.float64), other", ", other"),
     # The corpus's side
     Mutant("statistics/corpus", "int(len(ids) > 0 and ids[0] == NO_TERMS_ID)", "0"),
@@ -133,9 +132,6 @@ MUTANTS = [
     ),
     Mutant("statistics/corpus", "self.total_length += change.total_length", "pass"),
     Mutant("statistics/count_table", "self._recent.get(id_, 0) + change", "change"),
-    Mutant(
-        "statistics/count_table", "self._insert(recent[order], counts[order])", "self._insert(recent[order], counts)"
-    ),
     Mutant("statistics/corpus", "self._whole = _sum([self.whole, CorpusStatistics()])", "self._whole = self.whole"),
     Mutant("statistics/corpus", "self._whole.add(change)", "pass"),
     Mutant(

@@ -116,7 +116,7 @@ def adopt(
         vectorstore = Milvus(sparse_embedding(encoder), collection_name="LangChainCollection", ...)
     """
     address = _Address(Connection(uri, token, tls, timeout), collection)
-    with ExternalCollection(address.connection, collection) as source:
+    with closing(ExternalCollection(address.connection, collection)) as source:
         with closing(address.open_log()) as log:
             stored = _read_settings(log)
         settings = _combine_settings(address, stored, config, text_field, filter, same=store)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rag_bm25.vectors.sparse import sorted_items
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -68,11 +70,9 @@ class CountTable:
 
     def _merge(self) -> None:
         """Move the recent ids into the sorted arrays."""
-        recent = np.fromiter(self._recent.keys(), np.uint32, len(self._recent))
-        counts = np.fromiter(self._recent.values(), np.int64, len(self._recent))
-        order = np.argsort(recent)
+        recent = sorted_items(self._recent, np.int64)
         self._recent = {}
-        self._insert(recent[order], counts[order])
+        self._insert(*recent)
 
     def _insert(self, ids: NDArray[np.uint32], counts: NDArray[np.int64]) -> None:
         """Put sorted ids into the sorted arrays, and add up the counts of those that are there."""

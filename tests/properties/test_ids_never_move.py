@@ -81,7 +81,7 @@ def test_reader_knows_displaced_words_without_the_vocabulary(
 ) -> None:
     reader = reopened(read_only=True)
     assert_scores_are_exact(reader)
-    assert not reader._live.log.has_vocabulary
+    assert reader._live.log._terms.vocabulary is None
 
 
 def test_deleted_words_keep_their_ids(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:

@@ -106,11 +106,6 @@ class StatisticsLog:
         return vocabulary
 
     @property
-    def has_vocabulary(self) -> bool:
-        """Whether the vocabulary is loaded."""
-        return self._terms.vocabulary is not None
-
-    @property
     def position(self) -> frozenset[str]:
         """Keys of the rows that the sums depend on: equal positions mean that nothing was written in between."""
         return frozenset(self._table.keys_of("delta", "intent", "snapshot"))

@@ -39,9 +39,9 @@ def test_vocabulary_is_read_only_where_spellings_and_prefixes_need_it(
     pytest.importorskip("rapidfuzz")
     reader = reopened(read_only=True)
     ids(reader, "apple lab*", expansion=SYNONYMS, syntax=False)
-    assert not reader._live.log.has_vocabulary
+    assert reader._live.log._terms.vocabulary is None
     assert ids(reader, "bananna", expansion=FUZZY) == ["1"]
-    assert reader._live.log.has_vocabulary
+    assert reader._live.log._terms.vocabulary is not None
     other = reopened(read_only=True)
     assert ids(other, "ban*", syntax=True) == ["1"]
     assert ids(other, "", expansion=FUZZY) == []

@@ -213,7 +213,7 @@ def test_displaced_terms_are_known_without_the_vocabulary(log: StatisticsLog, st
     log.open_write(intent(log), {"a": term_id("a"), "moved": 7})
     reader = read_anew(store)
     assert reader.displaced == {"moved": 7}
-    assert not reader.has_vocabulary
+    assert reader._terms.vocabulary is None
     assert log.displaced == {"moved": 7}
 
 
