@@ -91,8 +91,7 @@ def require_extra(hint: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        msg = f"{hint} ({error})"
-        raise MissingExtraError(msg) from error
+        raise MissingExtraError(f"{hint} ({error})") from error
 
 
 def comparable(value: object) -> float:
