@@ -39,42 +39,42 @@ def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
     return True
 
 
+def parameter_error(name: str, rule: str, value: object) -> ParameterError:
+    """Return the error for a parameter that breaks its rule."""
+    return ParameterError(f"{name} must be {rule}, got {short_repr(value)}")
+
+
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """Check that a parameter is one of several names."""
     if not isinstance(value, str) or value not in choices:
-        msg = f"{name} must be one of {', '.join(choices)}, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, f"one of {', '.join(choices)}", value)
     return as_str(value)
 
 
 def check_int(name: str, value: object, least: int, most: int) -> int:
     """Check that a parameter is an int in a range."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        msg = f"{name} must be an int in {least}..{most}, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, f"an int in {least}..{most}", value)
     return int(value)
 
 
 def check_switch(name: str, value: object) -> None:
     """Check that a parameter is True or False."""
     if not isinstance(value, bool):
-        msg = f"{name} must be True or False, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, "True or False", value)
 
 
 def check_callable(name: str, value: object) -> None:
     """Check that a parameter is a callable or None."""
     if not (value is None or callable(value)):
-        msg = f"{name} must be a callable or None, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, "a callable or None", value)
 
 
 def check_path(name: str, value: object) -> Path:
     """Check that a parameter can name a file."""
     path = as_str(value) if isinstance(value, str) else value
     if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
-        msg = f"{name} must be a str or a Path that can name a file, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, "a str or a Path that can name a file", value)
     return Path(path)
 
 
@@ -82,8 +82,7 @@ def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:
     """Check that a parameter is a finite number that satisfies its rule."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (number and holds and abs(comparable(value)) <= sys.float_info.max):
-        msg = f"{name} must be {rule}, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, rule, value)
 
 
 @contextmanager
@@ -92,8 +91,7 @@ def require_extra(hint: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        msg = f"{hint} ({error})"
-        raise MissingExtraError(msg) from error
+        raise MissingExtraError(f"{hint} ({error})") from error
 
 
 def comparable(value: object) -> float:

@@ -61,6 +61,7 @@ OPERATORS: dict[str, Operator] = {
     "$like": "like",
     "$contains": "contains",
 }
+OPPOSITES: dict[Operator, Operator] = {"!=": "==", "not in": "in"}
 MAX_EXPRESSION = 1_000_000  # characters
 MAX_DEPTH = 32  # engines parse recursively; one of them crashes on deep nesting
 _TOO_DEEP = f"a filter must not be nested more than {MAX_DEPTH} levels deep"
@@ -178,8 +179,7 @@ def parse_filter(filter: Mapping[Any, Any] | str | Filter | None) -> Filter | No
     if isinstance(filter, str):
         return _check_expression(filter)
     if not isinstance(filter, Mapping):
-        msg = f"a filter must be a mapping, a Milvus expression or None, got {type(filter).__name__}"
-        raise FilterError(msg)
+        raise FilterError(f"a filter must be a mapping, a Milvus expression or None, got {type(filter).__name__}")
     return _read_mapping(filter, MAX_DEPTH) if filter else None
 
 
@@ -218,10 +218,9 @@ def _check_tree(filter: object, depth: int) -> Filter:
         return Not(_check_tree(filter.part, depth - 1))
     if isinstance(filter, And | Or) and isinstance(filter.parts, tuple) and filter.parts:
         return type(filter)(tuple(_check_tree(part, depth - 1) for part in filter.parts))
-    msg = (
+    raise FilterError(
         f"a part of a filter must be a Comparison, And, Or, Not or Expression with its parts, got {short_repr(filter)}"
     )
-    raise FilterError(msg)
 
 
 def _check_operator(path: tuple[str, ...], op: object) -> Operator:
@@ -236,11 +235,9 @@ def _check_operator(path: tuple[str, ...], op: object) -> Operator:
 def _check_expression(text: object) -> Expression:
     """Check an expression as far as that is possible without an engine."""
     if not isinstance(text, str) or not text.strip():
-        msg = "a filter expression must not be blank; for no filter pass None"
-        raise FilterError(msg)
+        raise FilterError("a filter expression must not be blank; for no filter pass None")
     if len(text) > MAX_EXPRESSION:
-        msg = f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}"
-        raise FilterError(msg)
+        raise FilterError(f"a filter expression must have at most {MAX_EXPRESSION:,} characters, got {len(text):,}")
     _check_characters(text, "the filter expression")
     return Expression(as_str(text))
 
@@ -248,8 +245,7 @@ def _check_expression(text: object) -> Expression:
 def _read_mapping(filter: object, depth: int) -> Filter:
     """Read a mapping; it is the conjunction of its entries."""
     if not isinstance(filter, Mapping) or not filter:
-        msg = f"a filter inside $and, $or and $not must be a non-empty mapping, got {short_repr(filter)}"
-        raise FilterError(msg)
+        raise FilterError(f"a filter inside $and, $or and $not must be a non-empty mapping, got {short_repr(filter)}")
     if depth == 0:
         raise FilterError(_TOO_DEEP)
     return _join([_read_entry(key, value, depth - 1) for key, value in filter.items()])
@@ -273,8 +269,7 @@ def _read_entry(key: object, value: object, depth: int) -> Filter:
 def _check_members(value: object, name: str) -> list[Any]:
     """Check the operands of a logical operator."""
     if not isinstance(value, (list, tuple)) or not value:
-        msg = f"{name} needs a non-empty list of filters, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(name, "a non-empty list of filters", value)
     return list(value)
 
 
@@ -286,8 +281,7 @@ def _read_path(key: object) -> tuple[str, ...]:
         raise FilterError(msg)
     path = tuple(map(as_str, steps))
     if path[0].startswith("$") and isinstance(key, str):
-        msg = f"unknown operator {short_repr(key)}, known here are $and, $or, $not"
-        raise FilterError(msg)
+        raise FilterError(f"unknown operator {short_repr(key)}, known here are $and, $or, $not")
     for step in path:
         _check_characters(step, f"the filter key {short_repr(key)}")
     return path
@@ -298,8 +292,7 @@ def _read_conditions(path: tuple[str, ...], value: object) -> Filter:
     if not isinstance(value, Mapping):
         return _read_comparison(path, "$eq", value)
     if not value:
-        msg = f"the filter at {_join_path(path)} must name an operator or a value, got {{}}"
-        raise FilterError(msg)
+        raise FilterError(f"the filter at {_join_path(path)} must name an operator or a value, got {{}}")
     return _join([_read_comparison(path, operator, operand) for operator, operand in value.items()])
 
 
@@ -328,6 +321,10 @@ def _unknown_operator(path: tuple[str, ...], operator: object) -> str:
     return f"unknown operator {short_repr(operator)} at {_join_path(path)}, known are {', '.join(OPERATORS)}"
 
 
+def _operand_error(where: str, need: str, value: object) -> FilterError:
+    return FilterError(f"{where} needs {need}, got {short_repr(value)}")
+
+
 def _check_scalar(value: object, where: str) -> Scalar:
     """Check an operand that engines can compare exactly."""
     if isinstance(value, str):
@@ -336,53 +333,42 @@ def _check_scalar(value: object, where: str) -> Scalar:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return _check_integer(value, where)
+        if abs(value) >= 2**63:
+            raise _operand_error(where, "an integer between -2**63 and 2**63", value)
+        return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     hint = "; for a missing value use $exists" if value is None else ""
     hint = "; for one of several values use $in" if isinstance(value, list | tuple | set | frozenset) else hint
     hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else hint
-    msg = f"{where} needs a string, a finite number or a bool, got {short_repr(value)}{hint}"
-    raise FilterError(msg)
-
-
-def _check_integer(value: int, where: str) -> int:
-    """Check that an integer has 64 bits."""
-    if abs(value) >= 2**63:
-        msg = f"{where} needs an integer between -2**63 and 2**63, got {short_repr(value)}"
-        raise FilterError(msg)
-    return int(value)
+    raise FilterError(f"{where} needs a string, a finite number or a bool, got {short_repr(value)}{hint}")
 
 
 def _check_ordered(value: object, where: str) -> Scalar:
     """Check an operand that has an order."""
     if isinstance(value, bool):
-        msg = f"{where} needs a string or a finite number, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "a string or a finite number", value)
     return _check_scalar(value, where)
 
 
 def _check_scalars(value: object, where: str) -> tuple[Scalar, ...]:
     """Check a list of operands."""
     if not isinstance(value, (list, tuple, set, frozenset)):
-        msg = f"{where} needs a list of values, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "a list of values", value)
     return tuple(_check_scalar(member, where) for member in value)
 
 
 def _check_bool(value: object, where: str) -> bool:
     """Check a bool."""
     if not isinstance(value, bool):
-        msg = f"{where} needs True or False, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "True or False", value)
     return value
 
 
 def _check_pattern(value: object, where: str) -> str:
     """Check a pattern; ``%`` is the only wildcard that all engines have."""
     if not isinstance(value, str) or "_" in value or "\\" in value:
-        msg = f"{where} needs a string with % as its only wildcard, without _ and backslash, got {short_repr(value)}"
-        raise FilterError(msg)
+        raise _operand_error(where, "a string with % as its only wildcard, without _ and backslash", value)
     _check_characters(value, where)
     return as_str(value)
 
@@ -401,8 +387,7 @@ OPERAND_CHECKS: dict[Operator, Callable[[object, str], Scalar | tuple[Scalar, ..
 
 def _check_characters(text: str, where: str) -> None:
     if fault := find_bad_character(text):
-        msg = f"{where} has {fault}"
-        raise FilterError(msg)
+        raise FilterError(f"{where} has {fault}")
 
 
 def _join_path(path: tuple[str, ...]) -> str:

@@ -34,13 +34,9 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # The formulas
-    Mutant(
-        "weighting/document", "return of.weight * np.asarray(tf, np.float64) / norm", "return np.asarray(tf) / norm"
-    ),
-    Mutant(
-        "weighting/document", "_norm(length, of.chunk_size, self._share(of.b))", "_norm(length, of.chunk_size, of.b)"
-    ),
-    Mutant("weighting/document", "return b if own is None else own", "return b"),
+    Mutant("weighting/document", "return weight * np.asarray(tf, np.float64)", "return np.asarray(tf)"),
+    Mutant("weighting/document", "self.norm(length, field), SMALLEST_NORM", "self.norm(length), SMALLEST_NORM"),
+    Mutant("weighting/document", "of.b if fixed is None else fixed", "of.b"),
     Mutant("weighting/formulas", "return tf / (tf + k1 * norm)", "return tf / (1 + tf + k1 * norm)"),
     Mutant("weighting/formulas", "return (k1 + 1) * tf / (tf + k1 * norm)", "return k1 * tf / (tf + k1 * norm)"),
     Mutant("weighting/formulas", "shifted = _ratio(tf, norm) + delta", "shifted = tf + delta"),
@@ -74,24 +70,26 @@ MUTANTS = [
     Mutant("weighting/idf", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "weighting/idf",
-        "np.log((corpus.num_chunks + 1) / np.maximum(df, 1))",
-        "np.log(corpus.num_chunks / np.maximum(df, 1))",
+        "np.log((n + 1) / np.maximum(df, 1))",
+        "np.log(n / np.maximum(df, 1))",
     ),
-    Mutant("weighting/idf", "(corpus.num_chunks + 1) / (df + 1)", "(corpus.num_chunks + 1) / df"),
+    Mutant("weighting/idf", "np.log((n + 1) / (df + 1))", "np.log((n + 1) / df)"),
     Mutant("weighting/query", "qtf * (self.k3 + 1) / (qtf + self.k3)", "qtf * self.k3 / (qtf + self.k3)"),
     Mutant("weighting/query", "return self.term_weights(qtf) * idf(", "return idf("),
     Mutant("weighting/idf", "/ num_terms", "/ len(terms)"),
     Mutant("weighting/idf", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     Mutant("weighting/calibration", "k1 * scale, share / scale", "k1 * scale, share"),
     # The chunk's side
-    Mutant("documents/encoder", "if len(starts) < len(keys):", "if False:"),
+    Mutant("vectors/sparse", "if len(starts) < len(keys):", "if False:"),
     Mutant("documents/token_numbers", "keys.sort()", "pass"),
     Mutant("documents/token_numbers", "same = codes[found] == codes[left]", "same = found >= 0"),
     Mutant("documents/token_numbers", "table[hashed[::-1]] = left[::-1]", "table[hashed] = left"),
     Mutant("documents/token_numbers", "+ np.uint32(1))", ")"),
     Mutant("documents/token_numbers", "len(ends) != counts.sum()", "False"),
-    Mutant("documents/encoder", "for name in sorted(self.weighting.fields):  #", "for name in []:  #"),
-    Mutant("documents/encoder", "_per_entry(counts, field_lengths)", "_per_entry(counts, lengths)"),
+    Mutant("documents/encoder", "_per_entry(tf, lengths), name or None", "_per_entry(tf, lengths), None"),
+    Mutant(
+        "documents/encoder", "(tf, lengths) in self.parts.items()}", "(tf, lengths) in list(self.parts.items())[:1]}"
+    ),
     Mutant("documents/encoder", "if not empty.any():", "if True:"),
     Mutant("documents/encoder", "np.insert(batch.ids, at, NO_TERMS_ID)", "np.insert(batch.ids, at, 1)"),
     Mutant("documents/encoder", "TermIds() if ids is None else ids", "TermIds()"),
@@ -119,6 +117,7 @@ MUTANTS = [
         "self._terms[id_] = term\n            if False:",
     ),
     Mutant("vectors/sparse", "order = np.argsort(ids)", "order = np.arange(len(ids))"),
+    Mutant("vectors/sparse", "return ids[order], numbers[order]", "return ids[order], numbers"),
     Mutant("vectors/sparse", ".astype(np.float64), other", ", other"),
     # The corpus's side
     Mutant("statistics/corpus", "int(len(ids) > 0 and ids[0] == NO_TERMS_ID)", "0"),
@@ -225,8 +224,12 @@ MUTANTS = [
         "self._sums.add(intent.batch, intent.namespace, after, number)",
     ),
     Mutant("statistics/log/terms", "self.vocabulary.add(self._table.decode(TermsRow.decode, row))", "pass"),
-    Mutant("statistics/log/terms", "self.displaced.update(self._table.decode(TermsRow.decode_displaced, row))", "pass"),
-    Mutant("statistics/log/terms", "self.displaced.update(vocabulary.displaced)", "pass"),
+    Mutant("statistics/log/terms", "self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))", "pass"),
+    Mutant(
+        "statistics/log/terms",
+        "for term, id_ in terms.items() if term in vocabulary.displaced}",
+        "for term, id_ in ()}",
+    ),
     Mutant("statistics/log/batches", 'int(self._last[:16] or "0", 16) + 1', "0"),
     Mutant("statistics/log/batches", "self._last = max(self._last, batch)", "pass"),
     Mutant("statistics/log/sums", "if name not in self.counted}", "}"),
@@ -247,7 +250,11 @@ MUTANTS = [
     Mutant("statistics/corpus", "int(np.count_nonzero(after < 0))", "0"),
     Mutant("index/live_statistics", "if self.log.position == position:", "if True:"),
     Mutant("index/live_statistics", "self.log.check_terms()\n", "pass\n"),
-    Mutant("index/live_statistics", "        if not lock.acquire(blocking=False):", "        if not lock.acquire():"),
+    Mutant(
+        "index/live_statistics",
+        "_acquired(self._store.write_lock, wait=False)",
+        "_acquired(self._store.write_lock, wait=True)",
+    ),
     Mutant("index/writing/chunk_writer", "self._unfinished and not self.is_busy", "self._unfinished"),
     Mutant("index/writing/chunk_writer", "self._log.require_terms()", "pass"),
     Mutant("index/maintenance/verification", "if differing > len(rows) / 2:", "if False:"),
@@ -293,20 +300,20 @@ MUTANTS = [
     Mutant("index/live_statistics", "self._writer.recover()  # the last", "pass  # the last"),
     Mutant(
         "index/live_statistics",
-        "                self._writer.recover()\n        except",
-        "                pass\n        except",
+        "                    self._writer.recover()\n            except",
+        "                    pass\n            except",
     ),
     Mutant("index/live_statistics", "(self._others_wrote() or self.log.has_intents)", "self.log.has_intents"),
     Mutant("index/live_statistics", "(self._others_wrote() or self.log.has_intents)", "self._others_wrote()"),
     Mutant(
         "index/live_statistics",
-        "with self.events.defer(), self._lock:\n            seen",
-        "with self._lock:\n            seen",
+        "with self.events.defer(), self._log_lock:\n            seen",
+        "with self._log_lock:\n            seen",
     ),
     Mutant(
         "index/live_statistics",
-        "with self._store.write_lock, self._lock:\n            if recovering",
-        "with self._lock:\n            if recovering",
+        "with self._store.write_lock, self._log_lock:\n            if recovering",
+        "with self._log_lock:\n            if recovering",
     ),
     Mutant("index/index", "with store.write_lock:", "if True:"),
     Mutant("index/searching/rows", "and (namespaces is None or match.row.namespace in namespaces)", ""),
@@ -318,7 +325,7 @@ MUTANTS = [
     Mutant("index/searching/ranking", "min(2 * limit, MAX_K)", "limit + 1"),
     Mutant("index/searching/ranking", "    if lacking:\n", "    if False:\n"),
     Mutant("index/searching/searcher", "self._store.exclusive and all_of_them", "all_of_them"),
-    Mutant("index/live_statistics", "if is_due:", "if False:"),
+    Mutant("index/live_statistics", "if free and self._is_due():", "if False:"),
     Mutant(
         "index/live_statistics",
         "self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh",

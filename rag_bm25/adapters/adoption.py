@@ -116,7 +116,7 @@ def adopt(
         vectorstore = Milvus(sparse_embedding(encoder), collection_name="LangChainCollection", ...)
     """
     address = _Address(Connection(uri, token, tls, timeout), collection)
-    with ExternalCollection(address.connection, collection) as source:
+    with closing(ExternalCollection(address.connection, collection)) as source:
         with closing(address.open_log()) as log:
             stored = _read_settings(log)
         settings = _combine_settings(address, stored, config, text_field, filter, same=store)
@@ -286,8 +286,7 @@ def _read_settings(store: MilvusLogStore) -> dict[str, Any] | None:
     if stored is None:
         return None
     if "adopted" not in stored:
-        msg = f"{store.name} has the statistics of an index beside it, which adopt does not replace"
-        raise FormatError(msg)
+        raise FormatError(f"{store.name} has the statistics of an index beside it, which adopt does not replace")
     adopted = stored["adopted"]
     sound = isinstance(adopted, dict) and adopted.keys() == {"text_field", "filter"}
     if not (sound and all(isinstance(value, str) for value in adopted.values())):
@@ -319,11 +318,10 @@ def _combine_settings(
         f"{name}: stored {adopted[name]!r}, given {value!r}" for name, value in given.items() if value != adopted[name]
     ]
     if same and differing:
-        msg = (
+        raise ConfigMismatchError(
             f"collection {address.collection!r} was adopted with other settings: {'; '.join(differing)}. To start "
             f"over, drop the collection '{address.collection}_bm25'"
         )
-        raise ConfigMismatchError(msg)
     return _Settings(config_from_dict(stored, config) if same or config is None else config, **{**adopted, **given})
 
 

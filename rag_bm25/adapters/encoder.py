@@ -168,8 +168,7 @@ class BM25Encoder:
             gone = Contribution.of(encoded.vectors, encoded.lengths.tolist())
             known = self._statistics.whole
             if gone.num_chunks > known.num_chunks or (known.df(gone.ids) < gone.df).any():
-                msg = "forget() was given texts that were not learned"
-                raise InputError(msg)
+                raise InputError("forget() was given texts that were not learned")
             self._statistics.add("", -gone)
 
     def encode_documents(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rag_bm25.analysis.stop_words import LUCENE_33
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
-from rag_bm25.checks import as_str, check_choice, check_switch, is_iterable
-from rag_bm25.errors import FormatError, ParameterError, short_repr
+from rag_bm25.checks import as_str, check_choice, check_switch, is_iterable, parameter_error
+from rag_bm25.errors import FormatError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,8 +125,7 @@ class AnalyzerConfig:
 
 def _require(holds: bool, name: str, rule: str, value: object) -> None:
     if not holds:
-        msg = f"{name} must be {rule}, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, rule, value)
 
 
 def _sorted_stop_words(words: object) -> tuple[str, ...]:
@@ -144,12 +143,10 @@ def _sorted_user_words(words: object) -> tuple[tuple[str, int | None], ...]:
 def _members(name: str, words: object) -> Iterable[object]:
     """Return the members of a collection; refuse a single string."""
     if isinstance(words, str) or not is_iterable(words):
-        msg = f"{name} must be a collection of words, got {short_repr(words)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, "a collection of words", words)
     members = list(islice(words, MAX_WORDS + 1))
     if len(members) > MAX_WORDS:
-        msg = f"{name} must be a collection of at most {MAX_WORDS:,} words, got more"
-        raise ParameterError(msg)
+        raise ParameterError(f"{name} must be a collection of at most {MAX_WORDS:,} words, got more")
     return members
 
 
@@ -170,5 +167,4 @@ def _check_user_word(entry: object) -> tuple[str, int | None]:
     frequency = pair[1]
     if frequency is None or (type(frequency) is int and 1 <= frequency <= MAX_FREQUENCY):
         return word, frequency
-    msg = f"frequency of a user word must be None or in [1, {MAX_FREQUENCY}], got {frequency!r}"
-    raise ParameterError(msg)
+    raise parameter_error("frequency of a user word", f"None or in [1, {MAX_FREQUENCY}]", frequency)

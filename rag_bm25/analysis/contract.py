@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import BEFORE_SETTINGS, AnalyzerConfig
 from rag_bm25.analysis.text import query_tokens
-from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
+from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,8 +131,7 @@ def analyzer_from_settings(settings: dict[str, Any]) -> Analyzer:
         msg = f"the index was made with the analyzer {settings.get('name')}: pass that callable as analyzer"
         raise ConfigMismatchError(msg)
     if kind != BUILT_IN:
-        msg = f"analyzer must be stored as {BUILT_IN!r} or {CALLABLE!r}, got {kind!r}"
-        raise FormatError(msg)
+        raise FormatError(f"analyzer must be stored as {BUILT_IN!r} or {CALLABLE!r}, got {kind!r}")
     return Analyzer(AnalyzerConfig.from_dict(settings))
 
 
@@ -154,8 +153,7 @@ def _digest(analyzer: TextAnalyzer, probe: str) -> str:
 def _check_tokens(tokens: object) -> list[str]:
     if isinstance(tokens, list) and all(isinstance(token, str) for token in tokens):
         return tokens
-    msg = f"analyzer must return a list of str, got {tokens!r}"
-    raise ParameterError(msg)
+    raise ParameterError(f"analyzer must return a list of str, got {short_repr(tokens)}")
 
 
 def _setting_differences(stored: dict[str, Any], given: dict[str, Any]) -> list[str]:

@@ -17,8 +17,7 @@ def read_dictionary() -> tuple[dict[str, int], int]:
     """Read the frequency of every word, and their sum, without importing jieba."""
     spec = find_spec("jieba")
     if spec is None or spec.origin is None:
-        msg = "jieba is not installed, and its dictionary is needed: pip install rag-bm25"
-        raise MissingExtraError(msg)
+        raise MissingExtraError("jieba is not installed, and its dictionary is needed: pip install rag-bm25")
     fields = Path(spec.origin).with_name("dict.txt").read_text(encoding="utf-8").split()
     words, frequencies = fields[::3], list(map(int, fields[1::3]))
     return dict(zip(words, frequencies, strict=True)), sum(frequencies)  # a word on two lines counts twice, as in jieba

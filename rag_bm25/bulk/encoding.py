@@ -90,8 +90,7 @@ def encode_part(
     folder = Path(folder)
     namespace = check_namespace(namespace)
     if not is_iterable(chunks):
-        msg = f"chunks must be an iterable of mappings, got {type(chunks).__name__}"
-        raise InputError(msg)
+        raise InputError(f"chunks must be an iterable of mappings, got {type(chunks).__name__}")
     job = _Job(config, data_path(folder, part), part, namespace)
     folder.mkdir(parents=True, exist_ok=True)
     data = job.write_rows(_check_chunks(chunks, config, part))
@@ -161,8 +160,7 @@ def _check_chunks(rows: Iterable[Mapping[str, Any]], config: IndexConfig, part: 
             chunk = _new_chunk(row, config)
             is_new = _is_new(chunk, row, seen)
         except InputError as error:
-            msg = f"part {part}, row {number}: {error}"
-            raise InputError(msg) from None
+            raise InputError(f"part {part}, row {number}: {error}") from None
         if is_new:
             yield chunk
 
@@ -171,8 +169,7 @@ def _new_chunk(row: Mapping[str, Any], config: IndexConfig) -> NewChunk:
     """Check one row by the rules of ``add``."""
     if not isinstance(row, Mapping) or not row.keys() <= KEYS or "text" not in row:
         given = f"the keys {', '.join(map(repr, row))}" if isinstance(row, Mapping) else type(row).__name__
-        msg = f"a chunk must be a mapping with a text, and maybe id, metadata and embedding, got {given}"
-        raise InputError(msg)
+        raise InputError(f"a chunk must be a mapping with a text, and maybe id, metadata and embedding, got {given}")
     chunk = check_chunk(row["text"], row.get("id"), row.get("metadata"), config.fields)
     return _with_embedding(chunk, row.get("embedding"), config)
 
@@ -196,6 +193,5 @@ def _is_new(chunk: NewChunk, row: Mapping[str, Any], seen: dict[str, bool]) -> b
         return True
     if is_given or seen[chunk.id]:
         made = "" if is_given else ", where none is given: it is the hash of text and metadata"
-        msg = f"the id {chunk.id!r} was given before in this part{made}"
-        raise InputError(msg)
+        raise InputError(f"the id {chunk.id!r} was given before in this part{made}")
     return False

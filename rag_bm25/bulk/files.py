@@ -58,14 +58,12 @@ def describe_file(path: Path, rows: int, name: str) -> DataFile:
 def require_known(path: Path, kind: object, wanted: str, version: int) -> None:
     """Refuse a file of another kind or a newer format."""
     if kind != wanted:
-        msg = f"{path} is not a file of a {wanted}"
-        raise FormatError(msg)
+        raise FormatError(f"{path} is not a file of a {wanted}")
     if type(version) is not int or version > FILE_FORMAT:
-        msg = (
+        raise FormatError(
             f"{path} has format {short_repr(version)}, this version of rag_bm25 reads up to {FILE_FORMAT}: "
             "upgrade rag_bm25"
         )
-        raise FormatError(msg)
 
 
 @contextmanager
@@ -75,22 +73,18 @@ def as_format_error(path: Path, again: str, *others: type[Exception]) -> Iterato
     try:
         yield
     except kinds as error:
-        msg = f"{path} is damaged, {again}: {error}"
-        raise FormatError(msg) from error
+        raise FormatError(f"{path} is damaged, {again}: {error}") from error
 
 
 def verify_digest(folder: Path, data: DataFile, again: str) -> None:
     """Verify size and digest of a file; `again` tells how to make it anew."""
     if not isinstance(data.name, str) or Path(data.name).name != data.name:
-        msg = f"a file of {folder} must be in that folder, got {short_repr(data.name)}: {again}"
-        raise FormatError(msg)
+        raise FormatError(f"a file of {folder} must be in that folder, got {short_repr(data.name)}: {again}")
     path = folder / data.name
     if not path.is_file():
-        msg = f"{path} is missing: {again}"
-        raise FormatError(msg)
+        raise FormatError(f"{path} is missing: {again}")
     if path.stat().st_size != data.size or _digest(path) != data.digest:
-        msg = f"{path} is damaged or of another run: {again}"
-        raise FormatError(msg)
+        raise FormatError(f"{path} is damaged or of another run: {again}")
 
 
 def _digest(path: Path) -> str:

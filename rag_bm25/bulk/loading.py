@@ -202,11 +202,10 @@ class _Loading:
         """Compare the number of rows, and turn the rows into an index."""
         wanted, found = self.manifest.num_chunks, self._target.count_chunks()
         if found != wanted:
-            msg = (
+            raise StoreError(
                 f"{self._target.name} has {found:,} of {wanted:,} chunks after loading. Run the same load again; if "
                 "that does not help, drop the index first."
             )
-            raise StoreError(msg)
         self._pending.finish_in(self._target, self._totals, self._vocabulary)
         return LoadReport(wanted, len(self._vocabulary), self._loaded)
 
@@ -236,10 +235,9 @@ def _is_imported(target: ImportingStore, part: ManifestPart) -> bool:
     """Return whether a part is stored; an import stores all rows of a file or none."""
     found = target.count_batch(part.batch) if part.data.rows else 0
     if found not in (0, part.data.rows):
-        msg = (
+        raise StoreError(
             f"{target.name} has {found:,} of the {part.data.rows:,} chunks of {part.data.name}. Drop it and load again."
         )
-        raise StoreError(msg)
     return found == part.data.rows
 
 
@@ -247,8 +245,7 @@ def _has_ended(target: ImportingStore, job: int, name: str) -> bool:
     """Return whether a job has finished; raise if it has failed."""
     state = target.import_state(job)
     if state.failure:
-        msg = f"{target.name} could not import {name} (job {job}): {state.failure}"
-        raise StoreError(msg)
+        raise StoreError(f"{target.name} could not import {name} (job {job}): {state.failure}")
     return state.finished
 
 

@@ -143,8 +143,7 @@ def read_manifest(folder: str | Path) -> Manifest:
     """Read the manifest."""
     path = Path(folder, MANIFEST)
     if not path.is_file():
-        msg = f"{path} is missing: merge the parts first"
-        raise FormatError(msg)
+        raise FormatError(f"{path} is missing: merge the parts first")
     with as_format_error(path, "merge the parts again"):
         found = json.loads(path.read_text(encoding="utf-8"))
         kind, version = found["kind"], found["format"]
@@ -219,15 +218,13 @@ def _read_heads(folder: Path, num_parts: int | None) -> list[PartHead]:
     """Read the heads of all parts, and check that they belong together."""
     numbers = part_numbers(folder)
     if not numbers:
-        msg = f"no parts were found in {folder}: encode some first"
-        raise FormatError(msg)
+        raise FormatError(f"no parts were found in {folder}: encode some first")
     wanted = numbers[-1] + 1 if num_parts is None else num_parts
     if missing := sorted(set(range(wanted)) - set(numbers)):
         msg = f"parts are missing in {folder}: {list_first(map(str, missing))}; encode them, {wanted} parts in all"
         raise FormatError(msg)
     if numbers[-1] >= wanted:
-        msg = f"{folder} has {len(numbers)} parts, not {wanted}: use an empty folder for other parts"
-        raise FormatError(msg)
+        raise FormatError(f"{folder} has {len(numbers)} parts, not {wanted}: use an empty folder for other parts")
     heads = [read_head(folder, number) for number in numbers]
     for head in heads[1:]:
         _require_same(heads[0], head)
@@ -242,8 +239,7 @@ def _require_same(first: PartHead, head: PartHead) -> None:
         msg = f"the parameters in part {first.part} or {head.part} are damaged, encode them again: {error}"
         raise FormatError(msg) from error
     if found:
-        msg = f"parts were encoded with different parameters: {'; '.join(found)}"
-        raise ConfigMismatchError(msg)
+        raise ConfigMismatchError(f"parts were encoded with different parameters: {'; '.join(found)}")
 
 
 def _differences(first: PartHead, head: PartHead) -> list[str]:
@@ -269,11 +265,10 @@ def _require_distinct(folder: Path, heads: Sequence[PartHead]) -> None:
     del keys
     found = _name_duplicates(folder, heads, twice) if len(twice) else []
     if found:
-        msg = (
+        raise InputError(
             f"{len(found):,} chunks are in two parts: {list_first(found)}. An id may be in one part only; chunks "
             "without ids must differ in text or metadata."
         )
-        raise InputError(msg)
 
 
 def _name_duplicates(folder: Path, heads: Sequence[PartHead], twice: NDArray[np.uint64]) -> list[str]:

@@ -82,8 +82,7 @@ def batch_of(part: int) -> str:
 
 def _stem(part: int) -> str:
     if isinstance(part, bool) or not isinstance(part, int) or not 0 <= part <= MAX_PART:
-        msg = f"part must be an int in 0..{MAX_PART}, got {part!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"part must be an int in 0..{MAX_PART}, got {part!r}")
     return f"part-{part:06d}"
 
 
@@ -108,8 +107,7 @@ def read_head(folder: Path, part: int) -> PartHead:
     with _reading(path):
         head = PartHead(**{**facts, "data": DataFile(**facts["data"])})
     if head.part != part:
-        msg = f"{path} is part {head.part}: renaming a file does not change the number of its part"
-        raise FormatError(msg)
+        raise FormatError(f"{path} is part {head.part}: renaming a file does not change the number of its part")
     return head
 
 
@@ -122,8 +120,7 @@ def read_terms(folder: Path, part: int) -> PartTerms:
         ids, df = (table.column(name).to_numpy() for name in ("id", "df"))
         terms = PartTerms(table.column("term").to_pylist(), ids, df)
         if _digest(metadata[HEAD], terms) != metadata[DIGEST]:
-            msg = "its digest does not match its contents"
-            raise ValueError(msg)
+            raise ValueError("its digest does not match its contents")
     return terms
 
 

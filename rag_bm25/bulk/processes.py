@@ -61,8 +61,7 @@ def encode_parts(
     """
     number, namespace = check_workers(workers), check_namespace(namespace)
     if not is_iterable(parts):
-        msg = f"parts must be an iterable of sequences of mappings, got {type(parts).__name__}"
-        raise InputError(msg)
+        raise InputError(f"parts must be an iterable of sequences of mappings, got {type(parts).__name__}")
     if not number:
         return (encode_part(each, config, folder, part, namespace=namespace) for part, each in enumerate(parts))
     check_picklable(config)

@@ -53,8 +53,7 @@ def read_sums(folder: Path, files: SumFiles) -> tuple[dict[str, Contribution], V
     ids, df = counts["id"].to_numpy(), counts["df"].to_numpy()
     ends = np.cumsum([namespace["terms"] for namespace in files.namespaces], dtype=np.int64)
     if int(ends[-1] if len(ends) else 0) != len(ids):
-        msg = f"{folder / files.counts.name} does not fit the list of namespaces: merge the parts again"
-        raise FormatError(msg)
+        raise FormatError(f"{folder / files.counts.name} does not fit the list of namespaces: merge the parts again")
     spans = [slice(end - namespace["terms"], end) for namespace, end in zip(files.namespaces, ends, strict=True)]
     totals = {
         namespace["name"]: Contribution(namespace["chunks"], namespace["length"], ids[span], df[span])

@@ -62,8 +62,7 @@ def _propose_for_files(
     split = ingestion.splitter(config, chunk_overlap)
     texts = [piece.text for piece in ingestion.sample(ingestion.find_files(paths).files, split, sample, seed=seed)]
     if not texts:
-        msg = f"there is no text to measure in {', '.join(map(str, paths))}"
-        raise InputError(msg)
+        raise InputError(f"there is no text to measure in {', '.join(map(str, paths))}")
     mean = mean_length(texts, config.length_unit, config.build_analyzer())
     return propose(mean, len(texts), length_unit=config.length_unit, k1=config.k1, b=config.b, ratio=ratio)
 
@@ -72,7 +71,6 @@ def _propose_for_index(place: opt.Place, namespace: str | None, ratio: float) ->
     with place.open_existing(read_only=True) as index:
         stats = index.stats(namespace=namespace)
     if not stats.total_length:
-        msg = f"{stats.name} has no text to measure"
-        raise InputError(msg)
+        raise InputError(f"{stats.name} has no text to measure")
     unit = stats.length_unit
     return propose(stats.mean_length, stats.num_chunks, length_unit=unit, k1=stats.k1, b=stats.b, ratio=ratio)

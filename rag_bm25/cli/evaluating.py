@@ -60,8 +60,7 @@ def evaluate(
     labels = ["as given", *(compare or ())]
     changes = [{}, *(parse_settings([text], "--compare") for text in compare or ())]
     if run is not None and not run.parent.is_dir():
-        msg = f"there is no folder {run.parent} to put {run.name} in"
-        raise InputError(msg)
+        raise InputError(f"there is no folder {run.parent} to put {run.name} in")
     dataset = evaluation.load_beir(folder, split)
     configs = [make_config({**base, **change}, dataset) for change in changes]
     results = evaluate_configs(configs, dataset, uri, token, progress)

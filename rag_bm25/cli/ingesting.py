@@ -93,8 +93,7 @@ def _open_or_create(place: opt.Place, given: Mapping[str, Value], *, create: boo
         index = place.open()
     except IndexNotFoundError:
         if not create:
-            msg = "there is nothing to ingest, so no index was created"
-            raise InputError(msg) from None
+            raise InputError("there is nothing to ingest, so no index was created") from None
         return place.open(config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given))
     try:
         _require_same(index.config, given)
@@ -110,11 +109,10 @@ def _require_same(stored: IndexConfig, given: Mapping[str, Value]) -> None:
         return
     was, now = differing(wanted, stored), differing(stored, wanted)
     differences = "; ".join(f"{name}: stored {was[name]!r}, given {now[name]!r}" for name in now)
-    msg = (
+    raise ConfigMismatchError(
         f"the index was created with other settings: {differences}. Leave them out, or make another index with "
         "`rag-bm25 reindex`."
     )
-    raise ConfigMismatchError(msg)
 
 
 def _note_skipped(found: ingestion.Found) -> None:

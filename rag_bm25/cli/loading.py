@@ -122,11 +122,9 @@ def load(
 def _require_readable(found: ingestion.Found) -> None:
     """Refuse folders that cannot be listed: the index would lack their files."""
     if found.unreadable:
-        msg = "; ".join(found.unreadable.values())
-        raise InputError(msg)
+        raise InputError("; ".join(found.unreadable.values()))
     if not found.files:
-        msg = "there is no .txt, .md or .jsonl file to encode"
-        raise InputError(msg)
+        raise InputError("there is no .txt, .md or .jsonl file to encode")
     found.require_distinct()
 
 
@@ -135,8 +133,7 @@ def _make_room(folder: Path, *, overwrite: bool) -> None:
     if not part_numbers(folder):
         return
     if not overwrite:
-        msg = f"{folder} has parts of an earlier run: use another folder, or --overwrite"
-        raise InputError(msg)
+        raise InputError(f"{folder} has parts of an earlier run: use another folder, or --overwrite")
     for path in (*part_files(folder), folder / MANIFEST):
         path.unlink(missing_ok=True)
 

@@ -109,8 +109,7 @@ def drop(
     from rag_bm25.store.milvus import is_missing_file
 
     if is_missing_file(place.uri):  # which opening it for writing would create
-        msg = f"there is no database at {place.uri}"
-        raise IndexNotFoundError(msg)
+        raise IndexNotFoundError(f"there is no database at {place.uri}")
     with closing(place.store(read_only=not yes)) as store:
         chunks, name = drop_index(store, dry_run=not yes), store.name
     dropped = f"dropped {name}: {count(chunks, 'chunk')}"

@@ -177,13 +177,11 @@ def refuse_removed_options(arguments: Sequence[str], known: Iterable[str]) -> No
         if match is None or match[2] not in names:
             continue
         if match[2] == "base":
-            msg = f"--base is now --set: use --set {match[3] or following}"
-            raise typer.BadParameter(msg)
+            raise typer.BadParameter(f"--base is now --set: use --set {match[3] or following}")
         name = names[match[2]]
         is_switch = DESCRIPTIONS[name][0] == SWITCH
         value = ("false" if match[1] else "true") if is_switch else match[3] or following or "VALUE"
-        msg = f"{argument} is a setting now: use --set {name}={value}"
-        raise typer.BadParameter(msg)
+        raise typer.BadParameter(f"{argument} is a setting now: use --set {name}={value}")
 
 
 def settings(as_json: opt.AsJson = False) -> None:

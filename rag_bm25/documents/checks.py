@@ -23,8 +23,7 @@ def check_namespace(namespace: object, name: str = "namespace") -> str:
     """Check a namespace."""
     plain = _check_storable(name, namespace)
     if any(character < " " for character in plain):
-        msg = f"{name} must not have control characters, got {short_repr(plain)}"
-        raise InputError(msg)
+        raise InputError(f"{name} must not have control characters, got {short_repr(plain)}")
     _check_size(name, plain, MAX_NAMESPACE_BYTES)
     return plain
 
@@ -39,8 +38,7 @@ def check_id(name: str, id_: object) -> str:
     """Check an id."""
     plain = _check_storable(name, id_)
     if not plain:
-        msg = f"{name} must not be empty"
-        raise InputError(msg)
+        raise InputError(f"{name} must not be empty")
     _check_size(name, plain, MAX_ID_BYTES)
     return plain
 
@@ -50,8 +48,7 @@ def check_sequence(name: str, given: object, of: str) -> None:
     if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
         countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
         hint = f"; list({name}) may be one" if countable else ""
-        msg = f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}"
-        raise InputError(msg)
+        raise InputError(f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}")
 
 
 def check_texts(
@@ -94,8 +91,7 @@ def check_given_chunk(chunk: GivenChunk, fields: Iterable[str]) -> NewChunk:
     try:
         id_, text, metadata = chunk.id, chunk.text, chunk.metadata
     except AttributeError:
-        msg = f"it must have id, text and metadata as attributes, got {type(chunk).__name__}"
-        raise InputError(msg) from None
+        raise InputError(f"it must have id, text and metadata as attributes, got {type(chunk).__name__}") from None
     return check_chunk(text, id_, metadata, fields)
 
 
@@ -110,11 +106,10 @@ def check_distinct(chunks: Sequence[NewChunk]) -> None:
     for position, chunk in enumerate(chunks):  # ids as stored: a given id may equal the content hash of another chunk
         first = first_at.setdefault(chunk.id, position)
         if first != position and (difference := _find_difference(chunks[first], chunk)):
-            msg = (
+            raise InputError(
                 f"ids must be distinct in one call: texts[{first}] and texts[{position}] both have the id "
                 f"{_shorten(chunk.id)}, and differ in their {difference}"
             )
-            raise InputError(msg)
 
 
 def _make_chunk(
@@ -164,16 +159,14 @@ def _check_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[dict
 
 def _check_mapping(name: str, metadata: object) -> None:
     if not isinstance(metadata, Mapping):
-        msg = f"{name} must be a mapping, got {type(metadata).__name__}"
-        raise InputError(msg)
+        raise InputError(f"{name} must be a mapping, got {type(metadata).__name__}")
 
 
 def _check_object(name: str, entries: Mapping[Any, Any], depth: int) -> None:
     """Check the entries of a JSON object."""
     for key, value in entries.items():
         if not isinstance(key, str):
-            msg = f"{name} has the key {short_repr(key)}: keys must be str"
-            raise InputError(msg)
+            raise InputError(f"{name} has the key {short_repr(key)}: keys must be str")
         plain = _check_storable(f"{name} key {short_repr(key)}", key)
         _check_json(f"{name}[{short_repr(plain)}]", value, depth)
 
@@ -193,34 +186,29 @@ def _check_json(name: str, value: object, depth: int) -> None:
     elif value is not None:
         hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else ""
         kind = type(value).__name__
-        msg = f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {kind}{hint}"
-        raise InputError(msg)
+        raise InputError(f"{name} must be a JSON value (str, int, float, bool, None, list, dict), got {kind}{hint}")
 
 
 def _check_depth(name: str, depth: int) -> None:
     if not depth:
-        msg = f"{name[:60]}... is nested more than {MAX_METADATA_DEPTH} levels deep"
-        raise InputError(msg)
+        raise InputError(f"{name[:60]}... is nested more than {MAX_METADATA_DEPTH} levels deep")
 
 
 def _check_number(name: str, value: float) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        msg = f"{name} is {float(value)!r}, which JSON does not have"
-        raise InputError(msg)
+        raise InputError(f"{name} is {float(value)!r}, which JSON does not have")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        msg = f"{name} is {short_repr(value)}, which does not fit into 64 bits"
-        raise InputError(msg)
+        raise InputError(f"{name} is {short_repr(value)}, which does not fit into 64 bits")
 
 
 def _check_fields(name: str, metadata: Mapping[str, Any], fields: Iterable[str]) -> None:
     """Check that the metadata has text, or nothing, for each field of the index."""
     for field in fields:
         if not _is_text(metadata.get(field)):
-            msg = (
+            raise InputError(
                 f"{name}[{field!r}] must be a str or a list of str, since {field!r} is a field of the index, got "
                 f"{short_repr(metadata[field])}"
             )
-            raise InputError(msg)
 
 
 def _is_text(value: object) -> bool:
@@ -232,14 +220,12 @@ def _check_parallel(name: str, given: Sequence[object], of: str, texts: Sequence
     """Check that a sequence has an item for each text."""
     check_sequence(name, given, of)
     if len(given) != len(texts):
-        msg = f"{name} and texts must have the same length, got {len(given)} and {len(texts)}"
-        raise InputError(msg)
+        raise InputError(f"{name} and texts must have the same length, got {len(given)} and {len(texts)}")
 
 
 def _check_str(name: str, given: object) -> str:
     if not isinstance(given, str):
-        msg = f"{name} must be a str, got {type(given).__name__}"
-        raise InputError(msg)
+        raise InputError(f"{name} must be a str, got {type(given).__name__}")
     return as_str(given)
 
 
@@ -252,15 +238,13 @@ def _check_storable(name: str, given: object) -> str:
 
 def _check_characters(name: str, text: str) -> None:
     if fault := find_bad_character(text):
-        msg = f"{name} has {fault}"
-        raise InputError(msg)
+        raise InputError(f"{name} has {fault}")
 
 
 def _check_size(name: str, text: str, limit: int) -> int:
     size = len(text.encode())
     if size > limit:
-        msg = f"{name} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
-        raise InputError(msg)
+        raise InputError(f"{name} has {size:,} bytes of UTF-8, at most {limit:,} are allowed")
     return size
 
 

@@ -54,12 +54,8 @@ class Hit:
         Id of the chunk.
     score : float
         BM25 score, > 0.
-    text : str
-        Its text.
-    metadata : dict
-        Its metadata, exactly as it was added.
-    namespace : str
-        Tenant or sub-corpus.
+    text, metadata, namespace
+        As for :class:`Chunk`.
     """
 
     id: str
@@ -80,7 +76,7 @@ class HybridHit(Hit):
     score : float
         Fused score; its scale depends on the fusion.
     text, metadata, namespace
-        As for :class:`Hit`.
+        As for :class:`Chunk`.
     sparse_score, dense_score : float or None
         Score in each arm; None if the chunk is not among the candidates of the arm, or arm scores were not requested.
     """

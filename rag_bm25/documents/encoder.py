@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rag_bm25.documents.token_numbers import number_tokens
-from rag_bm25.vectors.sparse import EMPTY, SparseBatch, SparseVector
+from rag_bm25.vectors.sparse import EMPTY, SparseBatch, SparseVector, sum_by_key
 from rag_bm25.vectors.terms import NO_TERMS_ID, TermIds, num_words
 from rag_bm25.weighting.fields import field_text
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,12 +51,11 @@ class CountedChunks:
     """Term frequencies of a batch of chunks before ids are assigned; worker processes return them."""
 
     terms: list[str]  # distinct, in the order of their first occurrence
-    parts: dict[str, _Part]  # of the text, "", and each field; dimensions are positions in `terms`
+    parts: dict[str, _Part]  # of the text, "", and each field, sorted; dimensions are positions in `terms`
 
-    def part(self, name: str, ids: Mapping[str, int]) -> _Part:
-        """Return a part with ids instead of positions."""
-        tf, lengths = self.parts[name]
-        return _with_ids(tf, self.terms, ids), lengths
+    def with_ids(self, ids: Mapping[str, int]) -> dict[str, _Part]:
+        """Return the parts with ids instead of positions."""
+        return {name: (_with_ids(tf, self.terms, ids), lengths) for name, (tf, lengths) in self.parts.items()}
 
 
 @dataclass(frozen=True)
@@ -77,11 +75,11 @@ class DocumentEncoder:
         counted: CountedChunks | None = None,
     ) -> EncodedChunks:
         """Encode chunks; each result depends on its own chunk alone."""
-        ids = TermIds() if ids is None else ids
-        part = partial((counted or self.count(texts, metadatas)).part, ids=ids)
-        tf, lengths = part(TEXT)
+        counted = counted or self.count(texts, metadatas)
+        parts = counted.with_ids(TermIds() if ids is None else ids)
+        tf, lengths = parts[TEXT]
         if self.weighting.fields:
-            keys, frequencies = self._combined(tf, lengths, part)
+            keys, frequencies = self._combined(parts)
             weights = self.weighting.combined_weights(frequencies, self._k1_of(_ids(keys), term_k1))
             weighed = SparseBatch.from_keys(keys, weights.astype(np.float32), len(texts))
         else:
@@ -111,8 +109,7 @@ class DocumentEncoder:
         self, texts: Sequence[str], ids: Mapping[str, int], metadatas: Sequence[Mapping[str, Any]]
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
         """Return weighted and normalised term frequencies, summed over text and fields."""
-        part = partial(self.count(texts, metadatas).part, ids=ids)
-        keys, frequencies = self._combined(*part(TEXT), part)
+        keys, frequencies = self._combined(self.count(texts, metadatas).with_ids(ids))
         return _ids(keys), frequencies
 
     def terms(self, text: str, metadata: Mapping[str, Any]) -> list[str]:
@@ -136,21 +133,14 @@ class DocumentEncoder:
         per_term = WEIGHTINGS[self.weighting.form].k1_per_term
         return term_k1.get_many(ids, self.weighting.k1) if per_term else None
 
-    def _combined(
-        self,
-        tf: SparseBatch,
-        lengths: NDArray[np.int64],
-        part: Callable[[str], _Part],
-    ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+    def _combined(self, parts: Mapping[str, _Part]) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
         """Sum the normalised frequencies over text and fields; return the keys of the sums, and the sums."""
-        keys = [tf.keys]
-        frequencies = [self.weighting.frequencies(tf.values, _per_entry(tf, lengths))]
-        for name in sorted(self.weighting.fields):  # in a fixed order, since sums of floats depend on it
-            counts, field_lengths = part(name)
-            keys.append(counts.keys)
-            per_entry = _per_entry(counts, field_lengths)
-            frequencies.append(self.weighting.frequencies(counts.values, per_entry, name))
-        every, entry = np.unique(np.concatenate(keys), return_inverse=True)
+        keys = np.concatenate([tf.keys for tf, _ in parts.values()])
+        frequencies = [  # in the fixed order of the parts, since sums of floats depend on it
+            self.weighting.frequencies(tf.values, _per_entry(tf, lengths), name or None)
+            for name, (tf, lengths) in parts.items()
+        ]
+        every, entry = np.unique(keys, return_inverse=True)
         sums: NDArray[np.float64] = np.bincount(entry, np.concatenate(frequencies), len(every))  # type: ignore[assignment]
         return every, sums
 
@@ -177,13 +167,7 @@ def _with_ids(tf: SparseBatch, terms: Sequence[str], ids: Mapping[str, int]) -> 
     occurring = terms if len(used) == len(terms) else map(terms.__getitem__, used.tolist())
     id_of = np.zeros(len(terms), np.uint64)
     id_of[used] = np.fromiter(map(ids.__getitem__, occurring), np.uint64, len(used))
-    keys = id_of[tf.ids] | (tf.keys & _ROW)
-    order = np.argsort(keys)
-    keys, values = keys[order], tf.values[order]
-    starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
-    if len(starts) < len(keys):
-        keys, values = keys[starts], np.add.reduceat(values, starts)
-    return SparseBatch.from_keys(keys, values, len(tf))
+    return SparseBatch.from_keys(*sum_by_key(id_of[tf.ids] | (tf.keys & _ROW), tf.values), len(tf))
 
 
 def _with_placeholders(batch: SparseBatch) -> SparseBatch:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.sparse import SparseVector, sum_by_key
 from rag_bm25.weighting.formulas import MAX_TERM_K1
 
 if TYPE_CHECKING:
@@ -70,12 +70,9 @@ class _Sums:
         """Return the sorted keys, and their sums."""
         keys = np.concatenate([np.empty(0, np.uint64), *self._keys])
         values = np.concatenate([np.empty(0, np.int64), *self._values])
-        order = np.argsort(keys, kind="stable")
-        keys, values = keys[order], values[order]
-        starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
-        sums = np.add.reduceat(values, starts) if len(keys) else values
-        self._keys, self._values, self._pending = [keys[starts]], [sums], 0
-        return keys[starts], sums
+        keys, sums = sum_by_key(keys, values)
+        self._keys, self._values, self._pending = [keys], [sums], 0
+        return keys, sums
 
 
 class InformationGain:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.errors import InputError
-from rag_bm25.vectors.sparse import SparseBatch
+from rag_bm25.vectors.sparse import SparseBatch, group_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ class NumberedTokens:
         rows = np.repeat(np.arange(len(self.per_chunk), dtype=np.uint64), self.per_chunk)
         keys = self.numbers.astype(np.uint64) | (rows << np.uint64(32))
         keys.sort()
-        starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+        starts = group_starts(keys)
         tf = np.diff(starts, append=len(keys)).astype(np.float32)
         return SparseBatch.from_keys(keys[starts], tf, len(self.per_chunk))
 
@@ -62,8 +62,7 @@ def number_tokens(chunks: Iterable[Sequence[str]]) -> NumberedTokens:
     ends = np.flatnonzero(characters == ord(SEPARATOR))[:-IN_A_CODE]
     counts = np.array(per_chunk, np.int64)
     if len(ends) != counts.sum():
-        msg = "an analyzer must not return tokens with lone surrogates, which cannot be stored"
-        raise InputError(msg)
+        raise InputError("an analyzer must not return tokens with lone surrogates, which cannot be stored")
     starts = np.concatenate(([0], ends[:-1] + 1))[: len(ends)]
     first = _first_equal(_codes(text, characters, starts, ends))
     new = np.flatnonzero(first == np.arange(len(first)))

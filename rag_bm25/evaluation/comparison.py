@@ -68,8 +68,7 @@ def paired_test(first: ArrayLike, second: ArrayLike, *, seed: int = 0) -> Paired
     """
     one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
     if one.shape != other.shape or one.ndim != 1 or not len(one):
-        msg = f"a paired test needs two values for each query, got shapes {one.shape} and {other.shape}"
-        raise InputError(msg)
+        raise InputError(f"a paired test needs two values for each query, got shapes {one.shape} and {other.shape}")
     differences = other - one
     better, worse, equal = (int((np.sign(differences) == sign).sum()) for sign in (1, -1, 0))
     p_value = randomisation_p_value(differences, seed=seed)

@@ -70,8 +70,7 @@ class BeirDataset:
             There is a field with another name.
         """
         if others := [name for name in fields if name != "title"]:
-            msg = f"a field must be 'title', the only one in BEIR format, got {others[0]!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"a field must be 'title', the only one in BEIR format, got {others[0]!r}")
         return (self.texts, {"title": self.titles}) if fields else (self.corpus, {})
 
 
@@ -103,12 +102,10 @@ def load_beir(folder: Path, split: str = "test") -> BeirDataset:
     qrels = _read_qrels(qrels_file)
     queries = _join_titles(*_read_rows(folder / "queries.jsonl", None))
     if missing := [query for query in qrels if query not in queries]:
-        msg = f"{qrels_file} has judgements of the query {missing[0]!r}, which is not in queries.jsonl"
-        raise InputError(msg)
+        raise InputError(f"{qrels_file} has judgements of the query {missing[0]!r}, which is not in queries.jsonl")
     texts, titles = _read_rows(folder / "corpus.jsonl", MAX_TEXT_BYTES)
     if not texts or not qrels:
-        msg = f"{folder} has {len(texts)} documents and {len(qrels)} judged queries: nothing to evaluate"
-        raise InputError(msg)
+        raise InputError(f"{folder} has {len(texts)} documents and {len(qrels)} judged queries: nothing to evaluate")
     return BeirDataset(texts, {query: queries[query] for query in qrels}, qrels, titles)
 
 
@@ -123,8 +120,7 @@ def _read_rows(file: Path, limit: int | None) -> tuple[dict[str, str], dict[str,
     for line in read_json_lines(file):
         id_, (title, text) = row_id(line), row_parts(line)
         if id_ in texts:
-            msg = f"{line.where}: the id {id_!r} already exists"
-            raise InputError(msg)
+            raise InputError(f"{line.where}: the id {id_!r} already exists")
         size = len(join_title(title, text).encode(errors="surrogatepass"))
         if limit is not None and size > limit:
             msg = f"{line.where}: the document {id_!r} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
@@ -139,8 +135,7 @@ def _read_qrels(file: Path) -> dict[str, dict[str, int]]:
     try:
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        msg = f"{file}: not UTF-8 at byte {error.start} of the file"
-        raise InputError(msg) from None
+        raise InputError(f"{file}: not UTF-8 at byte {error.start} of the file") from None
     for number, line in enumerate(lines, 1):
         if not line.strip() or (number == 1 and _is_header(line)):
             continue

@@ -21,11 +21,9 @@ DARK = 0.5  # share of the colour scale below which letters are white
 def require_drawable(path: Path) -> None:
     """Refuse a file that the heat map could not be drawn to, before any work is done."""
     if path.suffix.lower() not in PICTURES:
-        msg = f"the name of a heat map must end in one of {', '.join(PICTURES)}, got {str(path)!r}"
-        raise InputError(msg)
+        raise InputError(f"the name of a heat map must end in one of {', '.join(PICTURES)}, got {str(path)!r}")
     if not path.parent.is_dir():
-        msg = f"the folder {path.parent} for {path.name} was not found"
-        raise InputError(msg)
+        raise InputError(f"the folder {path.parent} for {path.name} was not found")
     _matplotlib()
 
 

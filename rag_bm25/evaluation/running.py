@@ -287,10 +287,8 @@ def write_run(path: Path, run: Run, tag: str) -> None:
 
 def _check_name(name: str) -> None:
     if not name or len(name.split()) != 1 or name != name.strip():
-        msg = f"names in a TREC run must not be empty or have white space, got {name!r}"
-        raise InputError(msg)
+        raise InputError(f"names in a TREC run must not be empty or have white space, got {name!r}")
     try:
         name.encode()
     except UnicodeEncodeError:
-        msg = f"names in a TREC run must be encodable as UTF-8, got {name!r}"
-        raise InputError(msg) from None
+        raise InputError(f"names in a TREC run must be encodable as UTF-8, got {name!r}") from None

@@ -218,8 +218,7 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
 
 def _default_grid(base: IndexConfig, name: str) -> tuple[Value, ...]:
     if name not in GRIDS:
-        msg = f"{name} has no default values to search: give some, as in {name}=VALUE,VALUE"
-        raise ParameterError(msg)
+        raise ParameterError(f"{name} has no default values to search: give some, as in {name}=VALUE,VALUE")
     if name == "chunk_size":
         return tuple(max(1, round(base.chunk_size * multiple)) for multiple in CHUNK_SIZES)
     return GRIDS[name]
@@ -276,8 +275,7 @@ def query_folds(queries: int, folds: int, seed: int = 0) -> list[NDArray[np.int6
         `folds` is out of range.
     """
     if not 2 <= folds <= queries:
-        msg = f"folds must be in [2, {queries}], the number of judged queries, got {folds}"
-        raise ParameterError(msg)
+        raise ParameterError(f"folds must be in [2, {queries}], the number of judged queries, got {folds}")
     shuffled = np.random.default_rng(seed).permutation(queries)
     return [np.sort(part) for part in np.array_split(shuffled, folds)]
 

@@ -30,8 +30,7 @@ class _Fields(dict[str, FieldWeight]):
     """A dict that cannot be changed; `asdict`, JSON and pickle accept no other mapping."""
 
     def _refuse(self, *_args: Any, **_options: Any) -> NoReturn:
-        msg = "the fields of a config cannot be changed: make another config with dataclasses.replace"
-        raise TypeError(msg)
+        raise TypeError("the fields of a config cannot be changed: make another config with dataclasses.replace")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
@@ -124,8 +123,7 @@ class IndexConfig:
         object.__setattr__(self, "dense_metric", check_choice("dense_metric", self.dense_metric, METRICS))
         self.dense_field()
         if not (isinstance(self.analyzer, AnalyzerConfig) or callable(self.analyzer)):
-            msg = f"analyzer must be an AnalyzerConfig or a callable, got {short_repr(self.analyzer)}"
-            raise ParameterError(msg)
+            raise ParameterError(f"analyzer must be an AnalyzerConfig or a callable, got {short_repr(self.analyzer)}")
 
     def document_weighting(self) -> DocumentWeighting:
         """Return the parameters of the document side.
@@ -160,8 +158,7 @@ class IndexConfig:
         try:
             return DenseField(self.dense_dim, self.dense_metric)
         except ParameterError as error:
-            msg = f"dense_{error}"
-            raise ParameterError(msg) from None
+            raise ParameterError(f"dense_{error}") from None
 
     def build_analyzer(self) -> TextAnalyzer:
         """Build the analyzer.
@@ -188,6 +185,5 @@ def require_dense_field(config: IndexConfig, given: str, name: str) -> DenseFiel
     """Return the dense field; refuse an index without one. `given` begins the message, `name` is the index's."""
     dense = config.dense_field()
     if dense is None:
-        msg = f"{given}, but {name} has no dense vectors: it was created without dense_dim"
-        raise InputError(msg)
+        raise InputError(f"{given}, but {name} has no dense vectors: it was created without dense_dim")
     return dense

@@ -425,8 +425,7 @@ class BM25Index:
         self._require_writable()
         namespace = check_namespace(namespace)
         if not isinstance(roots, Sequence) or not all(isinstance(root, SourceRoot) for root in roots):
-            msg = f"roots must be a sequence of SourceRoot, got {short_repr(roots)}"
-            raise InputError(msg)
+            raise InputError(f"roots must be a sequence of SourceRoot, got {short_repr(roots)}")
         with self._live.writing():
             return remember_roots(self._store, namespace, roots, self._live.log.new_batch)
 
@@ -978,5 +977,4 @@ class BM25Index:
 
     def _require_writable(self) -> None:
         if self._read_only:
-            msg = f"{self._store.name} was opened with read_only=True"
-            raise ReadOnlyError(msg)
+            raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")

@@ -35,8 +35,7 @@ class OpenOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.config, IndexConfig | None):
-            msg = f"config must be an IndexConfig or None, got {short_repr(self.config)}"
-            raise ParameterError(msg)
+            raise ParameterError(f"config must be an IndexConfig or None, got {short_repr(self.config)}")
         check_switch("read_only", self.read_only)
         check_switch("repair", self.repair)
         at_least_0 = comparable(self.refresh_interval) >= 0
@@ -77,8 +76,7 @@ def _refuse_server_options(connection: Mapping[str, Any]) -> None:
     """Refuse options that an index in memory has no use for, unless they have their defaults."""
     for name, value in connection.items():
         if value not in (None, "Session"):  # which is not shown: it may be a secret
-            msg = f"{name} must be left out with ':memory:', which connects to nothing"
-            raise ParameterError(msg)
+            raise ParameterError(f"{name} must be left out with ':memory:', which connects to nothing")
 
 
 def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> IndexConfig:
@@ -92,11 +90,10 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         return open_config(store, log, options)
     if is_lost and not (options.may_create and options.repair):
         lost = "its config is lost" if exists else "its statistics are lost, with its config"
-        msg = (
+        raise FormatError(
             f"{store.name} is damaged: {lost}; open it with repair=True and the config that it had, or run "
             "`rag-bm25 repair`, with --set for each parameter that was not the default"
         )
-        raise FormatError(msg)
     if config is None or options.read_only:
         raise _not_found_error(f"in {store.name}")
     if is_lost:
@@ -106,8 +103,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         stored = _stored_config(store, options)  # another process may have created it meanwhile
         if stored is not None and (store.has_chunks() or not _count_logged(log)):
             return stored
-        msg = f"{store.name} has rows of an index that was dropped halfway: drop it"
-        raise FormatError(msg)
+        raise FormatError(f"{store.name} has rows of an index that was dropped halfway: drop it")
     write_config(store, config_to_dict(config, contract_of(config.build_analyzer())))
     return _stored_config(store, options) or config  # of several creators, the last one's counts
 

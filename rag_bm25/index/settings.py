@@ -31,8 +31,7 @@ that a lexical score depends on."""
 def require_setting(name: str) -> None:
     """Refuse a name that is not one of :data:`SETTING_NAMES`."""
     if name not in SETTING_NAMES:
-        msg = f"a parameter must be one of {', '.join(SETTING_NAMES)}, got {name!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"a parameter must be one of {', '.join(SETTING_NAMES)}, got {name!r}")
 
 
 def parse_setting(text: str) -> tuple[str, str]:
@@ -77,8 +76,7 @@ def _parse_fields(setting: Value) -> dict[str, FieldWeight]:
     for text in [] if setting is None else str(setting).split("+"):
         name, weight = parse_field(text)
         if name in weights:
-            msg = f"a field must be given once, got {name!r} again"
-            raise ParameterError(msg)
+            raise ParameterError(f"a field must be given once, got {name!r} again")
         weights[name] = weight
     return weights
 
@@ -114,10 +112,9 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Value]) -> IndexCo
     of_analyzer: dict[str, Any] = {name: settings[name] for name in settings if name in _ANALYZER_NAMES}
     changes: dict[str, Any] = {name: settings[name] for name in settings if name in _INDEX_NAMES}
     if of_analyzer and not isinstance(config.analyzer, AnalyzerConfig):
-        msg = (
+        raise ParameterError(
             f"{', '.join(of_analyzer)} must be settings of the built-in analyzer, got the analyzer {config.analyzer!r}"
         )
-        raise ParameterError(msg)
     if of_analyzer:
         changes["analyzer"] = replace(config.analyzer, **of_analyzer)  # type: ignore[type-var]  # is a dataclass here
     if "field" in settings:

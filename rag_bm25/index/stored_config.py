@@ -72,8 +72,7 @@ def _rebuild(stored: dict[str, Any]) -> IndexConfig:
         document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
         return IndexConfig(**document, **stored["query"], analyzer=analyzer.config)
     except (AttributeError, TypeError) as error:
-        msg = f"{_NO_CONFIG}: {error}"
-        raise FormatError(msg) from error
+        raise FormatError(f"{_NO_CONFIG}: {error}") from error
 
 
 def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
@@ -105,5 +104,4 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     contract = AnalyzerContract(stored["analyzer"]["settings"], stored["analyzer"]["probes"])
     found += differences(contract, contract_of(given.build_analyzer()))
     if found:
-        msg = "the index was created with other parameters: " + "; ".join(found)
-        raise ConfigMismatchError(msg)
+        raise ConfigMismatchError("the index was created with other parameters: " + "; ".join(found))

@@ -85,10 +85,8 @@ class FileChecker:
 
     def _check_piece(self, piece: Piece, duplicate_in: str | None) -> NewChunk:
         if duplicate_in is not None:
-            msg = f"{piece.where}: duplicate id {piece.id!r}, already given in {duplicate_in}"
-            raise InputError(msg)
+            raise InputError(f"{piece.where}: duplicate id {piece.id!r}, already given in {duplicate_in}")
         try:
             return check_chunk(piece.text, piece.id, piece.metadata, self._fields)
         except InputError as error:
-            msg = f"{piece.where}: {error}"
-            raise InputError(msg) from None
+            raise InputError(f"{piece.where}: {error}") from None

@@ -82,11 +82,10 @@ class Found:
         for file in self.files:
             other = paths.setdefault(file.source, file.path)
             if other is not file.path:
-                msg = (
+                raise InputError(
                     f"{other} and {file.path} would both have the source {file.source!r}. Give a folder that contains "
                     "both, or use two namespaces."
                 )
-                raise InputError(msg)
 
 
 def find_files(paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> Found:
@@ -118,8 +117,7 @@ def find_files(paths: Sequence[Path], *, root: Path | None = None, name: str | N
         `name` is not valid, or was given with several paths and without `root`.
     """
     if name is not None and root is None and len(paths) != 1:
-        msg = f"name needs a single path, or a root that contains all paths, got {len(paths)} paths"
-        raise ParameterError(msg)
+        raise ParameterError(f"name needs a single path, or a root that contains all paths, got {len(paths)} paths")
     finder = _Finder(Found(root=root, name=None if name is None else check_root_name(name)))
     for path in paths:
         finder.take_path(path)
@@ -149,11 +147,9 @@ class _Finder:
         if root is None:
             return path
         if not root.is_dir():
-            msg = f"the root must be a folder, got {root}"
-            raise InputError(msg)
+            raise InputError(f"the root must be a folder, got {root}")
         if not absolute_path(path).is_relative_to(absolute_path(root)):
-            msg = f"{path} is not within the root {root}"
-            raise InputError(msg)
+            raise InputError(f"{path} is not within the root {root}")
         return root
 
     def _take_folder(self, folder: Path, root: Path) -> None:

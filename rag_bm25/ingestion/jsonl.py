@@ -36,8 +36,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
         for number, line in enumerate(iter(lambda: file.readline(MAX_DOCUMENT_BYTES + 2), b""), 1):
             where = f"{path} line {number}"
             if len(line.rstrip(b"\r\n")) > MAX_DOCUMENT_BYTES:
-                msg = f"{where}: a line must have at most {MAX_DOCUMENT_BYTES:,} bytes"
-                raise InputError(msg)
+                raise InputError(f"{where}: a line must have at most {MAX_DOCUMENT_BYTES:,} bytes")
             text = decode_utf8(line, where, start)
             start += len(line)
             if text.strip():
@@ -48,11 +47,9 @@ def row_id(line: JsonLine) -> str:
     """Return the id of a row: ``_id``, as in BEIR, or ``id``."""
     value = line.row.get("_id", line.row.get("id"))
     if value is None:
-        msg = f'{line.where}: a row needs an "_id" or an "id"'
-        raise InputError(msg)
+        raise InputError(f'{line.where}: a row needs an "_id" or an "id"')
     if isinstance(value, bool) or not isinstance(value, str | int):
-        msg = f"{line.where}: an id must be text or an integer, got {type(value).__name__}"
-        raise InputError(msg)
+        raise InputError(f"{line.where}: an id must be text or an integer, got {type(value).__name__}")
     return str(value)
 
 
@@ -61,11 +58,9 @@ def row_parts(line: JsonLine) -> tuple[str, str]:
     text, title = line.row.get("text"), line.row.get("title", "")
     if not isinstance(text, str):
         wrong = "" if text is None else f", got {type(text).__name__}"
-        msg = f'{line.where}: a row needs a "text"{wrong}'
-        raise InputError(msg)
+        raise InputError(f'{line.where}: a row needs a "text"{wrong}')
     if not isinstance(title, str):
-        msg = f'{line.where}: "title" must be text, got {type(title).__name__}'
-        raise InputError(msg)
+        raise InputError(f'{line.where}: "title" must be text, got {type(title).__name__}')
     return title, text
 
 
@@ -73,8 +68,7 @@ def row_metadata(line: JsonLine) -> dict[str, Any]:
     """Return the metadata of a row: its title and other keys, overridden by its ``metadata``."""
     metadata = line.row.get("metadata") or {}
     if not isinstance(metadata, dict):
-        msg = f'{line.where}: "metadata" must be a JSON object, got {type(metadata).__name__}'
-        raise InputError(msg)
+        raise InputError(f'{line.where}: "metadata" must be a JSON object, got {type(metadata).__name__}')
     title = {"title": line.row["title"]} if line.row.get("title") else {}
     others = {key: value for key, value in line.row.items() if key not in ROW_KEYS}
     return {**title, **others, **metadata}
@@ -91,11 +85,10 @@ def decode_utf8(data: bytes, where: str, start: int = 0) -> str:
     try:
         return data[skipped:].decode()
     except UnicodeDecodeError as error:
-        msg = (
+        raise InputError(
             f"{where}: not UTF-8 at byte {start + skipped + error.start} of the file. Convert it; if it is in GBK, "
             "with `iconv -f gb18030 -t utf-8`."
-        )
-        raise InputError(msg) from None
+        ) from None
 
 
 def _parse_error(error: ValueError | RecursionError) -> str:
@@ -109,9 +102,7 @@ def _parse_object(text: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(text)
     except (ValueError, RecursionError) as error:
-        msg = f"{where}: not JSON: {_parse_error(error)}"
-        raise InputError(msg) from None
+        raise InputError(f"{where}: not JSON: {_parse_error(error)}") from None
     if not isinstance(row, dict):
-        msg = f"{where}: a row must be a JSON object, got {type(row).__name__}"
-        raise InputError(msg)
+        raise InputError(f"{where}: a row must be a JSON object, got {type(row).__name__}")
     return row

@@ -95,12 +95,10 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
     """
     longest = max(1, int(config.chunk_size)) if split_size is None else split_size
     if longest < 1:
-        msg = f"split_size must be > 0, got {longest}"
-        raise ParameterError(msg)
+        raise ParameterError(f"split_size must be > 0, got {longest}")
     overlap = min(DEFAULT_OVERLAP, longest // 10) if chunk_overlap is None else chunk_overlap
     if not 0 <= overlap < longest:
-        msg = f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}"
-        raise ParameterError(msg)
+        raise ParameterError(f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}")
     with require_extra('splitting texts needs langchain-text-splitters: pip install "rag-bm25[cli]"'):
         from langchain_text_splitters import RecursiveCharacterTextSplitter
     length = _length_function(config)
@@ -203,8 +201,7 @@ def _read_text(path: Path) -> str:
     with path.open("rb") as file:
         data = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
-        msg = f"{path}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes"
-        raise InputError(msg)
+        raise InputError(f"{path}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes")
     return decode_utf8(data, str(path)).replace("\r\n", "\n").replace("\r", "\n")
 
 

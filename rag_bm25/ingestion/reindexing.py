@@ -83,14 +83,12 @@ def reindex(
 def _require_compatible(source: BM25Index, target: BM25Index) -> None:
     """Refuse an index as its own source, and different kinds of dense vectors."""
     if source.stats().name == target.stats().name:
-        msg = f"source and target must be different indexes, got {target.stats().name} for both"
-        raise ParameterError(msg)
+        raise ParameterError(f"source and target must be different indexes, got {target.stats().name} for both")
     if source.config.dense_field() != target.config.dense_field():
-        msg = (
+        raise ParameterError(
             "dense vectors are copied, so dense_dim and dense_metric of the target must be those of the source, "
             f"{source.config.dense_field()}, got {target.config.dense_field()}"
         )
-        raise ParameterError(msg)
 
 
 def _copy_roots(source: BM25Index, target: BM25Index, namespace: str) -> None:

@@ -33,8 +33,7 @@ def check_root_name(name: str) -> str:
     """Check and normalise the name of a root."""
     parts = name.removesuffix("/").split("/")
     if any(part in ("", ".", "..") for part in parts) or "\\" in name or not name.isprintable():
-        msg = f"name must be a relative path such as 'docs' or 'team/docs', got {name!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"name must be a relative path such as 'docs' or 'team/docs', got {name!r}")
     return "/".join(parts)
 
 
@@ -118,8 +117,7 @@ class SourceNames:
                     return _make_root(name, path, other.version)
                 raise InputError(_ambiguity_message(path, other))
             first = first or other
-        msg = f"all possible names of {path} are in use. Choose a name for it."
-        raise InputError(msg)
+        raise InputError(f"all possible names of {path} are in use. Choose a name for it.")
 
     def _make_named(self, path: Path, name: str) -> SourceRoot:
         other = self._find_overlap(name)
@@ -217,8 +215,7 @@ def _prefixes(name: str) -> list[str]:
 
 def _require_gone(root: SourceRoot) -> None:
     if not _is_gone(root):
-        msg = f"the name {root.name!r} is in use by {root.path}, which still exists. Choose another name."
-        raise InputError(msg)
+        raise InputError(f"the name {root.name!r} is in use by {root.path}, which still exists. Choose another name.")
 
 
 def _ambiguity_message(path: Path, gone: SourceRoot) -> str:

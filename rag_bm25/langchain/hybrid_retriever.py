@@ -95,8 +95,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         if self.mode == "sparse":
             return None
         if self.embedding is None:
-            msg = f"mode {self.mode!r} needs an embedding"
-            raise InputError(msg)
+            raise InputError(f"mode {self.mode!r} needs an embedding")
         return self.embedding
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:

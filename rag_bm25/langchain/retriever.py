@@ -125,8 +125,7 @@ class MilvusBM25Retriever(BaseRetriever):
         unknown = sorted(set(given) - set(cls.model_fields)) if isinstance(given, Mapping) else []
         if unknown:
             options = ", ".join(sorted(set(cls.model_fields) - {"index"}))
-            msg = f"there is no option {unknown[0]!r}; the options are {options}"
-            raise ParameterError(msg)
+            raise ParameterError(f"there is no option {unknown[0]!r}; the options are {options}")
         return given
 
     @classmethod

@@ -49,16 +49,14 @@ def as_fusion(fusion: Fusion | str | None) -> Fusion:
     if isinstance(fusion, RRF | Weighted):
         return fusion
     if not isinstance(fusion, str) or fusion not in FUSIONS:
-        msg = f"fusion must be RRF(...), Weighted(...), or one of {', '.join(FUSIONS)}, got {fusion!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"fusion must be RRF(...), Weighted(...), or one of {', '.join(FUSIONS)}, got {fusion!r}")
     return FUSIONS[fusion]()
 
 
 def check_embedding(index: BM25Index, embedding: Embeddings | None) -> None:
     """Refuse an embedding model for an index without dense vectors."""
     if embedding is not None and index.config.dense_dim is None:
-        msg = "embedding given, but the index has no dense vectors: it was created without dense_dim"
-        raise InputError(msg)
+        raise InputError("embedding given, but the index has no dense vectors: it was created without dense_dim")
 
 
 def check_query(query: object, *, embedded: bool) -> None:
@@ -70,8 +68,7 @@ def check_query(query: object, *, embedded: bool) -> None:
                 msg += f"text out of it first, as in itemgetter({key!r}) | retriever"
                 raise InputError(msg)
     if embedded and not isinstance(query, str):
-        msg = f"a query must be a str to be embedded, got {type(query).__name__}"
-        raise InputError(msg)
+        raise InputError(f"a query must be a str to be embedded, got {type(query).__name__}")
 
 
 def search(
@@ -94,8 +91,7 @@ def search(
         return index.search_batch(queries, k, **_sparse_options(options))
     vectors = [embedding for embedding in embeddings if embedding is not None]
     if len(vectors) < len(embeddings):
-        msg = f"mode {mode!r} needs an embedding model, and none was given"
-        raise InputError(msg)
+        raise InputError(f"mode {mode!r} needs an embedding model, and none was given")
     if mode == "dense":
         dense = _dense_options(options)
         return [index.search_dense(vector, k, **dense) for vector in vectors]

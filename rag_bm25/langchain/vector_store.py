@@ -248,8 +248,7 @@ class MilvusBM25VectorStore(VectorStore):
             `lambda_mult` is out of range, or there are no relevance scores, see :class:`MilvusBM25VectorStore`.
         """
         if not 0 <= lambda_mult <= 1:
-            msg = f"lambda_mult must be in [0, 1], got {lambda_mult!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"lambda_mult must be in [0, 1], got {lambda_mult!r}")
         request = self._request(query, kwargs)
         hits, similarity = compare(self.index, request.mode, self._search(request, max(k, fetch_k)))
         return [to_document(hits[at]) for at in diversify(self._relevance(request, hits), similarity, lambda_mult, k)]

@@ -80,8 +80,7 @@ class QueryExpansion:
         for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy), ("prefix", Prefix)):
             value = getattr(self, name)
             if not isinstance(value, kind) and (value is not None or name == "prefix"):
-                msg = f"{name} must be a {kind.__name__}, got {short_repr(value)}"
-                raise ParameterError(msg)
+                raise ParameterError(f"{name} must be a {kind.__name__}, got {short_repr(value)}")
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,7 @@ class TermLookup:
             from rapidfuzz.distance import OSA
             from rapidfuzz.process import cdist
         except ImportError as error:
-            msg = 'fuzzy matching needs rapidfuzz: pip install "rag-bm25[fuzzy]"'
-            raise MissingExtraError(msg) from error
+            raise MissingExtraError('fuzzy matching needs rapidfuzz: pip install "rag-bm25[fuzzy]"') from error
         terms = self.beginning_with(word[:prefix_length])
         if not terms:
             return {}

@@ -23,11 +23,9 @@ def check_min_should_match(value: object) -> None:
     written = int.__repr__(value) if isinstance(value, int) and number else value
     if not isinstance(written, str) or not (_SIMPLE.fullmatch(written) or _conditions(written)):
         rule = "an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number"
-        msg = f"min_should_match must be {rule}, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise ParameterError(f"min_should_match must be {rule}, got {short_repr(value)}")
     if any(int(share) > 100 for share in _SHARE.findall(written)):
-        msg = f"min_should_match must have no share above 100%, got {short_repr(value)}"
-        raise ParameterError(msg)
+        raise ParameterError(f"min_should_match must have no share above 100%, got {short_repr(value)}")
 
 
 def required_words(value: int | str, num_words: int) -> int:

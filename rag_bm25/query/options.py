@@ -89,14 +89,12 @@ def check_options(options: Mapping[str, Any]) -> None:
     unknown = sorted(set(options) - QUERY_OPTIONS)
     if unknown:
         known = ", ".join(sorted(QUERY_OPTIONS | {"filter", "namespace"}))  # every method with options has these, too
-        msg = f"unexpected keyword argument {unknown[0]!r}; the options are {known}"
-        raise TypeError(msg)
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; the options are {known}")
     check_choice("statistics", options.get("statistics", STATISTICS_SCOPES[0]), STATISTICS_SCOPES)
     check_switch("syntax", options.get("syntax", False))
     expansion = options.get("expansion")
     if not isinstance(expansion, QueryExpansion | None):
-        msg = f"expansion must be a QueryExpansion or None, got {short_repr(expansion)}"
-        raise ParameterError(msg)
+        raise ParameterError(f"expansion must be a QueryExpansion or None, got {short_repr(expansion)}")
     if options.get("min_should_match") is not None:
         check_min_should_match(options["min_should_match"])
     check_search_params(options.get("search_params"))
@@ -110,14 +108,11 @@ def feedback_of(options: QueryOptions) -> Feedback | None:
     if method is None and marked:
         method = Rocchio()
     if not isinstance(method, RM3 | Rocchio | BIM | None):
-        msg = f"feedback must be an RM3, Rocchio or BIM, got {short_repr(method)}"
-        raise ParameterError(msg)
+        raise ParameterError(f"feedback must be an RM3, Rocchio or BIM, got {short_repr(method)}")
     if irrelevant and not isinstance(method, Rocchio):
-        msg = f"irrelevant chunks need feedback=Rocchio(), got {method!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"irrelevant chunks need feedback=Rocchio(), got {method!r}")
     if both := sorted(set(relevant or ()) & set(irrelevant or ())):
-        msg = f"the chunk {both[0]!r} is given as relevant and as irrelevant"
-        raise InputError(msg)
+        raise InputError(f"the chunk {both[0]!r} is given as relevant and as irrelevant")
     return method
 
 

@@ -49,8 +49,7 @@ class QueryPart:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            msg = f"a part of a query must be a str, got {type(self.text).__name__}"
-            raise InputError(msg)
+            raise InputError(f"a part of a query must be a str, got {type(self.text).__name__}")
         object.__setattr__(self, "text", as_str(self.text))
         number = isinstance(self.boost, int | float) and not isinstance(self.boost, bool)
         if not (number and MIN_BOOST <= self.boost <= MAX_BOOST):
@@ -59,8 +58,7 @@ class QueryPart:
             msg = f"boost of {text} must be a number in {MIN_BOOST:g}..{MAX_BOOST:g}, got {boost}"
             raise InputError(msg + hint if isinstance(self.boost, str) else msg)
         if not isinstance(self.prefix, bool):
-            msg = f"prefix of {short_repr(self.text)} must be True or False, got {short_repr(self.prefix)}"
-            raise InputError(msg)
+            raise InputError(f"prefix of {short_repr(self.text)} must be True or False, got {short_repr(self.prefix)}")
 
 
 @dataclass(frozen=True)
@@ -95,12 +93,10 @@ class Query:
 
     def __post_init__(self) -> None:
         if not isinstance(self.parts, tuple):
-            msg = f"parts must be a tuple of QueryPart, got {type(self.parts).__name__}"
-            raise InputError(msg)
+            raise InputError(f"parts must be a tuple of QueryPart, got {type(self.parts).__name__}")
         for at, part in enumerate(self.parts):
             if not isinstance(part, QueryPart):
-                msg = f"parts[{at}] must be a QueryPart, got {type(part).__name__}"
-                raise InputError(msg)
+                raise InputError(f"parts[{at}] must be a QueryPart, got {type(part).__name__}")
         _check_size(sum(len(part.text) for part in self.parts), len(self.parts))
 
     @classmethod
@@ -130,8 +126,7 @@ class Query:
             return cls.parse(as_str(query)) if syntax else cls((QueryPart(query),))
         if isinstance(query, Mapping):
             return cls(tuple(QueryPart(text, boost) for text, boost in query.items()))
-        msg = f"a query must be a str, a mapping of str to float or a Query, got {type(query).__name__}"
-        raise InputError(msg)
+        raise InputError(f"a query must be a str, a mapping of str to float or a Query, got {type(query).__name__}")
 
     @classmethod
     def parse(cls, text: str) -> Query:
@@ -157,8 +152,7 @@ class Query:
         """
         parts: list[QueryPart] = []
         if not isinstance(text, str):
-            msg = f"a query must be a str, got {type(text).__name__}"
-            raise InputError(msg)
+            raise InputError(f"a query must be a str, got {type(text).__name__}")
         _check_size(len(text))
         while match := _OPERATOR.search(text):
             parts += [*_plain_part(text[: match.start()]), _operator_part(match)]
@@ -182,8 +176,7 @@ def _check_size(characters: int, parts: int = 1) -> None:
     """Refuse documents as queries."""
     for size, limit, what in ((characters, MAX_QUERY_CHARACTERS, "characters"), (parts, MAX_QUERY_PARTS, "parts")):
         if size > limit:
-            msg = f"a query must have at most {limit:,} {what}, got {size:,}: shorten it"
-            raise InputError(msg)
+            raise InputError(f"a query must have at most {limit:,} {what}, got {size:,}: shorten it")
 
 
 def _plain_part(text: str) -> list[QueryPart]:

@@ -73,8 +73,7 @@ class Synonyms:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, tuple) or not all(isinstance(rule, SynonymRule) for rule in self.rules):
-            msg = f"rules must be a tuple of SynonymRule, got {short_repr(self.rules)}"
-            raise InputError(msg)
+            raise InputError(f"rules must be a tuple of SynonymRule, got {short_repr(self.rules)}")
         _check_size("synonyms", len(self.rules), MAX_RULES, "rules")
         for rule in self.rules:
             _check_size(rule.where, max(len(rule.sources), len(rule.targets)), MAX_WORDS, "words on a side")
@@ -132,8 +131,7 @@ class Synonyms:
             A line cannot be read.
         """
         if not isinstance(text, str):
-            msg = f"synonyms must be a str, got {type(text).__name__}"
-            raise InputError(msg)
+            raise InputError(f"synonyms must be a str, got {type(text).__name__}")
         return cls(tuple(_parse_lines(as_str(text).encode(errors="surrogatepass"), name)))
 
     @classmethod
@@ -156,8 +154,7 @@ class Synonyms:
             A word is blank, or a weight is out of its range.
         """
         if not isinstance(mapping, Mapping):
-            msg = f"synonyms must be a mapping, got {type(mapping).__name__}"
-            raise InputError(msg)
+            raise InputError(f"synonyms must be a mapping, got {type(mapping).__name__}")
         return cls(tuple(_make_rule(source, targets) for source, targets in mapping.items()))
 
     def __repr__(self) -> str:
@@ -244,8 +241,7 @@ class _Entry:
 def _analyse(text: str, analyzer: TextAnalyzer, rule: SynonymRule) -> AnalysedText:
     analysed = AnalysedText.of_query(analyzer, text)
     if not analysed.words:
-        msg = f"{rule.where}: the analyzer drops all of {short_repr(text)}"
-        raise InputError(msg)
+        raise InputError(f"{rule.where}: the analyzer drops all of {short_repr(text)}")
     return analysed
 
 
@@ -255,8 +251,7 @@ def _parse_lines(lines: bytes, name: str) -> Iterator[SynonymRule]:
         try:
             text = line.decode().strip()
         except UnicodeDecodeError as error:
-            msg = f"{where}: not UTF-8 at byte {error.start} of the line"
-            raise InputError(msg) from None
+            raise InputError(f"{where}: not UTF-8 at byte {error.start} of the line") from None
         if text and not text.startswith("#"):
             yield _parse_line(text, where)
 
@@ -264,8 +259,7 @@ def _parse_lines(lines: bytes, name: str) -> Iterator[SynonymRule]:
 def _parse_line(text: str, where: str) -> SynonymRule:
     sides = [_parse_side(side, where) for side in _ARROW.split(text)]
     if len(sides) > 2:
-        msg = f"{where}: a line must have at most one =>"
-        raise InputError(msg)
+        raise InputError(f"{where}: a line must have at most one =>")
     if len(sides) == 1 and len(sides[0]) == 1:
         msg = f"{where}: a line must have two words with a comma between them, or =>, got {short_repr(text)}"
         raise InputError(msg)
@@ -295,21 +289,18 @@ def _parse_number(text: str) -> float | str:
 def _check_word(text: Any, weight: Any, where: str) -> tuple[str, float]:
     """Refuse blank words and weights out of range."""
     if not isinstance(text, str) or not text.strip():
-        msg = f"{where}: a word must be a str and not blank, got {short_repr(text)}"
-        raise InputError(msg)
+        raise InputError(f"{where}: a word must be a str and not blank, got {short_repr(text)}")
     number = isinstance(weight, int | float) and not isinstance(weight, bool)
     if not (number and MIN_WEIGHT <= weight <= MAX_WEIGHT):
         rule = f"a number in {MIN_WEIGHT:g}..{MAX_WEIGHT:g}"
-        msg = f"{where}: weight of {short_repr(text)} must be {rule}, got {short_repr(weight)}"
-        raise InputError(msg)
+        raise InputError(f"{where}: weight of {short_repr(text)} must be {rule}, got {short_repr(weight)}")
     return as_str(text), float(weight)
 
 
 def _make_rule(source: Any, targets: Any) -> SynonymRule:
     where = f"synonyms of {short_repr(source)}"
     if isinstance(targets, str) or not is_iterable(targets):
-        msg = f"{where} must be a collection of str or a mapping of str to float, got {short_repr(targets)}"
-        raise InputError(msg)
+        raise InputError(f"{where} must be a collection of str or a mapping of str to float, got {short_repr(targets)}")
     weighted = targets.items() if isinstance(targets, Mapping) else ((text, DEFAULT_WEIGHT) for text in targets)
     words = [_check_word(text, weight, where) for text, weight in weighted]
     checked, _ = _check_word(source, 1.0, where)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rag_bm25.vectors.sparse import group_starts
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -36,7 +38,7 @@ class _Level(NamedTuple):
         counts = np.concatenate((self.counts[:-1], other.counts[:-1]))
         order = np.argsort(ids, kind="stable")  # merges two sorted runs, instead of sorting
         ids = ids[order]
-        starts = np.flatnonzero(np.diff(ids, prepend=END))
+        starts = group_starts(ids)
         return _Level.of(ids[starts], np.add.reduceat(counts[order], starts))
 
 

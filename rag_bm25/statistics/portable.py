@@ -19,6 +19,7 @@ import numpy as np
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import MAX_COUNT, Contribution
+from rag_bm25.vectors.sparse import sorted_items
 from rag_bm25.vectors.terms import MAX_ID, Vocabulary
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ def read_statistics(path: str | Path) -> tuple[dict[str, Any], dict[str, Contrib
     except (AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, *_NOT_GZIP) as error:
         if isinstance(error, FormatError):
             raise
-        msg = f"{path} is not a statistics file, or is damaged: {error}"
-        raise FormatError(msg) from error
+        raise FormatError(f"{path} is not a statistics file, or is damaged: {error}") from error
     return header["config"], totals, vocabulary
 
 
@@ -79,22 +79,18 @@ def _lines(file: TextIO) -> Iterator[str]:
     """Yield the lines; a few bytes may have been made to unpack to one that fills the memory."""
     while line := file.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE:
-            msg = f"a line has more than {MAX_LINE:,} characters"
-            raise ValueError(msg)
+            raise ValueError(f"a line has more than {MAX_LINE:,} characters")
         yield line
 
 
 def _check_header(path: str | Path, header: Any) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("kind") != KIND:
-        msg = f"{path} is not a statistics file"
-        raise FormatError(msg)
+        raise FormatError(f"{path} is not a statistics file")
     if _whole(header["format"], "format") > FILE_FORMAT:
-        msg = f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}"
-        raise FormatError(msg)
+        raise FormatError(f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}")
     for name in ("config", "namespaces"):
         if not isinstance(header[name], dict):
-            msg = f"its {name} must be a JSON object"
-            raise TypeError(msg)
+            raise TypeError(f"its {name} must be a JSON object")
     return header
 
 
@@ -115,15 +111,11 @@ def _read_terms(
 
 
 def _contribution(sums: Mapping[str, int], df: Mapping[int, int]) -> Contribution:
-    ids = np.fromiter(df.keys(), np.uint32, len(df))
-    order = np.argsort(ids)
-    counts = np.fromiter(df.values(), np.int64, len(df))
-    totals = _whole(sums["chunks"], "chunks"), _whole(sums["length"], "length")
-    return Contribution(*totals, ids[order], counts[order])
+    chunks, length = _whole(sums["chunks"], "chunks"), _whole(sums["length"], "length")
+    return Contribution(chunks, length, *sorted_items(df, np.int64))
 
 
 def _whole(value: object, name: str, lowest: int = -MAX_COUNT, highest: int = MAX_COUNT) -> int:
     if type(value) is not int or not lowest <= value <= highest:
-        msg = f"{name} must be a whole number in {lowest}..{highest}"
-        raise ValueError(msg)
+        raise ValueError(f"{name} must be a whole number in {lowest}..{highest}")
     return value

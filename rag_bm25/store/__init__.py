@@ -37,5 +37,4 @@ def __getattr__(name: str) -> Any:
         from rag_bm25.store.milvus.store import MilvusStore
 
         return MilvusStore
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

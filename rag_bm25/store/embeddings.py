@@ -33,14 +33,12 @@ def as_matrix(name: str, vectors: Vectors, count: int, dense: DenseField) -> NDA
     """Check one vector for each of `count` texts, and copy them to a matrix of shape (count, dim)."""
     rows = _as_rows(name, vectors)
     if len(rows) != count:
-        msg = f"{name} must be as many as the texts, {count}, got {len(rows)}"
-        raise InputError(msg)
+        raise InputError(f"{name} must be as many as the texts, {count}, got {len(rows)}")
     matrix = np.empty((count, dense.dim), np.float32)
     for position, vector in enumerate(rows):
         matrix[position] = _as_row(f"{name}[{position}]", vector, dense.dim)
     for position, rule in _broken_rules(matrix, dense):
-        msg = f"{name}[{position}] must {rule}"
-        raise InputError(msg)
+        raise InputError(f"{name}[{position}] must {rule}")
     return matrix
 
 
@@ -48,8 +46,7 @@ def as_vector(name: str, vector: Sequence[float] | NDArray[Any], dense: DenseFie
     """Check one dense vector and copy it; `name` is for the message."""
     matrix = _as_row(name, vector, dense.dim)[np.newaxis]
     for _, rule in _broken_rules(matrix, dense):
-        msg = f"{name} must {rule}"
-        raise InputError(msg)
+        raise InputError(f"{name} must {rule}")
     return np.asarray(matrix[0])
 
 
@@ -71,8 +68,7 @@ def wrap_embedder(embed: Embed, dense: DenseField) -> Callable[[list[str]], NDAr
         vectors = embed(texts)
         if inspect.iscoroutine(vectors):
             vectors.close()  # else Python warns that it was never awaited
-            msg = "the embedder must not be async: it returned a coroutine"
-            raise InputError(msg)
+            raise InputError("the embedder must not be async: it returned a coroutine")
         return as_matrix("the result of the embedder", vectors, len(texts), dense)
 
     return checked
@@ -96,21 +92,18 @@ def _as_row(name: str, vector: object, dim: int) -> NDArray[np.float32]:
         of = f" of {row.dtype.type.__name__.rstrip('_')}" if row.ndim else ""
         raise _refusal(name, rule, type(vector).__name__ + of)
     if row.shape != (dim,):
-        msg = f"{name} must have the index's dimension, {dim}, got shape {row.shape}"
-        raise InputError(msg)
+        raise InputError(f"{name} must have the index's dimension, {dim}, got shape {row.shape}")
     try:
         with np.errstate(over="ignore"):  # infinite numbers are refused later
             return row.astype(np.float32)
     except OverflowError:  # an int of more than 308 digits
-        msg = f"{name} must have finite numbers only"
-        raise InputError(msg) from None
+        raise InputError(f"{name} must have finite numbers only") from None
 
 
 def _as_array(name: str, rule: str, value: object) -> NDArray[Any]:
     """Convert any value to an array of any shape and type."""
     if np.ma.is_masked(value):
-        msg = f"{name} must not have masked numbers: fill them, or leave the vector out"
-        raise InputError(msg)
+        raise InputError(f"{name} must not have masked numbers: fill them, or leave the vector out")
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:  # PyTorch raises the last one

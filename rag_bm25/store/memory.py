@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.errors import FilterError, FormatError, StoreError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
-from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match
+from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import DenseField, DenseMetric, LogRow, Scope, SearchArm
 
 SCAN_BATCH = 1000
+ORDERS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
 @dataclass
@@ -121,8 +122,7 @@ class MemoryStore:
     def create(self, dense: DenseField | None = None) -> None:
         self._check_call("create", needs_collections=False)
         if self.collections.exist and dense != self.collections.dense:
-            msg = f"{self.name} has the dense field {self.collections.dense}, not {dense}"
-            raise FormatError(msg)
+            raise FormatError(f"{self.name} has the dense field {self.collections.dense}, not {dense}")
         self.collections.exist, self.collections.dense, self.collections.log_exists = True, dense, True
 
     def dense_dim(self) -> int | None:
@@ -212,47 +212,34 @@ class MemoryStore:
     def _check_call(self, method: str, *, needs_collections: bool = True) -> None:  # noqa: ARG002
         """Refuse a call of a closed store, or of one that has not been created."""
         if self._is_closed:
-            msg = f"{self.name} is closed"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} is closed")
         if needs_collections and not self.collections.exist:
-            msg = f"{self.name} has no collections yet"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} has no collections yet")
 
     def _check_row(self, row: ChunkRow) -> None:
         """Check rows by the schema, as a server does, and by the rules of the write protocol."""
         self._check_lengths(row, CHUNK_FIELDS)
         if row.pk in self.collections.chunks:
-            msg = f"{self.name} has a row {row.pk!r} already"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} has a row {row.pk!r} already")
         if not len(row.vector):
-            msg = f"the sparse vector of row {row.pk!r} is empty"
-            raise StoreError(msg)
+            raise StoreError(f"the sparse vector of row {row.pk!r} is empty")
         dim = self.collections.dense.dim if self.collections.dense else None
         found = None if row.dense is None else len(row.dense)
         if found != dim:
-            msg = f"row {row.pk!r} must have a dense vector of dimension {dim}, got {found}: {self.name}"
-            raise StoreError(msg)
+            raise StoreError(f"row {row.pk!r} must have a dense vector of dimension {dim}, got {found}: {self.name}")
 
     def _check_lengths(self, row: ChunkRow | LogRow, fields: Mapping[str, Mapping[str, Any]]) -> None:
         """Refuse strings that a server refuses."""
         for name, most in ((name, one["max_length"]) for name, one in fields.items() if "max_length" in one):
             size = len(getattr(row, name).encode())
             if size > most:
-                msg = f"{name} must have at most {most:,} bytes, got {size:,}: {self.name}"
-                raise StoreError(msg)
+                raise StoreError(f"{name} must have at most {most:,} bytes, got {size:,}: {self.name}")
 
     def _check_queries(self, queries: NDArray[np.float32], metric: DenseMetric) -> None:
         """Refuse dense queries that do not suit the collection."""
-        stored = self.collections.dense
-        if stored is None:
-            msg = f"{self.name} has no dense vectors: it was created without them"
-            raise StoreError(msg)
-        if metric != stored.metric:
-            msg = f"{self.name} compares dense vectors by {stored.metric}, not by {metric}"
-            raise StoreError(msg)
+        stored = check_metric(self.name, self.collections.dense, metric)
         if queries.shape[1] != stored.dim:
-            msg = f"a dense query must have dimension {stored.dim}, got {queries.shape[1]}: {self.name}"
-            raise StoreError(msg)
+            raise StoreError(f"a dense query must have dimension {stored.dim}, got {queries.shape[1]}: {self.name}")
 
     def _note_log_write(self) -> None:
         self._own_log_writes += 1
@@ -340,8 +327,7 @@ def matches(where: Filter, metadata: dict[str, Any]) -> bool:
     if isinstance(where, Not):
         return not matches(where.part, metadata)
     if isinstance(where, Expression):
-        msg = f"the in-memory store cannot evaluate a Milvus expression, got {where.text!r}: use a mapping"
-        raise FilterError(msg)
+        raise FilterError(f"the in-memory store cannot evaluate a Milvus expression, got {where.text!r}: use a mapping")
     return _compare(where, _value(metadata, where.path))
 
 
@@ -355,8 +341,8 @@ def _compare(where: Comparison, value: Any) -> bool:
     wanted: Any = where.value
     if where.op == "exists":
         return value is not None
-    if where.op in ("!=", "not in"):
-        return not _compare(Comparison(where.path, "==" if where.op == "!=" else "in", wanted), value)
+    if where.op in OPPOSITES:
+        return not _compare(Comparison(where.path, OPPOSITES[where.op], wanted), value)
     if where.op == "in":
         return any(_same(value, member) for member in wanted)
     if where.op == "contains":
@@ -366,9 +352,6 @@ def _compare(where: Comparison, value: Any) -> bool:
     if where.op == "==":
         return _same(value, wanted)
     return _kind(value) == _kind(wanted) and bool(ORDERS[where.op](value, wanted))
-
-
-ORDERS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 
 
 def _kind(value: Any) -> str:

@@ -64,19 +64,12 @@ class LogStore(Protocol):
         ...
 
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
-        """Read log rows by key.
+        """Read the log rows of any number of keys, each once, in any order; keys that are not stored are ignored.
 
         Parameters
         ----------
-        keys : sequence of str
-            Any number; keys that are not stored are ignored.
         packed : bool
             Whether to read the packed data.
-
-        Returns
-        -------
-        list of LogRow
-            One row for each key, in any order.
         """
         ...
 
@@ -109,10 +102,7 @@ class Store(LogStore, Protocol):
     def exists(self) -> bool:
         """Return whether both collections exist and are complete, with or without a dense field.
 
-        Returns
-        -------
-        bool
-            False also if creating them was interrupted; :meth:`create` completes them.
+        If creating them was interrupted they are not; :meth:`create` completes them.
 
         Raises
         ------
@@ -122,12 +112,7 @@ class Store(LogStore, Protocol):
         ...
 
     def has_collections(self) -> bool:
-        """Return whether one of the two collections exists, complete or not.
-
-        Returns
-        -------
-        bool
-            True also for the remains of an interrupted :meth:`create` or :meth:`drop`.
+        """Return whether one of the two collections exists, also as remains of an interrupted create or drop.
 
         Raises
         ------
@@ -142,11 +127,6 @@ class Store(LogStore, Protocol):
 
     def create(self, dense: DenseField | None = None) -> None:
         """Create the two collections, as far as they are missing.
-
-        Parameters
-        ----------
-        dense : DenseField, optional
-            The dense vectors of the chunks; none by default.
 
         Raises
         ------
@@ -172,11 +152,7 @@ class Store(LogStore, Protocol):
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
         """Insert rows whose pks are not stored yet, all or none if the engine can.
 
-        Parameters
-        ----------
-        rows : sequence of ChunkRow
-            Their sparse vectors are not empty. All of them have a dense vector of the right shape if the collection has
-            the field; else none has one.
+        No sparse vector is empty. All rows have a dense vector, of shape (dim,), or none where the collection has none.
         """
         ...
 
@@ -187,38 +163,24 @@ class Store(LogStore, Protocol):
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
     ) -> list[ChunkRow]:
-        """Read rows by pk.
+        """Read the rows of any number of pks, each once, in any order; pks that are not stored are ignored.
 
         Parameters
         ----------
-        pks : sequence of str
-            Any number; pks that are not stored are ignored.
         contents, vectors, dense : bool
             Whether to read text and metadata, the sparse vectors, and the dense vectors if there are any.
-
-        Returns
-        -------
-        list of ChunkRow
-            One row for each pk, in any order.
         """
         ...
 
     def scan_chunks(
         self, scope: Scope = ALL_CHUNKS, *, contents: bool = False, vectors: bool = False
     ) -> Iterator[list[ChunkRow]]:
-        """Stream every row of a scope, each once, in the order of the pks.
+        """Stream every row of a scope, each once, in the order of the pks, at most 1,000 at a time.
 
         Parameters
         ----------
-        scope : Scope
-            The rows to read; all of them by default.
         contents, vectors : bool
             Whether to read text and metadata, and the sparse vectors.
-
-        Yields
-        ------
-        list of ChunkRow
-            At most 1,000 rows.
 
         Raises
         ------
@@ -235,8 +197,6 @@ class Store(LogStore, Protocol):
         queries : sequence of SparseVector, or ndarray of float32, shape (n, dim)
             Sparse queries, none of them empty, search the sparse vectors; the rows of an array, all finite, search the
             dense ones.
-        arm : SearchArm
-            Number of rows for each query, and the rows to consider.
 
         Returns
         -------
@@ -260,11 +220,8 @@ class Store(LogStore, Protocol):
         ...
 
     def count_unloaded(self) -> int:
-        """Return the number of stored rows without loading them, if the engine can: opening an index asks for it.
+        """Return that number, rows that cannot be seen included, without loading the rows if the engine can.
 
-        Returns
-        -------
-        int
-            Rows of all namespaces, also those that cannot be seen.
+        Opening an index asks for it.
         """
         ...

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from rag_bm25.checks import check_choice, check_int
+from rag_bm25.errors import StoreError
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
@@ -59,6 +60,17 @@ class DenseField:
     def __post_init__(self) -> None:
         object.__setattr__(self, "dim", check_int("dim", self.dim, MIN_DIM, MAX_DIM))
         object.__setattr__(self, "metric", check_choice("metric", self.metric, get_args(DenseMetric)))
+
+
+def check_metric(
+    store: str, stored: DenseField | None, metric: DenseMetric, error: type[Exception] = StoreError
+) -> DenseField:
+    """Refuse a metric that an index does not have: milvus-lite 3 would answer with wrong scores."""
+    if stored is None:
+        raise error(f"{store} has no dense vectors: it was created without them")
+    if metric != stored.metric:
+        raise error(f"{store} compares dense vectors by {stored.metric}, not by {metric}")
+    return stored
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rag_bm25.checks import as_str
-from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.checks import as_str, parameter_error
+from rag_bm25.errors import ParameterError
 
 SearchParams: TypeAlias = "Mapping[str, str | bool | int | float]"
 
@@ -20,14 +20,11 @@ def check_search_params(params: object, name: str = "search_params") -> dict[str
     if params is None:
         return {}
     if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
-        msg = f"{name} must be a mapping of str to str, bool, int or float, got {short_repr(params)}"
-        raise ParameterError(msg)
+        raise parameter_error(name, "a mapping of str to str, bool, int or float", params)
     for key, value in params.items():
         if key in OURS:
-            msg = f"{name} must not have {key!r}, which the search itself decides"
-            raise ParameterError(msg)
+            raise ParameterError(f"{name} must not have {key!r}, which the search itself decides")
         finite = isinstance(value, int | float) and abs(value) <= sys.float_info.max
         if not (finite or isinstance(value, str)):
-            msg = f"{name}[{key!r}] must be a str, bool, int or finite float, got {short_repr(value)}"
-            raise ParameterError(msg)
+            raise parameter_error(f"{name}[{key!r}]", "a str, bool, int or finite float", value)
     return {as_str(key): as_str(value) if isinstance(value, str) else value for key, value in params.items()}

@@ -47,9 +47,7 @@ class TLS:
         for name in ("ca_file", "cert_file", "key_file"):
             path = getattr(self, name)
             if path is not None and not Path(path).is_file():
-                msg = f"{name} must be a file, got {str(path)!r}"
-                raise ParameterError(msg)
+                raise ParameterError(f"{name} must be a file, got {str(path)!r}")
         own = (self.cert_file, self.key_file)
         if own != (None, None) and None in (self.ca_file, *own):  # the client would go on without its certificate
-            msg = "cert_file and key_file must be given together, and with ca_file"
-            raise ParameterError(msg)
+            raise ParameterError("cert_file and key_file must be given together, and with ca_file")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
+
+_Number = TypeVar("_Number", bound=np.number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +27,7 @@ class SparseVector:
     @classmethod
     def from_dict(cls, weights: Mapping[int, float]) -> SparseVector:
         """Build a vector from weights by id, in any order."""
-        ids = np.fromiter(weights.keys(), np.uint32, len(weights))
-        values = np.fromiter(weights.values(), np.float32, len(weights))
-        order = np.argsort(ids)
-        return cls(ids[order], values[order])
+        return cls(*sorted_items(weights, np.float32))
 
     def to_dict(self) -> dict[int, float]:
         """Return the weights by id, in order of the ids."""
@@ -81,11 +80,10 @@ class SparseBatch:
     def __post_init__(self) -> None:
         """Check that the lengths of the arrays agree."""
         if len(self.ids) != len(self.values) or self.indptr[-1] != len(self.ids):
-            msg = (
+            raise InputError(
                 f"indptr must end at the number of entries, got {int(self.indptr[-1])} "
                 f"for {len(self.ids)} ids and {len(self.values)} values"
             )
-            raise InputError(msg)
 
     @classmethod
     def from_keys(cls, keys: NDArray[np.uint64], values: NDArray[np.float32], num_rows: int) -> SparseBatch:
@@ -120,3 +118,26 @@ class SparseBatch:
     def __iter__(self) -> Iterator[SparseVector]:
         """Iterate over the rows."""
         return (self[row] for row in range(len(self)))
+
+
+def sorted_items(values: Mapping[int, float], dtype: type[_Number]) -> tuple[NDArray[np.uint32], NDArray[_Number]]:
+    """Return the ids of a mapping, increasing, and their values."""
+    ids = np.fromiter(values.keys(), np.uint32, len(values))
+    numbers = np.fromiter(values.values(), dtype, len(values))
+    order = np.argsort(ids)
+    return ids[order], numbers[order]
+
+
+def group_starts(keys: NDArray[np.uint32 | np.uint64]) -> NDArray[np.intp]:
+    """Return the position of the first of each group of equal keys, given sorted ones."""
+    return np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+
+
+def sum_by_key(keys: NDArray[np.uint64], values: NDArray[_Number]) -> tuple[NDArray[np.uint64], NDArray[_Number]]:
+    """Return the distinct keys, increasing, and the sum of the values of each."""
+    order = np.argsort(keys)
+    keys, values = keys[order], values[order]
+    starts = group_starts(keys)
+    if len(starts) < len(keys):
+        keys, values = keys[starts], np.add.reduceat(values, starts)
+    return keys, values

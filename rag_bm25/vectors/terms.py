@@ -129,11 +129,10 @@ def _check_storable(term: str) -> None:
     try:
         size = len(term.encode())
     except UnicodeEncodeError as error:
-        msg = (
+        raise InputError(
             f"the analyzer returned a term with a lone surrogate at character {error.start}, which cannot be stored: "
             f"{short_repr(term)}"
-        )
-        raise InputError(msg) from None
+        ) from None
     if size > MAX_TERM_BYTES:
         msg = f"a term must have at most {MAX_TERM_BYTES:,} bytes of UTF-8, the analyzer returned one of {size:,}"
         raise InputError(msg)
@@ -154,14 +153,10 @@ class StagedTerms(dict[str, int]):
         id_ = self._vocabulary.displaced.get(term, hashed)
         if self._vocabulary.term(id_) != term:
             _check_storable(term)
-            id_ = self.new[term] = hashed if self._is_free(hashed) else self._free_id(term)
+            id_ = self.new[term] = hashed if self._is_free(hashed) else next(filter(self._is_free, _candidates(term)))
             self._taken.add(id_)
         self[term] = id_
         return id_
-
-    def _free_id(self, term: str) -> int:
-        """Rehash until an id is free."""
-        return next(id_ for id_ in _candidates(term) if self._is_free(id_))
 
     def _is_free(self, id_: int) -> bool:
         return id_ not in self._taken and self._vocabulary.term(id_) is None

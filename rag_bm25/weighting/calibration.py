@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_bm25.errors import ParameterError
+from rag_bm25.checks import parameter_error
 
 __all__ = ["HEALTHY_RATIOS", "PROPOSED_RATIO", "Calibration", "calibrate", "drift_warning", "effective_parameters"]
 
@@ -87,7 +87,7 @@ def calibrate(
     k1, b : float
         Parameters of the index.
     ratio : float
-        s, > 0: the chunk size divided by the mean length. 1 is exact BM25, as long as the mean does not change.
+        s, > 0; 1 is exact BM25, as long as the mean does not change.
 
     Returns
     -------
@@ -107,8 +107,7 @@ def calibrate(
     """
     for name, value in (("mean_length", mean_length), ("ratio", ratio)):
         if not value > 0:
-            msg = f"{name} must be > 0, got {value!r}"
-            raise ParameterError(msg)
+            raise parameter_error(name, "> 0", value)
     chunk_size = max(1, round(ratio * mean_length))
     found = chunk_size / mean_length
     return Calibration(chunks, mean_length, length_unit, chunk_size, found, *effective_parameters(k1, b, found))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.checks import as_str, check_parameter, comparable
+from rag_bm25.checks import as_str, check_parameter, comparable, parameter_error
 from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import SMALLEST_NORM, WEIGHTINGS, tf_function
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.formulas import WeightingName
 
 
-__all__ = ["MAX_K3", "DocumentWeighting"]
-
-MAX_K3 = 1_000_000
+__all__ = ["DocumentWeighting"]
 
 
 @dataclass(frozen=True)
@@ -107,20 +105,25 @@ class DocumentWeighting:
         """Lower and upper bound of the weights; ``inf`` if they are unbounded."""
         return WEIGHTINGS[self.form].bounds(self.k1, self.delta or 0.0)
 
-    def norm(self, length: ArrayLike) -> NDArray[np.float64]:
+    def norm(self, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
         r"""Length norm :math:`1 - b + b \cdot len(d) / chunk\_size`.
 
         Parameters
         ----------
         length : array_like of float
-            Chunk lengths, in the unit of `chunk_size`.
+            Lengths of chunks, or of one of their fields, in the unit of `chunk_size`.
+        field : str or None
+            Name of the field; None for the text.
 
         Returns
         -------
         ndarray of float64
             Same shape as `length`; 1 for a length of `chunk_size`. A form with a fixed b ignores `b`.
         """
-        return _norm(length, self.chunk_size, self._share(self.b))
+        of = self if field is None else self.fields[field]
+        fixed = WEIGHTINGS[self.form].b
+        b = of.b if fixed is None else fixed
+        return 1 - b + b * (np.asarray(length, np.float64) / of.chunk_size)
 
     def weights(self, tf: ArrayLike, length: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
         """Weight of each term of chunks without fields.
@@ -139,17 +142,15 @@ class DocumentWeighting:
         ndarray of float64
             Within `bounds` and > 0, increasing in `tf`, decreasing in `length`.
         """
-        return self._values(np.asarray(tf, np.float64), self.norm(length), k1)
+        return self._values(tf, self.norm(length), k1)
 
     def frequencies(self, tf: ArrayLike, length: ArrayLike, field: str | None = None) -> NDArray[np.float64]:
         r"""Weighted and normalised frequencies within one field: :math:`w \cdot tf / norm`.
 
         Parameters
         ----------
-        tf : array_like of float
-            Term frequency in the field, > 0.
-        length : array_like of float
-            Length of the field of each term, broadcast against `tf`.
+        tf, length : array_like of float
+            As for :meth:`weights`, but in the field.
         field : str or None
             Name of the field; None for the text, whose weight is 1.
 
@@ -158,9 +159,8 @@ class DocumentWeighting:
         ndarray of float64
             Summands of the fields of a chunk; :meth:`combined_weights` takes the sum.
         """
-        of = FieldWeight(chunk_size=self.chunk_size, b=self.b) if field is None else self.fields[field]
-        norm = np.maximum(_norm(length, of.chunk_size, self._share(of.b)), SMALLEST_NORM)
-        return of.weight * np.asarray(tf, np.float64) / norm
+        weight = 1.0 if field is None else self.fields[field].weight
+        return weight * np.asarray(tf, np.float64) / np.maximum(self.norm(length, field), SMALLEST_NORM)
 
     def combined_weights(self, frequency: ArrayLike, k1: ArrayLike | None = None) -> NDArray[np.float64]:
         """Weight of each term of chunks with fields: the sum over the fields is saturated once.
@@ -177,30 +177,17 @@ class DocumentWeighting:
         ndarray of float64
             Within `bounds` and > 0, increasing in `frequency`. Equal to :meth:`weights` without fields.
         """
-        return self._values(np.asarray(frequency, np.float64), 1.0, k1)
+        return self._values(frequency, 1.0, k1)
 
-    def _values(
-        self, tf: NDArray[np.float64], norm: NDArray[np.float64] | float, k1: ArrayLike | None
-    ) -> NDArray[np.float64]:
+    def _values(self, tf: ArrayLike, norm: NDArray[np.float64] | float, k1: ArrayLike | None) -> NDArray[np.float64]:
         used = self.k1 if k1 is None else np.asarray(k1, np.float64)
-        return WEIGHTINGS[self.form].values(tf, norm, used, self.delta or 0.0)
-
-    def _share(self, b: float) -> float:
-        """Return the form's fixed b, by default the given one."""
-        own = WEIGHTINGS[self.form].b
-        return b if own is None else own
-
-
-def _norm(length: ArrayLike, chunk_size: float, b: float) -> NDArray[np.float64]:
-    relative = np.asarray(length, np.float64) / chunk_size
-    return 1 - b + b * relative
+        return WEIGHTINGS[self.form].values(np.asarray(tf, np.float64), norm, used, self.delta or 0.0)
 
 
 def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
     """Check the names and weights of fields."""
     if not isinstance(fields, Mapping):
-        msg = f"fields must be a mapping of names to FieldWeight, got {short_repr(fields)}"
-        raise ParameterError(msg)
+        raise parameter_error("fields", "a mapping of names to FieldWeight", fields)
     for name, weight in fields.items():
         if not (isinstance(name, str) and name and isinstance(weight, FieldWeight)):
             msg = f"fields must map non-empty names to FieldWeight, got {short_repr(name)}: {short_repr(weight)}"

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_bm25.checks import check_choice, check_parameter, comparable
-from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.checks import check_choice, check_parameter, comparable, parameter_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,8 +133,7 @@ def tf_function(name: str, k1: float, delta: float | None) -> tuple[TfFunction, 
     if delta is None:
         return form, form.delta
     if form.delta is None:
-        msg = f"delta must be None for {name!r}, which has none, got {short_repr(delta)}"
-        raise ParameterError(msg)
+        raise parameter_error("delta", f"None for {name!r}, which has none", delta)
     rule = f"finite and >= {form.least_delta:g} for {name!r}"
     check_parameter("delta", delta, rule, comparable(delta) >= form.least_delta)
     return form, delta

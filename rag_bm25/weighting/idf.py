@@ -201,18 +201,29 @@ _ROBERTSON = "ln((N - df + 0.5) / (df + 0.5))"
 _LUCENE = "ln(1 + (N - df + 0.5) / (df + 0.5))"
 
 
-def _lucene_values(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.float64]:
+def _lucene(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.float64]:
     return np.log1p((num_chunks - df + 0.5) / (df + 0.5))
 
 
-def _always(formula: str, values: NDArray[np.float64]) -> IdfBranch:
+# All but epsilon: the formula, and its values for df and N.
+_IDFS: dict[str, tuple[str, Callable[[NDArray[np.float64], int], NDArray[np.float64]]]] = {
+    "lucene": (_LUCENE, _lucene),
+    "zero": (_ROBERTSON, robertson_idf),
+    "plus": ("ln((N + 1) / df)", lambda df, n: np.log((n + 1) / np.maximum(df, 1))),
+    "tfidf": ("ln((N + 1) / (df + 1))", lambda df, n: np.log((n + 1) / (df + 1))),
+    "plain": ("ln(N / df)", lambda df, n: np.log(np.maximum(n, 1) / np.maximum(df, 1))),
+}
+
+
+def _last(formula: str, values: NDArray[np.float64]) -> IdfBranch:
     return IdfBranch(formula, np.ones(values.shape, np.bool_), values)
 
 
+# Both are generators, since the first branch suffices for all terms of most queries.
 def _positive(formula: str, values: NDArray[np.float64]) -> Iterator[IdfBranch]:
     """Yield the branches of a formula that may be zero or less."""
     yield IdfBranch(formula, values > 0, values)
-    yield _always(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
+    yield _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
 
 
 def _epsilon(df: NDArray[np.float64], corpus: CollectionStats, epsilon: float) -> Iterator[IdfBranch]:
@@ -220,39 +231,8 @@ def _epsilon(df: NDArray[np.float64], corpus: CollectionStats, epsilon: float) -
     yield IdfBranch(_ROBERTSON, raw > 0, raw)
     average = np.full(df.shape, epsilon * corpus.average_idf)
     yield IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", average > 0, average)
-    smooth = epsilon * _lucene_values(df, corpus.num_chunks)
-    yield _always(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth)
-
-
-def _lucene(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
-    yield _always(_LUCENE, _lucene_values(df, corpus.num_chunks))
-
-
-def _zero(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
-    return _positive(_ROBERTSON, robertson_idf(df, corpus.num_chunks))
-
-
-def _plus(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
-    yield _always("ln((N + 1) / df)", np.log((corpus.num_chunks + 1) / np.maximum(df, 1)))
-
-
-def _tfidf(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
-    return _positive("ln((N + 1) / (df + 1))", np.log((corpus.num_chunks + 1) / (df + 1)))
-
-
-def _plain(df: NDArray[np.float64], corpus: CollectionStats, _epsilon: float) -> Iterator[IdfBranch]:
-    return _positive("ln(N / df)", np.log(np.maximum(corpus.num_chunks, 1) / np.maximum(df, 1)))
-
-
-# Generators, since the first branch suffices for all terms of most queries.
-_IDFS: dict[str, Callable[[NDArray[np.float64], CollectionStats, float], Iterator[IdfBranch]]] = {
-    "epsilon": _epsilon,
-    "lucene": _lucene,
-    "zero": _zero,
-    "plus": _plus,
-    "tfidf": _tfidf,
-    "plain": _plain,
-}
+    smooth = epsilon * _lucene(df, corpus.num_chunks)
+    yield _last(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth)
 
 
 def idf_branches(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25) -> Iterator[IdfBranch]:
@@ -260,21 +240,19 @@ def idf_branches(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon:
 
     Parameters
     ----------
-    name : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
-        Name of the IDF.
-    df : array_like of int
-        Document frequencies, in [1, N].
-    corpus : CollectionStats
-        N and avgIDF.
-    epsilon : float
-        Factor of the floor of ``epsilon``; > 0.
+    name, df, corpus, epsilon
+        As for :func:`idf`.
 
     Returns
     -------
     iterator of IdfBranch
         The last branch applies to all terms.
     """
-    return _IDFS[name](np.asarray(df, np.float64), corpus, epsilon)
+    df = np.asarray(df, np.float64)
+    if name == "epsilon":
+        return _epsilon(df, corpus, epsilon)
+    formula, values = _IDFS[name]
+    return _positive(formula, values(df, corpus.num_chunks))
 
 
 def idf(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25) -> NDArray[np.float64]:

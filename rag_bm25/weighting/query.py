@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.checks import check_choice, check_parameter, comparable
-from rag_bm25.weighting.document import MAX_K3
 from rag_bm25.weighting.idf import IDF_NAMES, CollectionStats, IdfName, idf
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["QueryWeighting"]
 
 MAX_FACTOR = 1_000
+MAX_K3 = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,8 @@ class QueryWeighting:
 
         Parameters
         ----------
-        qtf : array_like of int
-            Term frequency in the query, > 0.
-        df : array_like of int
-            Document frequency, in [1, N].
-        corpus : CollectionStats
-            N and the mean IDF.
+        qtf, df, corpus
+            As for :meth:`term_weights` and :func:`~rag_bm25.weighting.idf.idf`.
 
         Returns
         -------

@@ -98,6 +98,5 @@ def _matplotlib() -> Any:
     try:
         import matplotlib.figure
     except ImportError as error:
-        msg = f'drawing needs matplotlib: pip install "rag-bm25[plot]" ({error})'
-        raise SystemExit(msg) from error
+        raise SystemExit(f'drawing needs matplotlib: pip install "rag-bm25[plot]" ({error})') from error
     return matplotlib

@@ -162,6 +162,5 @@ def update_page(path: Path, section: str) -> None:
     pattern = f"{re.escape(BEGIN)}.*{re.escape(END)}"
     changed, count = re.subn(pattern, lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page, flags=re.DOTALL)
     if count != 1:
-        msg = f"{path} must have the marks {BEGIN} and {END} once"
-        raise ValueError(msg)
+        raise ValueError(f"{path} must have the marks {BEGIN} and {END} once")
     path.write_text(changed, encoding="utf-8")

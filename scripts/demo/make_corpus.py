@@ -67,8 +67,7 @@ def main() -> None:
     queries, qrels = read_queries(HERE / "queries.tsv")
     unknown = {chunk_id for _, chunk_id, _ in qrels} - {chunk["_id"] for chunk in chunks}
     if unknown:
-        msg = f"judged chunks must exist, got {sorted(unknown)}"
-        raise ValueError(msg)
+        raise ValueError(f"judged chunks must exist, got {sorted(unknown)}")
     write_jsonl(CORPUS / "corpus.jsonl", chunks)
     write_jsonl(CORPUS / "queries.jsonl", queries)
     qrels_lines = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in qrels)]

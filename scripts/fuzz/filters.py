@@ -197,8 +197,7 @@ def _parse(text: str, dialect: Dialect) -> ast.expr:
     try:
         return ast.parse(" ".join(python), mode="eval").body
     except SyntaxError as error:
-        msg = f"{text} is no expression"
-        raise AssertionError(msg) from error
+        raise AssertionError(f"{text} is no expression") from error
 
 
 def _read_string(literal: str, dialect: Dialect, *, is_key: bool) -> str:
@@ -227,8 +226,7 @@ def _holds(node: ast.expr, row: dict[str, Any], dialect: Dialect) -> bool | None
             return _compare(type(op), _value_at(row, path), ast.literal_eval(wanted), dialect)
         case ast.Call(ast.Name("json_contains"), [path, wanted]):
             return _compare(ast.Call, _value_at(row, path), ast.literal_eval(wanted), dialect)
-    msg = f"nothing that an engine knows: {ast.dump(node)}"
-    raise AssertionError(msg)
+    raise AssertionError(f"nothing that an engine knows: {ast.dump(node)}")
 
 
 def _compare(op: type, value: Any, wanted: Any, dialect: Dialect) -> bool | None:
@@ -257,8 +255,7 @@ def _value_at(row: dict[str, Any], path: ast.expr) -> Any:
         case ast.Subscript(ast.Name("metadata") | ast.Subscript() as parent, ast.Constant(str(key))):
             value = _value_at(row, parent)
             return value.get(key) if isinstance(value, dict) else None
-    msg = f"no path: {ast.dump(path)}"
-    raise AssertionError(msg)
+    raise AssertionError(f"no path: {ast.dump(path)}")
 
 
 def _any(parts: list[bool | None]) -> bool | None:

@@ -94,8 +94,7 @@ def test_loading_is_adding(opened: Callable[..., Store], folder: Path, engine: s
 def test_half_a_load_cannot_be_opened_and_goes_on(opened: Callable[..., Store], folder: Path) -> None:
     def stop(progress: Progress) -> None:
         if progress.done == 4:
-            msg = "stop"
-            raise StoreError(msg)
+            raise StoreError("stop")
 
     with closing(opened()) as target, pytest.raises(StoreError, match="stop"):
         load(folder, target, progress=stop)

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,7 +157,7 @@ class Others:
         return ExternalCollection(Connection(self.uri), self.name)
 
     def read(self, filter: str = "") -> list[str]:
-        with self.opened() as collection:
+        with closing(self.opened()) as collection:
             return [text for page in collection.texts("text", filter) for text in page]
 
     def adopt(self, **options: Any) -> AdoptedEncoder:
@@ -203,7 +203,7 @@ class TestReading:
     ) -> None:
         texts = [f"text {number}" for number in range(len(keys))]
         others.fill(texts, keys)
-        with others.opened() as collection:
+        with closing(others.opened()) as collection:
             for page in (1, 3, 1000):
                 monkeypatch.setattr("rag_bm25.store.milvus.foreign.FIRST_PAGE", page)
                 monkeypatch.setattr("rag_bm25.store.milvus.foreign.PAGE_BYTES", page * 100)
@@ -213,7 +213,7 @@ class TestReading:
     def test_more_rows_than_an_engine_gives_at_once(self, others: Others) -> None:
         texts = [f"t{number}" for number in range(20_000)]
         others.fill(texts)
-        with others.opened() as collection:
+        with closing(others.opened()) as collection:
             pages = list(collection.texts("text"))
             assert collection.count() == 20_000
         assert sorted(text for page in pages for text in page) == sorted(texts)
@@ -228,14 +228,14 @@ class TestReading:
                 client.insert(
                     others.name, [{**row, "key": key, "text": f"{key:<60000}"} for key in range(start, start + 260)]
                 )
-        with others.opened() as collection:
+        with closing(others.opened()) as collection:
             pages = [[int(text) for text in page] for page in collection.texts("text")]
         assert [key for page in pages for key in page] == list(range(1_300))
         assert max(map(len, pages[1:])) <= 70
 
     def test_a_filter_over_the_collection_s_own_fields(self, others: Others) -> None:
         others.fill(sentences(30))
-        with others.opened() as collection:
+        with closing(others.opened()) as collection:
             assert collection.count("n >= 10 and n < 13") == 3
         assert others.read("n >= 10 and n < 13 or n == 29") == [sentences(30)[at] for at in (10, 11, 12, 29)]
 

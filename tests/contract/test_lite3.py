@@ -165,6 +165,22 @@ def test_a_forked_child_that_ends_leaves_the_journal_to_its_parent(tmp_path: Pat
     store.close()
 
 
+def test_a_forked_child_ends_while_a_thread_of_the_parent_was_in_a_call(tmp_path: Path) -> None:
+    call = (
+        "import threading; taken = threading.Event(); end = threading.Event()\n"
+        "def call():\n"
+        "    with store._open._turns: taken.set(); end.wait()\n"
+        "threading.Thread(target=call).start(); taken.wait(); child = os.fork()\n"
+        "if child == 0: threading._shutdown(); os._exit(0)\n"
+        "import time; limit = time.monotonic() + 10; ended = 0\n"
+        "while not ended and time.monotonic() < limit: time.sleep(0.01); ended = os.waitpid(child, os.WNOHANG)[0]\n"
+        "if not ended: os.kill(child, 9)\n"
+        "end.set(); print(ended == child, flush=True); store.close()"
+    )
+    env = os.environ | {"GRPC_ENABLE_FORK_SUPPORT": "false"}  # gRPC's own handlers of forks may hang
+    assert run(call, tmp_path / "test.db", env).stdout == "True\n"
+
+
 def test_a_proxy_is_not_asked_for_the_own_machine(tmp_path: Path) -> None:
     code = "store.create(); print(store.count_chunks()); store.close()"
     with engines.refusing_port() as port:

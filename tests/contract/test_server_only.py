@@ -284,7 +284,6 @@ def dying(server: milvus_servers.Restartable, write: Callable[..., None], moment
         server.kill()
         if moment == "before":
             write(rows)
-        msg = "the connection is lost"
-        raise StoreError(msg)
+        raise StoreError("the connection is lost")
 
     return call

@@ -104,8 +104,7 @@ class FailingCalls:
 
     def _fail(self) -> None:
         self._due = False
-        msg = "the connection timed out"
-        raise StoreError(msg)
+        raise StoreError("the connection timed out")
 
 
 @pytest.mark.usefixtures("embedded")

@@ -300,8 +300,7 @@ def compact_elsewhere(store: SharedStore, opened: Open) -> None:
 
 
 def die() -> None:
-    msg = "died"
-    raise StoreError(msg)
+    raise StoreError("died")
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

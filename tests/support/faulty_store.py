@@ -66,5 +66,4 @@ class FaultyStore(MemoryStore):
 
     def _raise_if(self, failing: bool) -> None:
         if failing:
-            msg = "lost"
-            raise StoreError(msg)
+            raise StoreError("lost")

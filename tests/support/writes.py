@@ -21,7 +21,6 @@ def fail_at(store: MemoryStore, failing: str) -> None:
 
     def fail(method: str) -> None:
         if method == failing:
-            msg = "lost"
-            raise StoreError(msg)
+            raise StoreError("lost")
 
     store.on_call = fail

@@ -199,11 +199,10 @@ class _Original:
         if config is None:
             raise _index_not_found(source)
         if intents := log.intents():
-            msg = (
+            raise StoreError(
                 f"{source.name} has unfinished writes ({len(intents)}). Wait for its writers. If they are dead, open "
                 "the index for writing to finish them, for instance with `rag-bm25 verify`."
             )
-            raise StoreError(msg)
         log.refresh()
         log.check_terms()
         if log.damage:  # a copy would turn losses into facts
@@ -222,11 +221,10 @@ class _Original:
         for name in {*counted.namespaces, *stored.namespaces}:
             change = stored.of_one(name).contribution() - counted.of_one(name).contribution()
             if change.num_chunks or change.total_length or len(change.ids):
-                msg = (
+                raise StoreError(
                     f"the copy of {self.name} does not match its statistics in namespace {name!r}. If the index "
                     "changed during the copy, run it again. Otherwise run `verify`, then `repair`."
                 )
-                raise StoreError(msg)
 
     def finish_in(self, target: Store, counted: NamespaceStatistics) -> None:
         """Store statistics, vocabulary and config; the last call turns the copy into an index."""
@@ -267,11 +265,10 @@ def _check_rows(source: Store, target: Store, tell: Callable[[str, int], None]) 
         copies = _read_rows(target, list(originals))
         if wrong := [row for row in copies if not _is_same(row, originals[row.pk])]:
             target.delete_chunks([row.pk for row in wrong])
-            msg = (
+            raise StoreError(
                 f"chunk {wrong[0].id!r} in {target.name} differs from {source.name}, and was deleted. Run the copy "
                 "again to complete it."
             )
-            raise StoreError(msg)
         count_rows(counted, copies)
         done, removed = done + len(copies), removed + len(strays)
         tell("checked", done)

@@ -49,11 +49,10 @@ class PendingIndex:
             _require_empty(target)
             return False
         if begun.fingerprint != self.fingerprint:
-            msg = (
+            raise ConfigMismatchError(
                 f"{target.name} is an unfinished copy of {begun.source}, which differs from {self.source} in its "
                 "parameters or contents. Drop it first or choose another name."
             )
-            raise ConfigMismatchError(msg)
         return True
 
     def begin_in(self, target: Store) -> bool:
@@ -86,5 +85,4 @@ class PendingIndex:
 def _require_empty(target: Store) -> None:
     """Refuse a store that has rows."""
     if target.log_keys() or target.count_chunks():
-        msg = f"{target.name} already exists. Drop it first or choose another name."
-        raise InputError(msg)
+        raise InputError(f"{target.name} already exists. Drop it first or choose another name.")

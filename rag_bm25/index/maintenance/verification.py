@@ -167,11 +167,10 @@ def require_same_vectors(store: Store, encoder: DocumentEncoder) -> None:
     pairs = zip(rows, encoded.vectors, encoded.lengths.tolist(), strict=True)
     differing = sum(row.length != length or not _has_same_weights(row.vector, vector) for row, vector, length in pairs)
     if differing > len(rows) / 2:
-        msg = (
+        raise ConfigMismatchError(
             f"the config does not reproduce the vectors of {store.name}: {differing:,} of {len(rows):,} chunks differ. "
             "Give the config that the index was created with."
         )
-        raise ConfigMismatchError(msg)
 
 
 def _has_same_weights(vector: SparseVector, other: SparseVector) -> bool:

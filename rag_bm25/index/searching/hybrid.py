@@ -143,8 +143,7 @@ def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> 
 def check_fusion(fusion: object) -> Fusion:
     """Check a fusion; RRF by default."""
     if not isinstance(fusion, RRF | Weighted | None):
-        msg = f"fusion must be RRF(...), Weighted(...) or None, got {short_repr(fusion)}"
-        raise ParameterError(msg)
+        raise ParameterError(f"fusion must be RRF(...), Weighted(...) or None, got {short_repr(fusion)}")
     return fusion or RRF()
 
 

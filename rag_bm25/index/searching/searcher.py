@@ -124,11 +124,10 @@ class Searcher:
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
         if options.get("min_should_match") is not None:
-            msg = (
+            raise ParameterError(
                 "min_should_match is not supported here: it cannot be expressed as a vector. "
                 "Use search, search_batch or explain"
             )
-            raise ParameterError(msg)
         return self.weigh(queries, scope, options).vectors
 
     @property
@@ -151,11 +150,9 @@ class Searcher:
     def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: QueryOptions) -> str | None:
         """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
         if not isinstance(query, str):
-            msg = f"a query must be a str, got {type(query).__name__}"
-            raise InputError(msg)
+            raise InputError(f"a query must be a str, got {type(query).__name__}")
         if not isinstance(fuzzy, Fuzzy | None):
-            msg = f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}"
-            raise ParameterError(msg)
+            raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
         text = str(Query.of(query))
         check_options(options)
         encoder, corpus = self._query_side(self._live.current(), scope, options)
@@ -227,11 +224,9 @@ class Searcher:
             return next(iter(rows.values()))
         if rows:
             places = list_names(rows)
-            msg = f"{len(rows)} namespaces have a chunk {id_!r}, {places}: give chunk_namespace"
-            raise InputError(msg)
+            raise InputError(f"{len(rows)} namespaces have a chunk {id_!r}, {places}: give chunk_namespace")
         searched = "any namespace" if names is None else f"namespace{'s' * (len(names) > 1)} {list_names(names)}"
-        msg = f"no chunk {id_!r} in {searched} of {self._store.name}"
-        raise ChunkNotFoundError(msg)
+        raise ChunkNotFoundError(f"no chunk {id_!r} in {searched} of {self._store.name}")
 
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
         text = FieldCounts(Counter(self._analyzer(row.text)), row.length)

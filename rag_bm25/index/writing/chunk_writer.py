@@ -223,11 +223,10 @@ class ChunkWriter:
         counted = write.stored_delta()
         if counted is None:
             write.drop()
-            msg = (
+            raise StoreError(
                 f"a batch on {self._store.name} took longer than its lease of {LEASE_SECONDS:.0f} s, or met another "
                 "writer of the same chunks. Its chunks are stored. Run verify, and repair if it finds differences."
             )
-            raise StoreError(msg)
         intent = write.intent
         correction = replace(intent, batch=self._log.new_batch(), before=intent.before + counted)
         self._log.open_write(correction, {}).commit(after)

@@ -97,11 +97,9 @@ class WritePipeline:
         """Check and write chunks as they are taken from a stream."""
         check_callable("progress", progress)
         if not is_iterable(chunks):
-            msg = f"chunks must be an iterable of chunks, got {type(chunks).__name__}"
-            raise InputError(msg)
+            raise InputError(f"chunks must be an iterable of chunks, got {type(chunks).__name__}")
         if not (embeddings is None or callable(embeddings)):
-            msg = f"embeddings of a stream must be a callable, got {type(embeddings).__name__}"
-            raise InputError(msg)
+            raise InputError(f"embeddings of a stream must be a callable, got {type(embeddings).__name__}")
         _, embed = self._with_embeddings([], embeddings)
         report = AddReport()
         with closing(self._write(self._check_stream(chunks), embed, options)) as reports:
@@ -113,12 +111,10 @@ class WritePipeline:
     def delete(self, ids: Sequence[str] | None, filter: FilterLike, namespace: str) -> int:
         """Delete chunks by their ids or by a filter, and return how many existed."""
         if (ids is None) == (filter is None):
-            msg = "delete needs ids or a filter, and not both"
-            raise InputError(msg)
+            raise InputError("delete needs ids or a filter, and not both")
         where = parse_filter(filter)
         if ids is None and where is None:
-            msg = "delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace"
-            raise InputError(msg)
+            raise InputError("delete needs a filter that is not empty; to delete a whole namespace, use drop_namespace")
         found = self._scan_ids(Scope(where, (namespace,))) if ids is None else check_ids(ids)
         with self._live.writing() as writer:
             return writer.delete(namespace, found)
@@ -143,8 +139,7 @@ class WritePipeline:
             try:
                 checked = check_given_chunk(chunk, self._config.fields)
             except InputError as error:
-                msg = f"chunk {number} of the stream: {error}"
-                raise InputError(msg) from None
+                raise InputError(f"chunk {number} of the stream: {error}") from None
             yield checked
 
     def _write(
@@ -168,8 +163,7 @@ class WritePipeline:
         """Give the chunks their dense vectors, or return the function that makes them."""
         if embeddings is None:
             if self._config.dense_dim is not None:
-                msg = f"embeddings must be given: {self._store.name} has dense_dim={self._config.dense_dim}"
-                raise InputError(msg)
+                raise InputError(f"embeddings must be given: {self._store.name} has dense_dim={self._config.dense_dim}")
             return chunks, None
         dense = require_dense_field(self._config, "embeddings given", self._store.name)
         if callable(embeddings):

@@ -113,11 +113,10 @@ def worker_errors(what: str) -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool as error:
-        msg = (
+        raise WorkerError(
             f"a worker process died before {what}. A script that uses workers must do so below "
             '`if __name__ == "__main__":`'
-        )
-        raise WorkerError(msg) from error
+        ) from error
 
 
 def check_workers(number: int) -> int:

@@ -33,8 +33,7 @@ class LogKey(NamedTuple):
         """Parse a stored key."""
         found = _KEY.fullmatch(text)
         if found is None or not re.fullmatch(_NAMES.get(found[1], _BATCH), found[2]):
-            msg = f"the log is damaged: it has a row with the invalid key {text!r}. Run repair."
-            raise FormatError(msg)
+            raise FormatError(f"the log is damaged: it has a row with the invalid key {text!r}. Run repair.")
         return cls(found[1], found[2], int(found[3]), int(found[4]))
 
     @property

@@ -44,8 +44,7 @@ def unpack_counts(pieces: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np
     ids = np.concatenate([np.empty(0, np.int64), *(ids for ids, _ in unpacked)])
     df = np.concatenate([np.empty(0, np.int64), *(df for _, df in unpacked)])
     if (np.diff(ids, prepend=0) <= 0).any() or (len(ids) and ids[-1] > MAX_ID) or (np.abs(df) > MAX_COUNT).any():
-        msg = "its ids do not rise, or its counts are out of range"
-        raise ValueError(msg)
+        raise ValueError("its ids do not rise, or its counts are out of range")
     return ids.astype(np.uint32), df
 
 
@@ -53,8 +52,7 @@ def _unpack_piece(packed: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     plain = unpack(packed)
     entries, rest = divmod(len(plain), 12)
     if rest:
-        msg = f"its counts have {len(plain)} bytes, which is not a multiple of 12"
-        raise ValueError(msg)
+        raise ValueError(f"its counts have {len(plain)} bytes, which is not a multiple of 12")
     gaps = np.frombuffer(plain, "<u4", entries)
     df = np.frombuffer(plain, "<i8", entries, offset=4 * entries)
     return np.cumsum(gaps, dtype=np.int64), df.astype(np.int64)
@@ -80,8 +78,7 @@ def unpack(packed: str, limit: int = MAX_PLAIN) -> bytes:
     unpacker = zlib.decompressobj()
     plain = unpacker.decompress(base64.b64decode(packed, validate=True), limit + 1)
     if len(plain) > limit or not unpacker.eof or unpacker.unused_data:
-        msg = f"its packed data is truncated, has trailing data, or unpacks to more than {limit:,} bytes"
-        raise ValueError(msg)
+        raise ValueError(f"its packed data is truncated, has trailing data, or unpacks to more than {limit:,} bytes")
     return plain
 
 
@@ -89,8 +86,7 @@ def get_count(values: Mapping[str, Any], name: str) -> int:
     """Return a value that must be a whole number."""
     value = values[name]
     if type(value) is not int or abs(value) > MAX_COUNT:
-        msg = f"{name!r} must be a whole number below 2**53"
-        raise ValueError(msg)
+        raise ValueError(f"{name!r} must be a whole number below 2**53")
     return value
 
 
@@ -98,8 +94,7 @@ def get_time(values: Mapping[str, Any]) -> float:
     """Return the value "time", which must be a finite number."""
     value = values["time"]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        msg = "'time' must be a finite number"
-        raise ValueError(msg)
+        raise ValueError("'time' must be a finite number")
     return value
 
 
@@ -111,14 +106,12 @@ def get_text(values: Mapping[str, Any], name: str) -> str:
 def check_texts(values: object, name: str) -> list[str]:
     """Return a value that must be a list of strings."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        msg = f"{name!r} must hold strings only"
-        raise ValueError(msg)
+        raise ValueError(f"{name!r} must hold strings only")
     return values
 
 
 def check_dict(value: object, name: str) -> dict[str, Any]:
     """Return a value that must be a JSON object."""
     if not isinstance(value, dict):
-        msg = f"{name!r} must be a JSON object"
-        raise ValueError(msg)
+        raise ValueError(f"{name!r} must be a JSON object")
     return value

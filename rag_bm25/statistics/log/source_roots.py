@@ -83,8 +83,7 @@ class RootRow:
         """Decode a row, which has one claim or more."""
         claims = [_Claim(*value) for value in json.loads(row.packed)]
         if not claims or not all(claim.is_sound() for claim in claims):
-            msg = "it has no valid claims"
-            raise ValueError(msg)
+            raise ValueError("it has no valid claims")
         return claims
 
 
@@ -159,12 +158,11 @@ def drop_damaged_roots(store: LogStore) -> None:
 def _read(store: LogStore) -> tuple[list[str], list[_Claim]]:
     """Return the keys of all entries, and their claims; another process may fold them meanwhile."""
     for _ in range(READ_ATTEMPTS):
-        keys = [key for parts in complete_entries(keys_of(store.log_keys(), KIND), KIND).values() for key in parts]
+        keys = [key for parts in complete_entries(store.log_keys(), KIND).values() for key in parts]
         rows = store.get_log(keys) if keys else []
         if len(rows) == len(keys):
             return keys, _decode(store.name, rows)
-    msg = f"the source roots of {store.name} changed {READ_ATTEMPTS} times while they were read: try again"
-    raise StoreError(msg)
+    raise StoreError(f"the source roots of {store.name} changed {READ_ATTEMPTS} times while they were read: try again")
 
 
 def _replace(store: LogStore, keys: Sequence[str], claims: Sequence[_Claim], new_batch: Callable[[], str]) -> None:

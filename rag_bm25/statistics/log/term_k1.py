@@ -32,6 +32,5 @@ class TermK1Row:
         """Decode all rows, in order."""
         ids, units = unpack_counts(row.packed for row in rows if row.packed)
         if (units < 0).any():
-            msg = "a k1 is below 0"
-            raise ValueError(msg)
+            raise ValueError("a k1 is below 0")
         return SparseVector(ids, (units * K1_UNIT).astype(np.float32))

@@ -75,8 +75,7 @@ def _check_ids(terms: Mapping[str, int]) -> None:
     """Refuse strings that are no terms, and ids that no term may have."""
     "".join(terms).encode()
     if not all(0 < id_ <= MAX_ID for id_ in terms.values()):
-        msg = f"the id of a term must be in 1..{MAX_ID}"
-        raise ValueError(msg)
+        raise ValueError(f"the id of a term must be in 1..{MAX_ID}")
 
 
 def _pack_pieces(terms: list[str]) -> list[tuple[list[str], str]]:

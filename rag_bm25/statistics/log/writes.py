@@ -93,8 +93,7 @@ class IntentRow:
 def _decode_change(text: str) -> Change:
     found = _CHANGE.fullmatch(text)
     if found is None:
-        msg = f"a change must be a digest and two lists of slots, got {text[:60]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"a change must be a digest and two lists of slots, got {text[:60]!r}")
     return Change(*found.groups())
 
 
@@ -162,6 +161,5 @@ def _encode_df(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> SparseVector:
 
 def _decode_df(counts: SparseVector) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     if not (np.abs(counts.values) <= MAX_FLOAT_COUNT).all():  # NaN is not
-        msg = "its counts are not finite, or too large"
-        raise ValueError(msg)
+        raise ValueError("its counts are not finite, or too large")
     return counts.ids, counts.values.astype(np.int64)

@@ -56,8 +56,7 @@ def database_path(uri: str | Path) -> Path:
     """Check a path and resolve its links, so that a file has one name."""
     path = check_path(uri).resolve()
     if not path.parent.is_dir():
-        msg = f"cannot open {path}: the folder {path.parent} does not exist; create it first"
-        raise StoreError(msg)
+        raise StoreError(f"cannot open {path}: the folder {path.parent} does not exist; create it first")
     return path
 
 
@@ -65,11 +64,10 @@ def check_address(uri: str) -> None:
     """Refuse an address whose host or port cannot be parsed, or that has a query or a fragment."""
     place = without_secrets(uri)
     if AFTER_ADDRESS.search(uri):
-        msg = (
+        raise ParameterError(
             f"uri must have no query and no fragment, got {place!r} with one: give a token as token=..., and write ? "
             "and # in a user name or password as %3F and %23"
         )
-        raise ParameterError(msg)
     try:
         parts = urlsplit(place)
         _ = parts.port
@@ -77,8 +75,7 @@ def check_address(uri: str) -> None:
         msg = f"uri must be an address with a host and a port in 0..65535, got {place!r}: {error}"
         raise ParameterError(msg) from None
     if not parts.hostname and parts.scheme != "unix":
-        msg = f"uri must be an address with a host, as in http://localhost:19530, got {place!r}"
-        raise ParameterError(msg)
+        raise ParameterError(f"uri must be an address with a host, as in http://localhost:19530, got {place!r}")
 
 
 def without_secrets(uri: str) -> str:

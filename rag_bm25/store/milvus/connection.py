@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.checks import parameter_error
+from rag_bm25.errors import ParameterError
 from rag_bm25.store.milvus.address import check_address, check_path, is_address, without_secrets
 from rag_bm25.store.tls import TLS
 
@@ -25,21 +26,17 @@ class Connection:
 
     def __post_init__(self) -> None:
         if not isinstance(self.token, str | None):  # the value may be a secret
-            msg = f"token must be a str, got {type(self.token).__name__}"
-            raise ParameterError(msg)
+            raise ParameterError(f"token must be a str, got {type(self.token).__name__}")
         if self.timeout is not None and not _is_duration(self.timeout):
-            msg = f"timeout must be a number greater than 0, got {short_repr(self.timeout)}"
-            raise ParameterError(msg)
+            raise parameter_error("timeout", "a number greater than 0", self.timeout)
         if not isinstance(self.tls, TLS | None):
-            msg = f"tls must be a TLS, got {type(self.tls).__name__}"
-            raise ParameterError(msg)
+            raise ParameterError(f"tls must be a TLS, got {type(self.tls).__name__}")
         if is_address(self.uri):
             check_address(str(self.uri))
         else:
             check_path(self.uri)
         if self.tls is not None and not str(self.uri).lower().startswith("https://"):
-            msg = f"tls must be given with an https:// address only, got {self.place!r}"
-            raise ParameterError(msg)
+            raise ParameterError(f"tls must be given with an https:// address only, got {self.place!r}")
 
     def __repr__(self) -> str:
         return f"Connection({self.place!r})"

@@ -132,8 +132,7 @@ class Engine:
     def _check_process(self) -> None:
         """Refuse a connection inherited by fork."""
         if self.is_inherited:
-            msg = f"{self.name} was opened before a fork; open it again in this process"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} was opened before a fork; open it again in this process")
 
     def _translate(self, method: str, error: Exception, *, filtered: bool) -> StoreError | FilterError:
         reason = self.reason(error)
@@ -199,8 +198,7 @@ class EmbeddedEngine(Engine):
         """Refuse a connection inherited by fork, and a database that is closed or gone."""
         super()._check_process()
         if self._is_closed:
-            msg = f"{self.name} is closed"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} is closed")
         self._refuse_lost()
 
     def _refuse_lost(self) -> None:

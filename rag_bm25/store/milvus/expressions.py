@@ -12,11 +12,11 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 from rag_bm25.errors import FilterError
-from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.syntax import check_brackets, check_lite2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from rag_bm25.filters import Filter, Scalar
     from rag_bm25.store.rows import Scope
@@ -25,7 +25,6 @@ NOTHING = 'pk == ""'
 EVERYTHING = 'pk != ""'
 MAX_LENGTH = 1_000_000
 EXACT_FLOAT = 2**53
-OPPOSITES = {"!=": "==", "not in": "in"}
 
 
 class Dialect:
@@ -81,9 +80,15 @@ class Dialect:
         return f"{path} like {self.quote(pattern)}"
 
     def members(self, path: str, values: Sequence[Scalar]) -> str:
-        """Match any of `values`; engines take one type in a list."""
-        groups = (f"{path} in [{', '.join(map(self.literal, group))}]" for group in _group_by_type(values))
-        return _join(list(groups), "or") or NOTHING
+        """Match any of `values`."""
+        return _join(self.lists(path, "in", values), "or") or NOTHING
+
+    def lists(self, path: str, operator: str, values: Sequence[Scalar]) -> list[str]:
+        """Write a condition for the values of each type: engines take one type in a list."""
+        groups: dict[type, list[str]] = {}
+        for value in values:
+            groups.setdefault(type(value), []).append(self.literal(value))
+        return [f"{path} {operator} [{', '.join(group)}]" for group in groups.values()]
 
     def refuse(self, comparison: Comparison, *, negated: bool) -> FilterError:
         operator = f"not {comparison.op}" if negated else comparison.op
@@ -101,8 +106,7 @@ class Lite2Dialect(Dialect):
     def quote(self, text: str) -> str:
         """Write a string literal; a lone carriage return cannot be written at all."""
         if re.search(r"\r(?!\n)", text):
-            msg = f"{self.engine} cannot compare with a carriage return, got {text!r}"
-            raise FilterError(msg)
+            raise FilterError(f"{self.engine} cannot compare with a carriage return, got {text!r}")
         return super().quote(text).replace("\r\\\n", "\\\r\n")
 
     def key(self, step: str) -> str:
@@ -130,9 +134,7 @@ class Lite2Dialect(Dialect):
         if comparison.op == "==":
             return f"{path} != {self.literal(_scalar(comparison.value))}"
         if comparison.op == "in":
-            groups = _group_by_type(_scalars(comparison.value))
-            parts = [f"{path} not in [{', '.join(map(self.literal, group))}]" for group in groups]
-            return _join(parts, "and") or EVERYTHING
+            return _join(self.lists(path, "not in", _scalars(comparison.value)), "and") or EVERYTHING
         raise self.refuse(comparison, negated=True)
 
 
@@ -189,7 +191,7 @@ def _condition(dialect: Dialect, comparison: Comparison, *, negated: bool) -> st
     """Write one condition; ``!=`` and ``not in`` are the opposites of ``==`` and ``in``."""
     if comparison.op in OPPOSITES:
         negated = not negated
-        comparison = Comparison(comparison.path, OPPOSITES[comparison.op], comparison.value)  # type: ignore[arg-type]
+        comparison = Comparison(comparison.path, OPPOSITES[comparison.op], comparison.value)
     write: Callable[[Comparison], str] = dialect.negation if negated else dialect.condition
     return write(comparison)
 
@@ -201,13 +203,6 @@ def _join(parts: Sequence[str], operator: str) -> str:
     middle = len(parts) // 2
     left, right = _join(parts[:middle], operator), _join(parts[middle:], operator)
     return f"({left}) {operator} ({right})"
-
-
-def _group_by_type(values: Iterable[Scalar]) -> list[list[Scalar]]:
-    groups: dict[type, list[Scalar]] = {}
-    for value in values:
-        groups.setdefault(type(value), []).append(value)
-    return list(groups.values())
 
 
 def _as_float(value: Scalar) -> Scalar:

@@ -16,7 +16,6 @@ from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
     from rag_bm25.store.milvus.connection import Connection
     from rag_bm25.vectors.sparse import SparseVector
@@ -40,14 +39,6 @@ class ExternalCollection:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> ExternalCollection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._handle.close()
@@ -98,13 +89,11 @@ class ExternalCollection:
         """Return the type of each field, and note the key."""
         name = self._rows.name
         if not self._rows.exists():
-            msg = f"there is no collection {name!r} at {self._rows.engine.place}"
-            raise IndexNotFoundError(msg)
+            raise IndexNotFoundError(f"there is no collection {name!r} at {self._rows.engine.place}")
         fields = self._rows.describe_fields()
         types = {field["name"]: field["type"].name for field in fields}
         if any(types.keys() >= ours.keys() for ours in (CHUNK_FIELDS, LOG_FIELDS)):
-            msg = f"collection must be one that others fill, but {name!r} is of an index of rag_bm25"
-            raise ParameterError(msg)
+            raise ParameterError(f"collection must be one that others fill, but {name!r} is of an index of rag_bm25")
         self._key = next(field["name"] for field in fields if field.get("is_primary"))
         return types
 
@@ -116,11 +105,10 @@ class ExternalCollection:
             return
         state = engine.read("get_load_state", name)["state"].name
         if state != "Loaded":
-            msg = (
+            raise StoreError(
                 f"collection {name!r} at {engine.place} is not loaded (its state is {state}): load it with "
                 "the options that its users need, for instance by load_collection of pymilvus, and try again"
             )
-            raise StoreError(msg)
         self._rows.is_prepared = True
 
     def _clause(self, filter: str) -> str:

@@ -22,22 +22,20 @@ class EngineHandle:
         check_name(collection)
         self._read_only = read_only
         self._engine: Engine | None = open_engine(connection, read_only=read_only)
-        self._is_closed = release_when_forgotten(self, self._engine)
+        self._cancel_release = release_when_forgotten(self, self._engine)
         self.name = f"{self._engine.name}, collection {collection!r}"
 
     @property
     def engine(self) -> Engine:
         """The engine, while the store is open."""
         if self._engine is None:
-            msg = f"{self.name} is closed"
-            raise StoreError(msg)
+            raise StoreError(f"{self.name} is closed")
         return self._engine
 
     def writable(self) -> Engine:
         """Return the engine, unless the store was opened for reading."""
         if self._read_only:
-            msg = f"{self.name} was opened read-only"
-            raise ReadOnlyError(msg)
+            raise ReadOnlyError(f"{self.name} was opened read-only")
         return self.engine
 
     def close(self) -> None:
@@ -45,5 +43,5 @@ class EngineHandle:
             from rag_bm25.store.milvus.opening import release_engine
 
             engine, self._engine = self._engine, None
-            self._is_closed()
+            self._cancel_release()
             release_engine(engine)

@@ -44,8 +44,7 @@ class BulkImports:
         """Return the engine, if it reads files by itself."""
         engine = self._handle.engine
         if not engine.imports:
-            msg = f"{self._handle.name} has no bulk import: load the files row by row instead"
-            raise StoreError(msg)
+            raise StoreError(f"{self._handle.name} has no bulk import: load the files row by row instead")
         return engine
 
 

@@ -64,11 +64,10 @@ class Engine(EmbeddedEngine):
         """Refuse a name that differs from another by case alone: both would be one table."""
         for other in self.read("list_collections"):
             if other != collection and other.lower() == collection.lower():
-                msg = (
+                raise ParameterError(
                     f"collection must differ by more than upper and lower case from {other!r}, which "
                     f"already exists in {self.place}, got {collection!r}"
                 )
-                raise ParameterError(msg)
 
     def num_rows(self, collection: str) -> int:
         """Return the number of rows in the file; to load a million of them takes minutes."""
@@ -79,11 +78,10 @@ class Engine(EmbeddedEngine):
         seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
         stored = self.num_rows(collection)
         if seen < stored:
-            msg = (
+            raise StoreError(
                 f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}. Either the clock of this "
                 "computer was set back after they were written: correct it and open again. Or the file is damaged"
             )
-            raise StoreError(msg)
 
     def after_write(self, _collection: str, rows: int) -> None:
         """Wait until the rows are visible.
@@ -141,11 +139,10 @@ class Engine(EmbeddedEngine):
             if not any(sign in str(error) for sign in (*UNREACHABLE, *CUT_OFF)):
                 raise
             self._restart(starts)
-            msg = (
+            raise EngineDiedError(
                 f"the engine of {self.place} died during {method} and was restarted; whether a write took place is "
                 "unknown"
-            )
-            raise EngineDiedError(msg) from error
+            ) from error
 
     def _restart(self, starts: int) -> None:
         """Restart the engine, unless another thread has done so since `starts` was read."""
@@ -155,8 +152,7 @@ class Engine(EmbeddedEngine):
             self._check_process()
             self.check_in_place()  # it would create an empty file in place of a missing one
             if self._serves and not self._stop_server.alive:
-                msg = f"{self.name} is closed: this program is ending"
-                raise StoreError(msg)
+                raise StoreError(f"{self.name} is closed: this program is ending")
             with contextlib.suppress(Exception):  # the client of a dead engine
                 self.client.close()
             self._stop()
@@ -210,17 +206,15 @@ def _free_bytes(path: Path) -> float:
 def check_file_name(path: Path) -> None:
     """Refuse a path that the engine cannot open."""
     if not FILE_NAME.fullmatch(path.name) or len(path.name) > MAX_FILE_NAME:
-        msg = (
+        raise ParameterError(
             f"the file name must have at most {MAX_FILE_NAME} of the characters A-Z a-z 0-9 . - _ "
             f"(a rule of milvus-lite 2.5), got {path.name!r}"
         )
-        raise ParameterError(msg)
     if path.is_dir():
-        msg = (
+        raise StoreError(
             f"{path} is a folder, a database of milvus-lite 3; milvus-lite 2.5 is installed and cannot open it: "
             'pip install "milvus-lite>=3", or copy it through a server (docs/operating.md)'
         )
-        raise StoreError(msg)
 
 
 def _import_server() -> Any:
@@ -263,7 +257,6 @@ def _server_class() -> Any:
             return _read_end(self._home / "output")
 
         def stop(self) -> None:
-
             if self._owner == os.getpid():  # not in a forked child
                 if self._p is None:  # refused, or stopped before: the lock is another program's, and stays
                     self._lock_path = self._uds_path
@@ -298,11 +291,10 @@ def _refuse_a_second_engine(path: Path) -> None:
     """
     manager = sys.modules.get("milvus_lite.server_manager")
     if manager is not None and str(path) in vars(manager.server_manager_instance)["_servers"]:
-        msg = (
+        raise StoreLockedError(
             f"{path} is open in this process through pymilvus; close that client and its engine first: "
             "milvus_lite.server_manager.server_manager_instance.release_server(path)"
         )
-        raise StoreLockedError(msg)
 
 
 def _homes(path: Path) -> Path:
@@ -358,15 +350,13 @@ def _answers(server: Any) -> bool:
 def _check_environment(server: Any) -> None:
     """Refuse an environment in which the engine cannot start."""
     if not Path(server.milvus_bin).is_file():
-        msg = f"milvus-lite has no engine at {server.milvus_bin}; unset BIN_PATH, or reinstall milvus-lite"
-        raise StoreError(msg)
+        raise StoreError(f"milvus-lite has no engine at {server.milvus_bin}; unset BIN_PATH, or reinstall milvus-lite")
     socket_path = server.uds_path.removeprefix("unix:")
     if len(os.fsencode(socket_path)) > MAX_SOCKET_PATH:
-        msg = (
+        raise StoreError(
             f"the engine's socket {socket_path} would have a path of more than {MAX_SOCKET_PATH} bytes; set TMPDIR to "
             "a shorter folder"
         )
-        raise StoreError(msg)
 
 
 @contextlib.contextmanager

@@ -45,8 +45,7 @@ class FlushingEngine(BaseEngine):
         self._check_process()  # a forked child may have inherited the lock taken
         with self._turns:
             if _ending.is_set():
-                msg = f"{method} failed at {self.name}: this program is ending"
-                raise StoreError(msg)
+                raise StoreError(f"{method} failed at {self.name}: this program is ending")
             return super()._call(method, *args, **kwargs)
 
     def await_call(self) -> None:
@@ -91,11 +90,10 @@ class Engine(FlushingEngine, EmbeddedEngine):
 
     def __init__(self, path: Path) -> None:
         if path.is_file():
-            msg = (
+            raise StoreError(
                 f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it: "
                 'pip install "milvus-lite<3" "setuptools<82", or copy it through a server (docs/operating.md)'
             )
-            raise StoreError(msg)
         super().__init__(path)
         _engines.add(self)
 
@@ -136,8 +134,7 @@ def _manager() -> Any:
     try:
         from milvus_lite.server_manager import server_manager_instance
     except ImportError as error:
-        msg = f'milvus-lite cannot be imported ({error}): pip install "rag-bm25[lite]"'
-        raise MissingExtraError(msg) from error
+        raise MissingExtraError(f'milvus-lite cannot be imported ({error}): pip install "rag-bm25[lite]"') from error
     if hasattr(os, "register_at_fork"):  # not on Windows
         os.register_at_fork(after_in_child=functools.partial(_leave_to_the_parent, server_manager_instance))
     # The engine's threads end before those of the program: a later call would never be answered.
@@ -149,7 +146,8 @@ def _end_calls() -> None:
     """Refuse further calls, and wait for those in progress."""
     _ending.set()
     for engine in list(_engines):
-        engine.await_call()
+        if not engine.is_inherited:  # else the call in progress is the parent's, and never ends here
+            engine.await_call()
 
 
 def _abandon(database: Any) -> None:

@@ -74,11 +74,10 @@ class DatabaseLock:
                 raise StoreError(msg) from None
             raise StoreLockedError(self.refusal()) from None
         except OSError as error:
-            msg = (
+            raise StoreError(
                 f"cannot lock {self._database}: {error}; check that its folder is writable, or open it with "
                 "read_only=True, which searches a copy of a database that cannot be written to"
-            )
-            raise StoreError(msg) from None
+            ) from None
         self._lock.owner = os.getpid()
         with suppress(OSError):  # names the holder for others, nothing depends on it
             self._owner.write_text(f"process {os.getpid()} on {socket.gethostname()}", encoding="utf-8")

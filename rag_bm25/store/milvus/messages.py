@@ -56,8 +56,8 @@ def insert_request(collection: str, entities: Sequence[Entity]) -> Any:
 
     request = milvus_pb2.InsertRequest(collection_name=collection, num_rows=len(entities))
     for name, first in entities[0].items():
-        column = request.fields_data.add(field_name=name)
-        FILLERS[type(first)](column, [entity[name] for entity in entities])
+        datatype, fill = FILLERS[type(first)]
+        fill(request.fields_data.add(field_name=name, type=datatype), [entity[name] for entity in entities])
     return request
 
 
@@ -146,36 +146,18 @@ READERS: dict[int, Callable[[Any], list[Any]]] = {
 }
 
 
-def _fill_strings(column: Any, values: list[str]) -> None:
-    column.type = VARCHAR
-    column.scalars.string_data.data.extend(values)
-
-
-def _fill_integers(column: Any, values: list[int]) -> None:
-    column.type = INT64
-    column.scalars.long_data.data.extend(values)
-
-
-def _fill_json(column: Any, values: list[Any]) -> None:
-    column.type = JSON
-    column.scalars.json_data.data.extend(_json(value).encode() for value in values)
-
-
-def _fill_sparse(column: Any, values: list[SparseVector]) -> None:
-    column.type = SPARSE_FLOAT_VECTOR
-    column.vectors.sparse_float_vector.contents.extend(map(pack_vector, values))
-
-
 def _fill_dense(column: Any, values: list[NDArray[np.float32]]) -> None:
-    column.type = FLOAT_VECTOR
     column.vectors.dim = len(values[0])
     column.vectors.float_vector.data.extend(np.concatenate(values))
 
 
-FILLERS: dict[type, Callable[[Any, list[Any]], None]] = {
-    str: _fill_strings,
-    int: _fill_integers,
-    dict: _fill_json,
-    SparseVector: _fill_sparse,
-    np.ndarray: _fill_dense,
+FILLERS: dict[type, tuple[int, Callable[[Any, list[Any]], None]]] = {
+    str: (VARCHAR, lambda column, values: column.scalars.string_data.data.extend(values)),
+    int: (INT64, lambda column, values: column.scalars.long_data.data.extend(values)),
+    dict: (JSON, lambda column, values: column.scalars.json_data.data.extend(_json(each).encode() for each in values)),
+    SparseVector: (
+        SPARSE_FLOAT_VECTOR,
+        lambda column, values: column.vectors.sparse_float_vector.contents.extend(map(pack_vector, values)),
+    ),
+    np.ndarray: (FLOAT_VECTOR, _fill_dense),
 }

@@ -32,8 +32,7 @@ def open_engine(connection: Connection, *, read_only: bool) -> Engine:
         return connect(connection)
     path = database_path(connection.uri)
     if read_only and not path.exists():
-        msg = f"there is no database at {path}"
-        raise IndexNotFoundError(msg)
+        raise IndexNotFoundError(f"there is no database at {path}")
     with _opening:
         is_copy = read_only and not can_be_written(path)
         key = (os.getpid(), path, is_copy)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SPARE_BYTES = 16 * 2**20  # for the engine's log and its repairs when it opens a database
+JOURNALS = ("", "-journal", "-wal", "-shm")  # of SQLite, which a killed process leaves to be rolled back
 
 
 def can_be_written(database: Path) -> bool:
@@ -62,11 +63,10 @@ def _require_room(database: Path, folder: Path) -> None:
     needed = SPARE_BYTES + sum(file.stat().st_size for file in [database, *database.rglob("*")])
     free = shutil.disk_usage(folder).free
     if free < needed:
-        msg = (
+        raise StoreError(
             f"{database} cannot be written to, and a copy for searching needs {needed / 2**20:,.0f} MiB, but "
             f"{folder.parent} has {free / 2**20:,.0f} MiB free: set TMPDIR to a folder with more room"
         )
-        raise StoreError(msg)
 
 
 def _copy(database: Path, target: Path) -> None:
@@ -79,6 +79,3 @@ def _copy(database: Path, target: Path) -> None:
         for file in database.parent.glob(f"{database.name}*"):
             if file.name.removeprefix(database.name) in JOURNALS:
                 shutil.copyfile(file, target.with_name(file.name))
-
-
-JOURNALS = ("", "-journal", "-wal", "-shm")  # of SQLite, which a killed process leaves to be rolled back

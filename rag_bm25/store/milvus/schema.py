@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.checks import parameter_error
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.store.rows import ChunkRow, LogRow
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
@@ -50,11 +51,8 @@ STAND_IN = SparseVector.from_dict({0: 1.0})  # engines refuse empty vectors; no 
 def check_name(name: str) -> None:
     """Refuse a collection name that some engine cannot hold."""
     if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > MAX_NAME:
-        msg = (
-            "collection must be letters, digits and underscores, not start with a digit and have at most "
-            f"{MAX_NAME} characters, got {name!r}"
-        )
-        raise ParameterError(msg)
+        rule = f"letters, digits and underscores, not start with a digit and have at most {MAX_NAME} characters"
+        raise parameter_error("collection", rule, name)
     if name.lower() in RESERVED or name.lower().startswith("sqlite_"):
         msg = f"collection must not be one of {', '.join(sorted(RESERVED))} or start with sqlite_, got {name!r}"
         raise ParameterError(msg)

@@ -55,11 +55,10 @@ class Server(Engine):
             if _is_refused(error):
                 msg = f"Milvus at {self.place} refused {'the token' if token else 'a connection without a token'}"
                 raise StoreError(msg) from error
-            msg = (
+            raise StoreError(
                 f"{error}: {_find_cause(self.place)}; check that it runs, its address and port, http or https, "
                 "certificates, and whether a proxy is set"
-            )
-            raise StoreError(msg) from error.__cause__
+            ) from error.__cause__
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the server, and repeat the call for some time if it cannot be reached.

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from rag_bm25.errors import FormatError, ParameterError, StoreError
+from rag_bm25.checks import check_choice
+from rag_bm25.errors import FormatError
 from rag_bm25.store.milvus.collection import PAGE, Collection
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.expressions import where_clause
@@ -22,7 +23,7 @@ from rag_bm25.store.milvus.schema import (
     chunk_row,
 )
 from rag_bm25.store.milvus.searching import ChunkSearch
-from rag_bm25.store.rows import ALL_CHUNKS, ConsistencyLevel, DenseField
+from rag_bm25.store.rows import ALL_CHUNKS, ConsistencyLevel, DenseField, check_metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.store.protocol import WriteLock
-    from rag_bm25.store.rows import ChunkRow, DenseMetric, Match, Scope, SearchArm
+    from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
     from rag_bm25.store.tls import TLS
     from rag_bm25.vectors.sparse import SparseVector
 
@@ -85,9 +86,7 @@ class MilvusStore(MilvusLogStore, BulkImports):
         read_only: bool = False,
         consistency: ConsistencyLevel = "Session",
     ) -> None:
-        if consistency not in get_args(ConsistencyLevel):
-            msg = f"consistency must be one of {', '.join(get_args(ConsistencyLevel))}, got {consistency!r}"
-            raise ParameterError(msg)
+        check_choice("consistency", consistency, get_args(ConsistencyLevel))
         super().__init__(Connection(uri, token, tls, timeout), collection, read_only=read_only)
         self._chunks = Collection(self._handle, collection)
         self._searches = ChunkSearch(self._chunks, consistency)
@@ -102,25 +101,25 @@ class MilvusStore(MilvusLogStore, BulkImports):
         return self._open.write_lock
 
     def exists(self) -> bool:
-        return self._chunks.is_complete(chunk_fields(self.dense_dim())) and super().exists()
+        return self._has_complete_chunks() and super().exists()
 
     def has_collections(self) -> bool:
-        there = [collection.exists() for collection in (self._chunks, self._log)]
-        if there[0]:
-            self._chunks.is_complete(chunk_fields(self.dense_dim()))  # for its fields
-        if there[1]:
+        has_chunks, has_log = self._chunks.exists(), self._log.exists()
+        if has_chunks:
+            self._has_complete_chunks()  # for their fields
+        if has_log:
             super().exists()
-        return any(there)
+        return has_chunks or has_log
 
     def has_chunks(self) -> bool:
-        return self._chunks.is_complete(chunk_fields(self.dense_dim())) and self.count_unloaded() > 0
+        return self._has_complete_chunks() and self.count_unloaded() > 0
 
     def create(self, dense: DenseField | None = None) -> None:
         self._handle.writable()
         self._chunks.complete(chunk_fields(dense.dim if dense else None), dense)
         super().create()
         if dense is not None:
-            self._check_metric(dense.metric, FormatError)
+            check_metric(self.name, self._dense_field(), dense.metric, FormatError)
 
     def dense_dim(self) -> int | None:
         if not self._chunks.exists():
@@ -158,7 +157,7 @@ class MilvusStore(MilvusLogStore, BulkImports):
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         if isinstance(queries, np.ndarray):
-            self._check_metric(arm.metric)
+            check_metric(self.name, self._dense_field(), arm.metric)
         return self._searches.search(queries, arm)
 
     def count_chunks(self) -> int:
@@ -168,22 +167,15 @@ class MilvusStore(MilvusLogStore, BulkImports):
         stored = self._open.num_rows(self._chunks.name)
         return self.count_chunks() if stored is None else stored
 
+    def _has_complete_chunks(self) -> bool:
+        return self._chunks.is_complete(chunk_fields(self.dense_dim()))
+
     def _dense_field(self) -> DenseField | None:
         """Return the stored dense field; once found, it is not read again."""
         if self._dense is None and (dim := self.dense_dim()) is not None:
             index = self._open.read("describe_index", self._chunks.name, DENSE)
             self._dense = DenseField(dim, index["metric_type"])
         return self._dense
-
-    def _check_metric(self, metric: DenseMetric, error: type[Exception] = StoreError) -> None:
-        """Refuse a metric that the index does not have: milvus-lite 3 would answer with wrong scores."""
-        stored = self._dense_field()
-        if stored is None:
-            msg = f"{self.name} has no dense vectors: it was created without them"
-            raise error(msg)
-        if metric != stored.metric:
-            msg = f"{self.name} compares dense vectors by {stored.metric}, not by {metric}"
-            raise error(msg)
 
 
 def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:

@@ -123,8 +123,7 @@ def test_an_index_is_neither_pickled_nor_copied(index: BM25Index, copied: Callab
 def test_store_is_closed_where_opening_fails(store: MemoryStore, config: IndexConfig, store_fails_at: str) -> None:
     def fail(method: str) -> None:
         if method == store_fails_at:
-            msg = "lost"
-            raise StoreError(msg)
+            raise StoreError("lost")
 
     store.on_call = fail
     with pytest.raises(StoreError, match="lost"):

@@ -41,8 +41,7 @@ def test_a_stream_of_chunks_is_checked_by_the_call(filled: BM25Index, store: Mem
         filled.chunks(namespace=[])
 
     def fail(method: str) -> None:
-        msg = f"{method} refused"
-        raise FilterError(msg)
+        raise FilterError(f"{method} refused")
 
     store.on_call = fail
     with pytest.raises(FilterError, match="scan_chunks refused"):
@@ -221,8 +220,7 @@ def test_row_that_landed_in_a_new_namespace_is_not_seen_by_others(filled: BM25In
 def fail_second_insert(method: str, calls: Any) -> None:
     """Fail when the delta is written."""
     if method == "insert_log" and next(calls) == 1:
-        msg = "lost"
-        raise StoreError(msg)
+        raise StoreError("lost")
 
 
 def test_only_namespace_is_searched_without_a_filter(filled: BM25Index, store: MemoryStore) -> None:

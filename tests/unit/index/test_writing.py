@@ -173,8 +173,7 @@ class TestStream:
     def test_source_that_fails_leaves_whole_batches(self, index: BM25Index) -> None:
         def chunks() -> Iterator[Chunk]:
             yield from (Chunk(str(n), f"w{n}") for n in range(5))
-            msg = "no more"
-            raise OSError(msg)
+            raise OSError("no more")
 
         with pytest.raises(OSError, match="no more"):
             index.add_stream(chunks())
@@ -244,8 +243,7 @@ def test_batches_that_were_written_stay_where_a_later_one_fails(index: BM25Index
 
     def fail(method: str) -> None:
         if method == "insert_chunks" and next(calls) == 1:
-            msg = "lost"
-            raise StoreError(msg)
+            raise StoreError("lost")
 
     store.on_call = fail
     texts = [f"w{number}" for number in range(1_500)]

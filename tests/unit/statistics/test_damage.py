@@ -375,8 +375,7 @@ def test_write_finishes_what_another_index_left_also_at_the_second_attempt(reads
                 search = threading.Thread(target=index.search, args=["apple"])
                 search.start()
                 search.join()
-            msg = "no room"
-            raise StoreError(msg)
+            raise StoreError("no room")
 
     store.on_call = fail
     with pytest.raises(StoreError, match="no room"):

@@ -73,8 +73,7 @@ def failing_at(store: MemoryStore, number: int) -> Callable[[str], None]:
 
     def fail(method: str) -> None:
         if method in WRITES and next(writes) == number:
-            msg = "lost"
-            raise StoreError(msg)
+            raise StoreError("lost")
 
     return fail
 

@@ -175,8 +175,7 @@ class TestCountingAhead:
     def test_failing_source_is_told_when_what_came_before_was_handed_out(self, asked: list[list[int]]) -> None:
         def source() -> Iterator[list[NewChunk]]:
             yield from batches_of("abcdef")
-            msg = "the source has failed"
-            raise OSError(msg)
+            raise OSError("the source has failed")
 
         handed: list[str] = []
         batches = (
@@ -212,8 +211,7 @@ class TestThread:
         def analyzer(text: str) -> list[str]:
             called.append((text, threading.current_thread().name))
             if text == "bad":
-                msg = "the analyzer has failed"
-                raise ValueError(msg)
+                raise ValueError("the analyzer has failed")
             if text == "interrupt":
                 raise KeyboardInterrupt
             return text.split()
@@ -261,8 +259,7 @@ class TestThread:
 
         def fail(method: str) -> None:
             if method == "insert_chunks" and len(store.collections.chunks) >= 4:
-                msg = "lost"
-                raise StoreError(msg)
+                raise StoreError("lost")
 
         store.on_call = fail
         with pytest.raises(StoreError, match="lost"):
@@ -446,8 +443,7 @@ class TestIndex:
 
         def fail(method: str) -> None:
             if method == "insert_chunks" and len(store.collections.chunks) >= 1000:
-                msg = "lost"
-                raise StoreError(msg)
+                raise StoreError("lost")
 
         store.on_call = fail
         with pytest.raises(StoreError, match="lost"):
