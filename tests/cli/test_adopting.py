@@ -50,10 +50,7 @@ class Source:
     def __init__(self, milvus: Milvus) -> None:
         self.milvus = milvus
 
-    def __enter__(self) -> Source:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         pass
 
     def check_field(self, *_: str) -> None:
