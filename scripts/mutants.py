@@ -15,7 +15,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
@@ -427,17 +430,18 @@ def try_out(tree: Path, mutant: Mutant) -> str:
         return "STALE"
     path.write_text(sound.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        own = own_tests(tree, mutant.module)
-        return (first_failure(tree, own) if own else "") or first_failure(tree, TESTS) or "SURVIVED"
+        failures = (first_failure(tree, tests) for tests in (*nearest_tests(tree, mutant.module), TESTS) if tests)
+        return next(filter(None, failures), "SURVIVED")
     finally:
         path.write_text(sound, encoding="utf-8")
 
 
-def own_tests(tree: Path, module: str) -> list[str]:
-    """Return the unit tests that import a module: they fail soonest."""
-    name = f"rag_bm25.{module.replace('/', '.')}"
+def nearest_tests(tree: Path, module: str) -> Iterator[list[str]]:
+    """Yield the tests that fail soonest: those that import a module, and those of its room."""
+    name, room = f"rag_bm25.{module.replace('/', '.')}", tree / UNIT / module.split("/", maxsplit=1)[0]
     tests = (path for path in sorted((tree / UNIT).rglob("test_*.py")) if f"{name} import" in path.read_text("utf-8"))
-    return [str(path.relative_to(tree)) for path in tests]
+    yield [str(path.relative_to(tree)) for path in tests]
+    yield [str(room.relative_to(tree))] if room.is_dir() else []
 
 
 def first_failure(tree: Path, tests: list[str]) -> str:

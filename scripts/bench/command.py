@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import environment, growth, ingestion, memory, opening, other_engines, peers, searching, statistics
+from bench import environment, growth, ingestion, memory, opening, other_engines, peers, searching, serving, statistics
 from bench.plots import draw
 from bench.report import HEAD, Results, Row, line, page_section, update_page
 from bench.workbench import QUICK, Bench, Effort
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows
-    for module in (ingestion, searching, opening, growth, statistics, memory, peers, other_engines)
+    for module in (ingestion, searching, serving, opening, growth, statistics, memory, peers, other_engines)
 }
 TITLES = {
     ingestion.TOPIC: "Ingestion",
     searching.TOPIC: "Search",
+    serving.TOPIC: "Search while others work, and in many threads",
     peers.TOPIC: "Search and adding, beside libraries that hold everything in the process",
     other_engines.TOPIC: "Search and adding, beside others on milvus-lite 3",
     growth.TOPIC: "Growth of an index",

@@ -32,6 +32,7 @@ class Effort:
     rounds: int = 5
     queries: int = 550  # all rounds together, and a tenth to warm up
     batch: int = 100  # queries
+    seconds: float = 8.0  # of searching while others work
     added: int = BATCH
     adds: int = 9
     terms: int = 1_000_000  # of the index that is opened
@@ -49,6 +50,7 @@ QUICK = Effort(
     queries=22,
     other_queries=22,
     batch=5,
+    seconds=0.1,
     added=50,
     adds=2,
     terms=5_000,
