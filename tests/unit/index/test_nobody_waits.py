@@ -188,6 +188,17 @@ def test_no_reader_waits_for_a_reencoding(gate: Gate) -> None:
             assert soon(lambda: index.search("apple")) == before
 
 
+@pytest.mark.parametrize("method", WRITING)
+def test_on_a_server_no_search_that_is_due_to_refresh_waits_for_a_batch(method: str, gate: Gate) -> None:
+    store = MemoryStore(exclusive=False)
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+    index = BM25Index.from_store(store, config=config, refresh_interval=0)
+    index.add(CHUNKS, ids=["a", "b", "c"])
+    store.on_call = lambda called: gate.pass_through() if called == method else None
+    with stuck(gate, lambda: add(index)):
+        assert len(soon(lambda: index.search("banana"))) == 1
+
+
 def test_on_a_server_no_search_waits_for_the_refresh_of_another(config: IndexConfig, gate: Gate) -> None:
     store = MemoryStore(exclusive=False)
     index = BM25Index.from_store(store, config=config, refresh_interval=0)
