@@ -330,14 +330,24 @@ class TestEngineProcess:
 
 class TestVisibility:
     @pytest.mark.parametrize("rows", [0, 262_144, 2_621_440])
-    def test_writes_wait_until_the_engine_s_clock_has_caught_up(
+    def test_calls_that_see_rows_wait_until_the_engine_s_clock_has_caught_up(
         self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch, rows: int
     ) -> None:
         waited: list[float] = []
+        store.insert_chunks([chunk(1)])
         monkeypatch.setattr(store._open, "_rows", rows)
+        monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
         monkeypatch.setattr(time, "sleep", waited.append)
         store._open.after_write("docs", 262_144)
-        assert waited == [pytest.approx((rows / 262_144 + 1 + 2) / 1000)]
+        store.insert_chunks([chunk(2)])
+        store.insert_log([LogRow("k", "delta")])
+        assert waited == []
+        store._open.after_write("docs", 262_144)
+        for call in (store.count_chunks, lambda: store.search([ONE], SearchArm(2)), lambda: store.delete_chunks(["a"])):
+            call()
+            assert waited.pop() == pytest.approx((rows / 262_144 + 2 + 2) / 1000, abs=1e-4)
+        store.log_keys()
+        assert waited.pop() == pytest.approx((rows / 262_144 + 1 + 2) / 1000, abs=1e-4)  # of its own rows
 
     def test_all_stores_of_a_file_count_rows_together(
         self, opened: Callable[..., MilvusStore], store: MilvusStore, path: Path

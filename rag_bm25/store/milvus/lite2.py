@@ -33,6 +33,7 @@ MAX_FILE_NAME = 36
 MAX_SOCKET_PATH = 107
 ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
+SEES_ROWS = frozenset({"query", "search", "delete"})  # methods, whose first argument is the collection
 STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 60.0
@@ -58,6 +59,7 @@ class Engine(EmbeddedEngine):
         self._serves = False  # whether the last start succeeded
         self._rows = 0
         self._filled: set[str] = set()
+        self._visible: dict[str, float] = {}  # when the last rows of a collection are, on the monotonic clock
         super().__init__(path)
 
     def check_collection(self, collection: str) -> None:
@@ -83,14 +85,14 @@ class Engine(EmbeddedEngine):
                 "computer was set back after they were written: correct it and open again. Or the file is damaged"
             )
 
-    def after_write(self, _collection: str, rows: int) -> None:
-        """Wait until the rows are visible.
+    def after_write(self, collection: str, rows: int) -> None:
+        """Note when the rows are visible: the next call that has to see them waits for that, and no other.
 
         The engine stamps a row with the time, plus a millisecond for every 262,144 rows inserted since its start, and
         neither reads nor deletes rows with a later stamp than now.
         """
         self._rows += rows
-        time.sleep((self._rows / ROWS_PER_MS + SETTLE_MS) / 1000)
+        self._visible[collection] = time.monotonic() + (self._rows / ROWS_PER_MS + SETTLE_MS) / 1000
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine; if it has died, repeat the call after its restart."""
@@ -133,6 +135,8 @@ class Engine(EmbeddedEngine):
     def _call_watched(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine, and restart it if it has died."""
         starts = self._starts
+        if method in SEES_ROWS and (invisible := self._visible.get(args[0], 0.0) - time.monotonic()) > 0:
+            time.sleep(invisible)
         try:
             return self._call(method, *args, **kwargs)
         except StoreError as error:
