@@ -64,7 +64,7 @@ class IndexConfig:
     k3 : float or None
         Saturation of repeated query terms, >= 0; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
-        Settings of the built-in analyzer, or a function of text to tokens.
+        Settings of the built-in analyzer, or a function of text to tokens. Several threads may call it at once.
     weighting : str
         Name of the document weighting: one of :data:`rag_bm25.weighting.formulas.WEIGHTING_NAMES`.
     delta : float or None
