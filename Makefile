@@ -5,7 +5,7 @@ BIN := .venv/bin
 LITE3 := .venv-lite3/bin
 
 # As in scripts/check.
-IN_PARALLEL := --numprocesses 3 --dist worksteal
+IN_PARALLEL := --numprocesses 4 --dist worksteal
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
