@@ -114,13 +114,13 @@ audit: .venv-audit/dev.stamp
 
 .venv-langchain-milvus/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-langchain-milvus
-	.venv-langchain-milvus/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' 'langchain-milvus>=0.4'
+	.venv-langchain-milvus/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' 'langchain-milvus>=0.4' scipy
 	touch $@
 
 .venv-llama-index/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-llama-index
 	.venv-llama-index/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' \
-		'milvus-lite>=3.1,<4' llama-index-vector-stores-milvus
+		'milvus-lite>=3.1,<4' llama-index-vector-stores-milvus scipy
 	touch $@
 
 .venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt

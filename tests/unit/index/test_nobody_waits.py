@@ -246,6 +246,22 @@ def test_a_failed_batch_is_finished_by_the_next_search_and_not_before(index: BM2
 # One moment
 
 
+def test_chunks_of_a_namespace_that_is_not_counted_yet_are_not_found_in_others(
+    index: BM25Index, store: MemoryStore, gate: Gate
+) -> None:
+    """All that is counted is in one namespace, so that its searches are sent without a filter."""
+    before = index.search("apple")
+
+    def stop_before_the_delta(called: str) -> None:
+        if called == "insert_log" and store.calls[-2:-1] == ["insert_chunks"]:
+            gate.pass_through()
+
+    store.on_call = stop_before_the_delta
+    with stuck(gate, lambda: index.add(["apple"], namespace="other")):
+        assert soon(lambda: index.search("apple")) == before
+    assert len(index.search("apple", namespace=None)) == 3
+
+
 def test_a_query_that_is_being_analysed_keeps_its_moment(index: BM25Index, gate: Gate) -> None:
     before = index.encode_queries(["apple tart slowly"])
     found: list[Any] = []
