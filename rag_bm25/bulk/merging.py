@@ -81,10 +81,8 @@ class MergeReport:
 
     Parameters
     ----------
-    num_parts, num_chunks, num_terms : int
-        Parts, and the chunks and distinct terms of all of them.
-    rewritten : int
-        Parts whose rows were rewritten because a term has another id in the merged index.
+    num_parts, num_chunks, num_terms, rewritten : int
+        Parts, the chunks and distinct terms of all of them, and the parts rewritten because a term has another id now.
     """
 
     num_parts: int
@@ -98,9 +96,8 @@ def merge(
 ) -> MergeReport:
     """Merge encoded parts into files to load.
 
-    The result equals that of :meth:`rag_bm25.BM25Index.add`, called once per part in the order of their numbers: the
-    same term ids, vectors and statistics, bit for bit. The files of the parts are not changed, and merging again gives
-    the same result. Memory holds the vocabulary, the statistics, and eight bytes per chunk.
+    The files of the parts are not changed, and merging again gives the same result. Memory holds the vocabulary, the
+    statistics, and eight bytes per chunk.
 
     Parameters
     ----------
