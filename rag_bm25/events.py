@@ -118,17 +118,12 @@ class Events:
 
     @contextmanager
     def measure(self, name: str) -> Iterator[dict[str, int]]:
-        """Report the body of a ``with`` statement as an event, if it succeeds and counts something.
+        """Report the body of a ``with`` statement as an event, if it succeeds and fills the yielded dict with counts.
 
         Parameters
         ----------
         name : str
             Name of the event.
-
-        Yields
-        ------
-        dict of str to int
-            The counts, to be filled by the body.
         """
         counts: dict[str, int] = {}
         start = time.perf_counter()
@@ -141,10 +136,8 @@ class Events:
 
         Parameters
         ----------
-        name : str
-            Name of the event.
-        message : str
-            The problem and its remedy, without texts or secrets.
+        name, message : str
+            Name of the event; the problem and its remedy, without texts or secrets.
         **counts : int
             Counts by name.
         """
