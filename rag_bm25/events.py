@@ -42,10 +42,8 @@ class Event:
 
     Parameters
     ----------
-    name : str
-        Name of the operation, from the table above.
-    index : str
-        Engine, URI without secrets, and collection.
+    name, index : str
+        Name of the operation, from the table above; engine, URI without secrets, and collection of the index.
     seconds : float
         Duration.
     counts : mapping of str to int

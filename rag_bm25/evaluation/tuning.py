@@ -253,10 +253,8 @@ def query_folds(queries: int, folds: int, seed: int = 0) -> list[NDArray[np.int6
 
     Parameters
     ----------
-    queries, folds : int
-        Numbers of queries and of folds, of which there are 2..queries.
-    seed : int
-        Seed of the shuffling.
+    queries, folds, seed : int
+        Numbers of queries and of folds, of which there are 2..queries, and seed of the shuffling.
 
     Returns
     -------
