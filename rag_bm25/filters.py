@@ -264,7 +264,6 @@ def _read_entry(key: object, value: object, depth: int) -> Filter:
 
 
 def _check_members(value: object, name: str) -> list[Any]:
-    """Check the operands of a logical operator."""
     if not isinstance(value, (list, tuple)) or not value:
         raise _operand_error(name, "a non-empty list of filters", value)
     return list(value)
@@ -294,7 +293,6 @@ def _read_conditions(path: tuple[str, ...], value: object) -> Filter:
 
 
 def _read_comparison(path: tuple[str, ...], operator: object, value: object) -> Filter:
-    """Read one operator and its value."""
     name = as_str(operator) if isinstance(operator, str) else ""
     op = OPERATORS.get(name)
     if op is None:
@@ -342,21 +340,18 @@ def _check_scalar(value: object, where: str) -> Scalar:
 
 
 def _check_ordered(value: object, where: str) -> Scalar:
-    """Check an operand that has an order."""
     if isinstance(value, bool):
         raise _operand_error(where, "a string or a finite number", value)
     return _check_scalar(value, where)
 
 
 def _check_scalars(value: object, where: str) -> tuple[Scalar, ...]:
-    """Check a list of operands."""
     if not isinstance(value, (list, tuple, set, frozenset)):
         raise _operand_error(where, "a list of values", value)
     return tuple(_check_scalar(member, where) for member in value)
 
 
 def _check_bool(value: object, where: str) -> bool:
-    """Check a bool."""
     if not isinstance(value, bool):
         raise _operand_error(where, "True or False", value)
     return value
@@ -388,5 +383,4 @@ def _check_characters(text: str, where: str) -> None:
 
 
 def _join_path(path: tuple[str, ...]) -> str:
-    """Represent a path as a dotted key."""
     return short_repr(".".join(path))

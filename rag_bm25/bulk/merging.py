@@ -66,7 +66,6 @@ class Manifest:
 
     @property
     def num_chunks(self) -> int:
-        """Chunks of all parts."""
         return sum(part.data.rows for part in self.parts)
 
     @property
@@ -137,7 +136,6 @@ def merge(
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Read the manifest."""
     path = Path(folder, MANIFEST)
     if not path.is_file():
         raise FormatError(f"{path} is missing: merge the parts first")

@@ -79,7 +79,6 @@ class DocumentWeighting:
     fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         check_parameter("chunk_size", self.chunk_size, "a finite number > 0", comparable(self.chunk_size) > 0)
         check_parameter("k1", self.k1, "finite and >= 0", comparable(self.k1) >= 0)
         check_parameter("b", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
@@ -174,7 +173,6 @@ class DocumentWeighting:
 
 
 def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
-    """Check the names and weights of fields."""
     if not isinstance(fields, Mapping):
         raise parameter_error("fields", "a mapping of names to FieldWeight", fields)
     for name, weight in fields.items():

@@ -40,7 +40,6 @@ class QueryWeighting:
     bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         object.__setattr__(self, "idf", check_choice("idf", self.idf, IDF_NAMES))
         check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
         if self.k3 is not None:
