@@ -18,10 +18,9 @@
 
 **InputError or ParameterError?** *Input* is the data that an index stores or searches for: texts, ids, metadata,
 queries with their boosts, filters, vectors, namespaces, and files of them. It comes from users and documents at run
-time; invalid input is an :class:`InputError`. A *parameter* controls how this is done. It has a name in a signature or
-an :class:`~rag_bm25.IndexConfig`, and is written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``,
-``feedback``, ``mode``. An invalid parameter is a :class:`ParameterError`. Both are a ``ValueError``. An unknown keyword
-is a ``TypeError``, as for every Python function.
+time. A *parameter* controls how this is done. It has a name in a signature or an :class:`~rag_bm25.IndexConfig`, and is
+written by a programmer: ``k``, ``fusion``, ``statistics``, ``syntax``, ``feedback``, ``mode``. An unknown keyword is a
+``TypeError``, as for every Python function.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ def short_repr(value: object) -> str:
 
     Examples
     --------
-    >>> short_repr("a"), short_repr(10**5000)
-    ("'a'", '<int that cannot be shown>')
+    >>> short_repr(10**5000)
+    '<int that cannot be shown>'
     """
     try:
         text = repr(value)

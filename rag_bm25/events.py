@@ -42,10 +42,8 @@ class Event:
 
     Parameters
     ----------
-    name : str
-        Name of the operation, from the table above.
-    index : str
-        Engine, URI without secrets, and collection.
+    name, index : str
+        Name of the operation, from the table above; engine, URI without secrets, and collection of the index.
     seconds : float
         Duration.
     counts : mapping of str to int
@@ -118,17 +116,12 @@ class Events:
 
     @contextmanager
     def measure(self, name: str) -> Iterator[dict[str, int]]:
-        """Report the body of a ``with`` statement as an event, if it succeeds and counts something.
+        """Report the body of a ``with`` statement as an event, if it succeeds and fills the yielded dict with counts.
 
         Parameters
         ----------
         name : str
             Name of the event.
-
-        Yields
-        ------
-        dict of str to int
-            The counts, to be filled by the body.
         """
         counts: dict[str, int] = {}
         start = time.perf_counter()
@@ -141,10 +134,8 @@ class Events:
 
         Parameters
         ----------
-        name : str
-            Name of the event.
-        message : str
-            The problem and its remedy, without texts or secrets.
+        name, message : str
+            Name of the event; the problem and its remedy, without texts or secrets.
         **counts : int
             Counts by name.
         """

@@ -94,8 +94,7 @@ def differences(stored: AnalyzerContract, given: AnalyzerContract) -> list[str]:
 
     Examples
     --------
-    >>> one, other = Analyzer(), Analyzer(AnalyzerConfig(simplify=False))
-    >>> differences(contract_of(one), contract_of(other))
+    >>> differences(contract_of(Analyzer()), contract_of(Analyzer(AnalyzerConfig(simplify=False))))
     ['simplify: stored True, given False', "tokens of '經典資訊檢索模型之一' differ"]
     """
     return _setting_differences(stored.settings, given.settings) + [

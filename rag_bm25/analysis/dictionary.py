@@ -24,10 +24,7 @@ def read_dictionary() -> tuple[dict[str, int], int]:
 
 
 def whole_word_frequencies(user_words: Mapping[str, int | None], cut: Callable[[str], list[str]]) -> dict[str, int]:
-    """Complete the frequencies of user words by the least one that keeps the word whole.
-
-    `cut` segments by the dictionary without user words.
-    """
+    """Give each user word without a frequency the least that keeps it whole; `cut` segments without user words."""
     # As jieba's `suggest_freq`, but from the dictionary alone, independent of other user words and of the segmenter.
     given = {word: frequency for word, frequency in user_words.items() if frequency is not None}
     if len(given) == len(user_words):

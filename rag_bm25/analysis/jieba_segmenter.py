@@ -49,10 +49,7 @@ class JiebaSegmenter(jieba.Tokenizer):  # type: ignore[misc]  # jieba has no typ
 
     @override
     def calc(self, sentence: str, DAG: None, route: dict[int, tuple[float, int]]) -> None:
-        """Find the most probable segmentation, from the end to the start.
-
-        Fill `route`: for each start the log-probability of the rest, and the last index of its first word.
-        """
+        """Fill `route`: for each start the log-probability of the rest, and the last index of its first word."""
         look_up = self.FREQ.get
         length = len(sentence)
         best = [0.0] * (length + 1)

@@ -32,11 +32,7 @@ _SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
 
 
 def find_runs(text: str) -> list[str]:
-    """Return the runs of a text, without the separators between them.
-
-    They are runs of Han characters, single other ideographs, runs of kana or hangul, numbers, and compounds such as
-    ``state-of-the-art``.
-    """
+    """Return the runs: Han, kana or hangul, single other ideographs, numbers, and compounds (``state-of-the-art``)."""
     return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
 
 

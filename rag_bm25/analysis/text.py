@@ -66,7 +66,6 @@ class AnalysedText:
 
     @classmethod
     def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:
-        """Analyse a query."""
         return cls.of(query_tokens(analyzer, text))
 
     @property

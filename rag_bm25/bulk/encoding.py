@@ -38,12 +38,8 @@ class PartReport:
 
     Parameters
     ----------
-    part : int
-        Number of the part.
-    num_chunks, num_terms : int
-        Chunks in the part, and their distinct terms.
-    size : int
-        Size of its rows in bytes.
+    part, num_chunks, num_terms, size : int
+        Number of the part, its chunks, their distinct terms, and the size of its rows in bytes.
     """
 
     part: int

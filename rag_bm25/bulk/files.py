@@ -96,7 +96,6 @@ def _digest(path: Path) -> str:
 
 
 def arrow() -> Any:
-    """Import pyarrow."""
     with require_extra('bulk loading needs pyarrow: pip install "rag-bm25[bulk]"'):
         import pyarrow as pa
     return pa
@@ -109,7 +108,6 @@ def read_columns(path: Path, *names: str) -> Any:
 
 
 def parquet() -> Any:
-    """Import pyarrow.parquet."""
     arrow()
     from pyarrow import parquet as pq
 

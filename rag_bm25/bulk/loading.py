@@ -65,10 +65,8 @@ class LoadReport:
 
     Parameters
     ----------
-    num_chunks, num_terms : int
-        Chunks of the index, and their distinct terms.
-    loaded : int
-        Chunks written by this call; the others had been loaded before.
+    num_chunks, num_terms, loaded : int
+        Chunks of the index, their distinct terms, and the chunks that this call wrote: others had been loaded before.
     """
 
     num_chunks: int
@@ -138,7 +136,7 @@ def load_by_import(
     folder
         As for :func:`load`.
     target : ImportingStore
-        A :class:`rag_bm25.store.milvus.MilvusStore` on a server; empty or with an unfinished load of the same files.
+        As for :func:`load`: a :class:`rag_bm25.store.milvus.MilvusStore` on a server.
     prefix : str
         Path of the files in the server's bucket: ``prefix/part-000000.parquet`` and so on.
     progress

@@ -66,7 +66,6 @@ class Manifest:
 
     @property
     def num_chunks(self) -> int:
-        """Chunks of all parts."""
         return sum(part.data.rows for part in self.parts)
 
     @property
@@ -81,10 +80,8 @@ class MergeReport:
 
     Parameters
     ----------
-    num_parts, num_chunks, num_terms : int
-        Parts, and the chunks and distinct terms of all of them.
-    rewritten : int
-        Parts whose rows were rewritten because a term has another id in the merged index.
+    num_parts, num_chunks, num_terms, rewritten : int
+        Parts, the chunks and distinct terms of all of them, and the parts rewritten because a term has another id now.
     """
 
     num_parts: int
@@ -98,9 +95,8 @@ def merge(
 ) -> MergeReport:
     """Merge encoded parts into files to load.
 
-    The result equals that of :meth:`rag_bm25.BM25Index.add`, called once per part in the order of their numbers: the
-    same term ids, vectors and statistics, bit for bit. The files of the parts are not changed, and merging again gives
-    the same result. Memory holds the vocabulary, the statistics, and eight bytes per chunk.
+    The files of the parts are not changed, and merging again gives the same result. Memory holds the vocabulary, the
+    statistics, and eight bytes per chunk.
 
     Parameters
     ----------
@@ -140,7 +136,6 @@ def merge(
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Read the manifest."""
     path = Path(folder, MANIFEST)
     if not path.is_file():
         raise FormatError(f"{path} is missing: merge the parts first")

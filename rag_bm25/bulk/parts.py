@@ -98,7 +98,6 @@ def write_terms(folder: Path, head: PartHead, terms: PartTerms) -> None:
 
 
 def read_head(folder: Path, part: int) -> PartHead:
-    """Read the description of a part."""
     path = terms_path(folder, part)
     with _reading(path):
         facts = dict(json.loads(parquet().read_schema(path).metadata[HEAD]))
@@ -112,7 +111,6 @@ def read_head(folder: Path, part: int) -> PartHead:
 
 
 def read_terms(folder: Path, part: int) -> PartTerms:
-    """Read terms and counts of a part."""
     path = terms_path(folder, part)
     with _reading(path):
         table = read_columns(path)
@@ -125,7 +123,6 @@ def read_terms(folder: Path, part: int) -> PartTerms:
 
 
 def _digest(facts: bytes, terms: PartTerms) -> bytes:
-    """Return the SHA-256 digest of a part's terms."""
     digest = hashlib.sha256(facts)
     for content in (json.dumps(terms.terms).encode(), terms.ids.tobytes(), terms.df.tobytes()):
         digest.update(content)

@@ -71,7 +71,6 @@ def encode_parts(
 def _encode_in_pool(
     workers: int, parts: Iterable[Sequence[Mapping[str, Any]]], config: IndexConfig, folder: str | Path, namespace: str
 ) -> Iterator[PartReport]:
-    """Encode parts in a pool of processes."""
     numbered = enumerate(parts)
     pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
     with pool, worker_errors("its part was encoded; the parts that are finished stay"):

@@ -24,12 +24,10 @@ SHORT = 16  # hex digits: the first 64 bits of a primary key
 
 
 def rows_writer(path: Path, dense_dim: int | None) -> Any:
-    """Open a Parquet file for rows."""
     return parquet().ParquetWriter(path, _rows_schema(dense_dim), use_dictionary=["namespace", "batch"])
 
 
 def rows_table(rows: Sequence[ChunkRow], vectors: SparseBatch, dense_dim: int | None) -> Any:
-    """Convert rows to a table."""
     pa = arrow()
     columns = {
         "pk": [row.pk for row in rows],
@@ -48,7 +46,6 @@ def rows_table(rows: Sequence[ChunkRow], vectors: SparseBatch, dense_dim: int | 
 
 
 def sparse_column(vectors: SparseBatch) -> Any:
-    """Convert sparse vectors to a column."""
     pa = arrow()
     starts = vectors.indptr.astype(np.int32)  # a batch is far below 2**31 entries
     lists = [pa.ListArray.from_arrays(starts, flat) for flat in (vectors.ids, vectors.values)]
@@ -71,7 +68,6 @@ def read_groups(path: Path) -> Iterator[Any]:
 
 
 def rows_of(table: Any) -> list[ChunkRow]:
-    """Convert a table to rows."""
     names = ("pk", "id", "namespace", "length", "batch", "text")
     columns = [table.column(name).to_pylist() for name in names]
     metadatas = map(json.loads, table.column("metadata").to_pylist())

@@ -30,7 +30,6 @@ class SumFiles:
 
 
 def write_sums(folder: Path, totals: Mapping[str, Contribution], vocabulary: Vocabulary) -> SumFiles:
-    """Write the sums over all parts."""
     terms = arrow().array(list(vocabulary), arrow().string())
     term_ids = np.fromiter(vocabulary.ids, np.uint32, len(vocabulary))
     ids = np.concatenate([np.empty(0, np.uint32), *(total.ids for total in totals.values())])
@@ -46,7 +45,6 @@ def write_sums(folder: Path, totals: Mapping[str, Contribution], vocabulary: Voc
 
 
 def read_sums(folder: Path, files: SumFiles) -> tuple[dict[str, Contribution], Vocabulary]:
-    """Read the sums over all parts."""
     known, counts = read_columns(folder / files.vocabulary.name), read_columns(folder / files.counts.name)
     vocabulary = Vocabulary()
     vocabulary.add(dict(zip(known["term"].to_pylist(), known["id"].to_pylist(), strict=True)))

@@ -86,10 +86,8 @@ def randomisation_p_value(differences: ArrayLike, *, permutations: int = PERMUTA
     ----------
     differences : array_like of float, shape (n_queries,)
         Second minus first, for each query.
-    permutations : int
-        Number of random combinations of signs.
-    seed : int
-        Seed of the random signs: the same input gives the same p-value.
+    permutations, seed : int
+        Number of random combinations of signs, and their seed: the same input gives the same p-value.
 
     Returns
     -------
@@ -104,9 +102,7 @@ def randomisation_p_value(differences: ArrayLike, *, permutations: int = PERMUTA
 
     Examples
     --------
-    Two of the eight combinations of signs have a sum as far from 0:
-
-    >>> randomisation_p_value([0.1, 0.3, 0.2, 0.0])
+    >>> randomisation_p_value([0.1, 0.3, 0.2, 0.0])  # of 8 combinations of signs, 2 have a sum as far from 0
     0.25
     """
     values = np.asarray(differences, np.float64)

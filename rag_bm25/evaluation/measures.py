@@ -26,10 +26,8 @@ class Measures:
 
     Parameters
     ----------
-    ndcg_10 : float
-        nDCG@10 with linear gain.
-    recall_100 : float
-        Share of the relevant documents among the first 100.
+    ndcg_10, recall_100 : float
+        nDCG@10 with linear gain, and the share of the relevant documents among the first 100.
     mrr_10 : float
         Mean of 1 / rank of the first relevant document, 0 where it is not among the first 10.
     """

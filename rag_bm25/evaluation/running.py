@@ -215,8 +215,8 @@ def evaluate_each(
         As for :func:`evaluate`.
     open_index : callable of IndexConfig
         Returns an empty index, as a context.
-    progress : callable of Progress to None, optional
-        Called with ``"chunks"`` and ``"queries"``, over all configs.
+    progress
+        As for :func:`evaluate`, over all configs.
 
     Returns
     -------
@@ -273,7 +273,6 @@ def write_run(path: Path, run: Run, tag: str) -> None:
     ------
     InputError
         An id or the tag is empty, or has white space or lone surrogates in it; nothing was written.
-
     """
     for name in (tag, *run, *(document for hits in run.values() for document in hits)):
         _check_name(name)

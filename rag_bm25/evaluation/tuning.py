@@ -70,7 +70,7 @@ class Axis:
             require_setting(name)
 
     def candidates(self, config: IndexConfig) -> Iterator[IndexConfig]:
-        """Yield a config for every combination of values that the other parameters allow.
+        """Yield a config for every combination of values that the other parameters allow; the last grid varies fastest.
 
         A delta, for instance, is allowed with some weightings only.
 
@@ -78,11 +78,6 @@ class Axis:
         ----------
         config : IndexConfig
             The other parameters.
-
-        Yields
-        ------
-        IndexConfig
-            In the order of the grids, the last one varying fastest.
         """
         for values in product(*self.grids.values()):
             with suppress(ParameterError):
@@ -143,8 +138,7 @@ class Tuning:
         Means over the held-out queries: of the base, and of the parameters that were found without them. The latter
         may be expected of tuned parameters on new queries.
     best_mean : float
-        Mean of the winner over the judged queries. With cross-validation it was chosen on these queries, so that this
-        is biased upwards.
+        Mean of the winner over the judged queries; biased upwards by cross-validation, which chose it on them.
     test : PairedTest
         The held-out values against those of the base.
     folds : list of Fold
@@ -259,10 +253,8 @@ def query_folds(queries: int, folds: int, seed: int = 0) -> list[NDArray[np.int6
 
     Parameters
     ----------
-    queries, folds : int
-        Numbers of queries and of folds, of which there are 2..queries.
-    seed : int
-        Seed of the shuffling.
+    queries, folds, seed : int
+        Numbers of queries and of folds, of which there are 2..queries, and seed of the shuffling.
 
     Returns
     -------
@@ -312,8 +304,7 @@ def tune(
     folds, seed
         As for :func:`query_folds`, for cross-validation; `seed` is that of the paired test, too.
     progress : callable of Progress to None, optional
-        Called with ``"documents"``, while the corpus is analysed, and with ``"configurations"``, of which the total is
-        not known.
+        Called with ``"documents"`` analysed and ``"configurations"`` tried; the total of the latter is not known.
 
     Returns
     -------

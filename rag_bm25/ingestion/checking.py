@@ -38,7 +38,6 @@ class FileChecker:
         self._written = 0
 
     def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
-        """Yield the chunks of all valid files."""
         finished = 0
         for file in files:
             for chunk, end in self._read_if_valid(file):

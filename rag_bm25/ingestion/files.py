@@ -99,8 +99,8 @@ def find_files(paths: Sequence[Path], *, root: Path | None = None, name: str | N
         A folder that contains all paths. Sources are relative to it, and the index remembers it. By default, each path
         is its own root, unless it lies in a folder that the index remembers.
     name : str, optional
-        Prefix of the sources below `root`, or below the single path; by default the folder's name. The name of a
-        remembered folder identifies it after it was moved.
+        Prefix of the sources below `root`, or below the single path; by default the folder's name. It identifies a
+        remembered folder that was moved.
 
     Returns
     -------

@@ -68,8 +68,8 @@ def ingest(
     """Bring an index up to date with files.
 
     Each file is read once, and checked as a whole before its first chunk is written. A file that fails is skipped, and
-    its stored chunks are kept. Memory does not grow with the size of the files, except for the ids: the chunks of a
-    large file wait in a temporary file until its end has been checked.
+    its stored chunks are kept. Memory grows with the number of ids alone: the chunks of a large file wait in a
+    temporary file until its end has been checked.
 
     The index remembers the given folders, and the files that were given by themselves. Whatever path leads to a file,
     its source is the name of the deepest of these that contains it, and the path below: ``docs/guide.md``. Another
@@ -86,8 +86,7 @@ def ingest(
     namespace : str
         Namespace of the chunks.
     prune : bool
-        Delete the chunks of files that the given folders no longer have. Chunks that are gone from files that were
-        read are always deleted.
+        Delete the stale chunks, too: those of files that the given folders no longer have.
     progress : callable of Progress to None, optional
         Called after each batch with ``"bytes"`` read, and with ``"chunks"`` written, whose total is not known.
     workers : int

@@ -50,10 +50,8 @@ class Piece:
 
     Parameters
     ----------
-    id : str
-        Id of the chunk.
-    text : str
-        Its text.
+    id, text : str
+        Id and text of the chunk.
     metadata : dict
         ``source``, ``chunk``, and the metadata of its row.
     where : str
@@ -145,23 +143,16 @@ def read_file(file: SourceFile, split: Splitter, fields: Collection[str] = ()) -
 
 
 def sample(files: Sequence[SourceFile], split: Splitter, size: int, *, seed: int = 0) -> Iterator[Piece]:
-    """Sample chunks of files, to preview an ingestion.
+    """Sample chunks of files in random order, to preview an ingestion; only the last file may be cut short.
 
     Parameters
     ----------
     files : sequence of SourceFile
-        As found by :func:`find_files`. They are read in random order; unreadable files are skipped.
-    split : callable of str to list of str
-        As returned by :func:`splitter`.
-    size : int
-        Maximum number of chunks.
-    seed : int
-        Seed of the order.
-
-    Yields
-    ------
-    Piece
-        All chunks of each file, except for the last file.
+        As found by :func:`find_files`; unreadable files are skipped.
+    split
+        As for :func:`read_file`.
+    size, seed : int
+        Maximum number of chunks, and seed of the order.
     """
     shuffled = list(files)
     Random(seed).shuffle(shuffled)  # noqa: S311

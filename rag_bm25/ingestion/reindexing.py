@@ -26,10 +26,8 @@ class ReindexReport:
 
     Parameters
     ----------
-    num_chunks : int
-        Chunks of the target.
-    removed : int
-        Chunks deleted from the target, since the source does not have them.
+    num_chunks, removed : int
+        Chunks of the target, and chunks deleted from it, since the source does not have them.
     """
 
     num_chunks: int
@@ -41,20 +39,19 @@ def reindex(
 ) -> ReindexReport:
     """Encode the stored texts of an index with the parameters and the analyzer of another.
 
-    Ids, metadata, namespaces and dense vectors are copied. Chunks that the target already has cost no write: a call
-    that was interrupted can be repeated, and a second call after a long first one catches up with changes of the source
-    in the meantime. Searches of the source go on during the call; readers switch by opening the target. Texts are not
-    split again. Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
+    Ids, metadata, namespaces and dense vectors are copied; texts are not split again. Chunks that the target already
+    has cost no write: a call that was interrupted can be repeated, and a second call after a long first one catches up
+    with changes of the source in the meantime. Searches of the source go on during the call; readers switch by opening
+    the target. Weightings with a k1 for each term need :meth:`rag_bm25.BM25Index.reencode` afterwards.
 
     Parameters
     ----------
     source : BM25Index
         Index with the texts; it is only read.
     target : BM25Index
-        Index with the new parameters, new or filled by an earlier call. Chunks that the source does not have are
-        deleted from it.
+        Index with the new parameters, new or filled by an earlier call. Chunks that the source lacks are deleted.
     progress : callable of Progress to None, optional
-        Called periodically with the number of encoded chunks of the source.
+        Called periodically with ``"chunks encoded"``, those of the source.
 
     Returns
     -------

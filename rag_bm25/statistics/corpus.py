@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.vectors.sparse import SparseVector
 
-
 MAX_COUNT = 2**53  # of any count, on either side of 0: JSON and float64 are exact up to here
 MAX_CACHED_SUMS = 4  # of some namespaces; each takes as much memory as the statistics of these
 

@@ -11,7 +11,6 @@ from rag_bm25.vectors.sparse import group_starts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 NO_IDS = np.empty(0, np.uint32)
 NO_COUNTS = np.empty(0, np.int64)
 END = np.uint32(0xFFFFFFFF)  # above every id, so that a search in a level always ends at a place that it has

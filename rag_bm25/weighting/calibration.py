@@ -42,12 +42,8 @@ class Calibration:
 
     Parameters
     ----------
-    chunks : int
-        Number of measured chunks.
-    mean_length : float
-        Their mean length, in `length_unit`.
-    length_unit : str
-        Unit of all lengths.
+    chunks, mean_length, length_unit
+        As for :func:`calibrate`.
     chunk_size : int
         The proposed chunk size, at least 1.
     ratio : float
@@ -79,11 +75,11 @@ def calibrate(
     Parameters
     ----------
     mean_length : float
-        avgdl, > 0.
+        avgdl, in `length_unit`; > 0.
     chunks : int
         Number of chunks that it was measured on.
     length_unit : str
-        Unit of the lengths.
+        Unit of all lengths.
     k1, b : float
         Parameters of the index.
     ratio : float
@@ -132,8 +128,6 @@ def drift_warning(ratio: float, chunks: int, k1: float, b: float) -> str | None:
 
     Examples
     --------
-    >>> drift_warning(1.4, 1_000, k1=1.5, b=0.75) is None
-    True
     >>> print(drift_warning(0.4, 1_000, k1=1.5, b=0.75))
     the chunk size is 0.4 times the mean length: long chunks rank too low
     """
@@ -151,22 +145,16 @@ def effective_parameters(k1: float, b: float, ratio: float) -> tuple[float, floa
 
     Parameters
     ----------
-    k1, b : float
-        Parameters of the index.
-    ratio : float
-        s, the chunk size divided by the measured mean length; > 0.
+    k1, b, ratio
+        As for :func:`drift_warning`; the ratio s is > 0.
 
     Returns
     -------
-    k1 : float
-        The effective saturation, k1'.
-    b : float
-        The effective length normalisation, b'.
+    k1, b : float
+        The effective saturation k1' and length normalisation b'.
 
     Examples
     --------
-    >>> effective_parameters(1.5, 0.75, 1.0)
-    (1.5, 0.75)
     >>> effective_parameters(1.5, 0.75, 2.0)
     (0.9375, 0.6)
     """

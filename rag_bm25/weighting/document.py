@@ -6,14 +6,13 @@ r"""Document weights: the chunk's side of the score.
         \underbrace{qtf_t \cdot IDF(N, df_t)}_{\text{query: current corpus}} \cdot
         \underbrace{\frac{tf}{tf + k_1 (1 - b + b \cdot len(d) / chunk\_size)}}_{\text{chunk: stored vector}}
 
-The chunk's factor is one of the formulas of :mod:`rag_bm25.weighting.formulas`.
+The chunk's factor is one of the formulas of :mod:`rag_bm25.weighting.formulas`, which has their sources.
 
 References
 ----------
-.. [1] S. E. Robertson, S. Walker, S. Jones, M. M. Hancock-Beaulieu, M. Gatford, "Okapi at TREC-3", TREC 1994.
-.. [2] A. Singhal, C. Buckley, M. Mitra, "Pivoted Document Length Normalization", SIGIR 1996.
-.. [3] S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
-.. [4] X. Du, "BM25 for RAG with Milvus", 2024: the chunk size instead of the mean length, the epsilon floor.
+.. [1] A. Singhal, C. Buckley, M. Mitra, "Pivoted Document Length Normalization", SIGIR 1996.
+.. [2] S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+.. [3] X. Du, "BM25 for RAG with Milvus", 2024: the chunk size instead of the mean length, the epsilon floor.
 """
 
 from __future__ import annotations
@@ -34,22 +33,17 @@ if TYPE_CHECKING:
 
     from rag_bm25.weighting.formulas import WeightingName
 
-
 __all__ = ["DocumentWeighting"]
 
 
 @dataclass(frozen=True)
 class DocumentWeighting:
-    r"""The chunk's side of the score; it depends on the chunk alone.
+    """The chunk's side of the score; it depends on the chunk alone.
 
     Parameters
     ----------
-    chunk_size : float
-        Constant instead of the mean length, in the unit of the lengths; > 0.
-    k1 : float
-        Saturation of the term frequency, >= 0; larger values saturate later.
-    b : float
-        Length normalisation, in [0, 1].
+    chunk_size, k1, b
+        As for :class:`rag_bm25.IndexConfig`. Some forms need a larger k1 than 0.
     form : str
         One of :data:`rag_bm25.weighting.formulas.WEIGHTING_NAMES`.
     delta : float or None
@@ -69,13 +63,10 @@ class DocumentWeighting:
 
     Examples
     --------
-    A chunk with a length of exactly the chunk size is not normalised:
+    A chunk with a length of exactly the chunk size is not normalised; BM25+ multiplies by k1 + 1 and adds delta:
 
     >>> DocumentWeighting(chunk_size=500).weights([1, 2, 20], 500).round(3)
     array([0.4  , 0.571, 0.93 ])
-
-    BM25+ adds delta to each weight, after multiplying by k1 + 1:
-
     >>> DocumentWeighting(chunk_size=500, form="bm25+").weights([1, 2, 20], 500).round(3)
     array([2.   , 2.429, 3.326])
     """
@@ -88,7 +79,6 @@ class DocumentWeighting:
     fields: Mapping[str, FieldWeight] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         check_parameter("chunk_size", self.chunk_size, "a finite number > 0", comparable(self.chunk_size) > 0)
         check_parameter("k1", self.k1, "finite and >= 0", comparable(self.k1) >= 0)
         check_parameter("b", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)
@@ -149,10 +139,8 @@ class DocumentWeighting:
 
         Parameters
         ----------
-        tf, length : array_like of float
-            As for :meth:`weights`, but in the field.
-        field : str or None
-            Name of the field; None for the text, whose weight is 1.
+        tf, length, field
+            As for :meth:`weights` and :meth:`norm`, of the field; the weight w of the text is 1.
 
         Returns
         -------
@@ -185,7 +173,6 @@ class DocumentWeighting:
 
 
 def _check_fields(fields: Mapping[str, FieldWeight]) -> None:
-    """Check the names and weights of fields."""
     if not isinstance(fields, Mapping):
         raise parameter_error("fields", "a mapping of names to FieldWeight", fields)
     for name, weight in fields.items():

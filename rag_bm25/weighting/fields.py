@@ -42,7 +42,6 @@ class FieldWeight:
     b: float = 0.75
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         within = 1 / MAX_WEIGHT <= comparable(self.weight) <= MAX_WEIGHT
         check_parameter("weight of a field", self.weight, f"in [{1 / MAX_WEIGHT:g}, {MAX_WEIGHT:g}]", within)
         check_parameter("b of a field", self.b, "in [0, 1]", 0 <= comparable(self.b) <= 1)

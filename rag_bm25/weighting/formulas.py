@@ -56,7 +56,6 @@ Numbers: TypeAlias = NDArray[np.float64]
 SMALLEST_NORM = 1e-9
 """Minimum divisor: with b = 1 the norm of a chunk of length 0 is 0, and an analyzer may find terms even in that."""
 
-
 MAX_TERM_K1 = 10.0
 """Maximum k1 of a term: above it, the weight hardly saturates any more."""
 
@@ -75,10 +74,8 @@ class TfFunction:
         (k1, delta) -> lower and upper bound of the weights.
     delta : float or None
         Default of delta; None if the formula has no delta.
-    least_delta : float
-        Minimum of delta.
-    least_k1 : float
-        Minimum of k1.
+    least_delta, least_k1 : float
+        Minimum of delta and of k1.
     b : float or None
         Fixed length normalisation; None if it is a parameter.
     combines_fields : bool
@@ -106,16 +103,16 @@ def tf_function(name: str, k1: float, delta: float | None) -> tuple[TfFunction, 
     name : str
         One of :data:`WEIGHTING_NAMES`.
     k1 : float
-        A number >= 0.
+        At least the form's `least_k1`.
     delta : float or None
-        Delta; None for the form's default.
+        At least the form's `least_delta`; None for its default, and if it has none.
 
     Returns
     -------
     form : TfFunction
         The form.
     delta : float or None
-        Delta, by default that of the form; None if the form has none.
+        The given delta, or the form's default; None if it has none.
 
     Raises
     ------

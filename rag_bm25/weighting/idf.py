@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-
 __all__ = [
     "IDF_NAMES",
     "CollectionStats",
@@ -88,9 +87,7 @@ def relevance_weight(df: ArrayLike, num_chunks: int, r: ArrayLike, num_relevant:
 
     Examples
     --------
-    Of ten chunks, four have the term; of the three relevant ones, two have it. ln((2.5 / 1.5) / (2.5 / 5.5)):
-
-    >>> round(float(relevance_weight(4, 10, r=2, num_relevant=3)), 4)
+    >>> round(float(relevance_weight(4, 10, r=2, num_relevant=3)), 4)  # ln((2.5 / 1.5) / (2.5 / 5.5))
     1.2993
     """
     df, r = np.asarray(df, np.float64), np.asarray(r, np.float64)
@@ -101,11 +98,11 @@ def relevance_weight(df: ArrayLike, num_chunks: int, r: ArrayLike, num_relevant:
 
 
 def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
-    r"""Invert :func:`robertson_idf`: the df with a given weight, :math:`(N + 1) / (1 + e^{weight}) - 0.5`.
+    """Invert :func:`robertson_idf`: the df with a given weight, :math:`(N + 1) / (1 + e^{weight}) - 0.5`.
 
     This adds relevance information to every IDF, and keeps its floor: a term with this :func:`relevance_weight` is
-    weighted like a term with this df without relevance information. ``epsilon`` and ``zero`` then equal the relevance
-    weight where it is > 0, and ``lucene`` equals ``ln(1 + e^weight)``.
+    weighted like a term with this df. ``epsilon`` and ``zero`` then equal the relevance weight where it is > 0, and
+    ``lucene`` equals ``ln(1 + e^weight)``.
 
     Parameters
     ----------
@@ -130,8 +127,6 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
 def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
     """Mean of :func:`robertson_idf` over all terms with df > 0.
 
-    Terms with the same df have the same IDF, so this takes one logarithm per distinct df.
-
     Parameters
     ----------
     histogram : mapping of int to int
@@ -146,9 +141,7 @@ def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
 
     Examples
     --------
-    Four chunks and four terms: three terms with df 1, one with df 2.
-
-    >>> round(average_idf({1: 3, 2: 1}, 4), 4)
+    >>> round(average_idf({1: 3, 2: 1}, 4), 4)  # three terms with df 1, one with df 2
     0.6355
     """
     num_terms = sum(histogram.values())
@@ -258,11 +251,10 @@ def idf_branches(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon:
 def idf(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25) -> NDArray[np.float64]:
     """Inverse document frequency of each term, always > 0.
 
-    ``epsilon`` is that of [1]_, with a floor that stays positive if the mean IDF is not: ``ln((N - df + 0.5) /
-    (df + 0.5))`` where that is > 0, else ``epsilon * avgIDF`` where that is > 0, else ``epsilon * ln(1 + (N - df + 0.5)
-    / (df + 0.5))``. ``lucene`` is ``ln(1 + (N - df + 0.5) / (df + 0.5))``, ``zero`` is ``ln((N - df + 0.5) / (df +
-    0.5))`` cut off at a tiny positive value, ``plus`` is ``ln((N + 1) / df)``, ``tfidf`` ``ln((N + 1) / (df + 1))`` and
-    ``plain`` ``ln(N / df)`` [2]_. The IDF of BM25L, ``ln((N + 1) / (df + 0.5))``, equals ``lucene``.
+    ``lucene`` is ``ln(1 + (N - df + 0.5) / (df + 0.5))``; the IDF of BM25L, ``ln((N + 1) / (df + 0.5))``, equals it.
+    ``zero`` is ``ln((N - df + 0.5) / (df + 0.5))``, ``plus`` is ``ln((N + 1) / df)``, ``tfidf`` is ``ln((N + 1) / (df +
+    1))`` and ``plain`` is ``ln(N / df)`` [2]_, each cut off at a tiny positive value. ``epsilon`` is ``zero`` where
+    that is not cut off, else ``epsilon * avgIDF`` as in [1]_, or ``epsilon * lucene`` where avgIDF is not > 0.
 
     Parameters
     ----------

@@ -13,7 +13,6 @@ from rag_bm25.weighting.idf import IDF_NAMES, CollectionStats, IdfName, idf
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-
 __all__ = ["QueryWeighting"]
 
 MAX_FACTOR = 1_000
@@ -26,14 +25,8 @@ class QueryWeighting:
 
     Parameters
     ----------
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
-        Name of the IDF, see :func:`idf`.
-    epsilon : float
-        Factor of the floor of ``epsilon``; > 0, at most 1,000.
-    k3 : float or None
-        Saturation of repeated query terms, in 0..1,000,000; None counts them linearly.
-    bigram_weight : float
-        Weight of bigrams, in 0..1,000; that of words is 1.
+    idf, epsilon, k3, bigram_weight
+        As for :class:`rag_bm25.IndexConfig`; at most 1,000, and 1,000,000 for k3.
 
     Raises
     ------
@@ -47,7 +40,6 @@ class QueryWeighting:
     bigram_weight: float = 0.4
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
         object.__setattr__(self, "idf", check_choice("idf", self.idf, IDF_NAMES))
         check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
         if self.k3 is not None:
@@ -59,7 +51,7 @@ class QueryWeighting:
             check_parameter(name, value, f"at most {limit:,}", value <= limit)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
-        r"""Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
+        """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
 
         Parameters
         ----------
@@ -69,7 +61,7 @@ class QueryWeighting:
         Returns
         -------
         ndarray of float64
-            1.0 for qtf = 1, increasing in `qtf`, below k3 + 1.
+            1.0 for qtf = 1, increasing in `qtf` unless k3 is 0; at most k3 + 1, if there is a k3.
 
         Examples
         --------

@@ -30,7 +30,6 @@ class LogKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> LogKey:
-        """Parse a stored key."""
         found = _KEY.fullmatch(text)
         if found is None or not re.fullmatch(_NAMES.get(found[1], _BATCH), found[2]):
             raise FormatError(f"the log is damaged: it has a row with the invalid key {text!r}. Run repair.")

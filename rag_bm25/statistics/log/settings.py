@@ -58,7 +58,6 @@ class CopyRow(NamedTuple):
 
     @classmethod
     def decode(cls, row: LogRow) -> CopyRow:
-        """Decode the row."""
         return cls(get_text(row.meta, "source"), get_text(row.meta, "fingerprint"))
 
 

@@ -74,7 +74,6 @@ class RootRow:
 
     @staticmethod
     def encode(batch: str, claims: Sequence[_Claim]) -> list[LogRow]:
-        """Encode claims as rows."""
         pieces = _pieces([json.dumps(claim) for claim in claims])
         return make_rows(KIND, batch, [({}, f"[{','.join(piece)}]") for piece in pieces])
 
@@ -109,10 +108,7 @@ def read_roots(store: LogStore, namespace: str) -> list[SourceRoot]:
 def remember_roots(
     store: LogStore, namespace: str, roots: Iterable[SourceRoot], new_batch: Callable[[], str]
 ) -> list[SourceRoot]:
-    """Store roots, each with the version that it replaces, and return those in force afterwards.
-
-    Where another process has claimed one of the names, its root is among them, and none of the given ones.
-    """
+    """Store roots unless another process has claimed one of the names; return those in force afterwards."""
     batch = new_batch()
     claims = [_Claim(namespace, root.name, root.path, root.is_folder, batch, root.version) for root in roots]
     _, known = _read(store)
@@ -128,7 +124,6 @@ def remember_roots(
 
 
 def forget_roots(store: LogStore, namespace: str, new_batch: Callable[[], str]) -> None:
-    """Delete the roots of a namespace."""
     keys, stored = _read(store)
     others = [claim for claim in _in_force(stored) if claim.namespace != namespace]
     if any(claim.namespace == namespace for claim in stored):

@@ -51,7 +51,6 @@ class TermsRow:
 
     @staticmethod
     def decode(row: LogRow) -> dict[str, int]:
-        """Decode the terms of a row."""
         displaced = TermsRow.decode_displaced(row)
         terms = {term: displaced.get(term) or term_id(term) for term in check_texts(unpack_json(row.packed), "terms")}
         _check_ids(terms)

@@ -78,7 +78,6 @@ class IntentRow:
 
     @staticmethod
     def decode(row: LogRow) -> Intent:
-        """Decode the row."""
         meta = row.meta
         return Intent(
             batch=LogKey.parse(row.key).name,
@@ -109,7 +108,6 @@ class LeaseRow(NamedTuple):
 
     @classmethod
     def decode(cls, row: LogRow) -> LeaseRow:
-        """Decode the row."""
         return cls(LogKey.parse(row.key).name, get_time(row.meta))
 
 
@@ -141,7 +139,6 @@ class DeltaRow(NamedTuple):
 
     @classmethod
     def decode(cls, row: LogRow) -> DeltaRow:
-        """Decode one row."""
         meta = {"number": 0, **row.meta}
         added = Contribution(get_count(meta, "chunks_added"), get_count(meta, "length_added"), *_decode_df(row.added))
         removed = Contribution(
