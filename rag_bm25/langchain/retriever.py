@@ -60,7 +60,7 @@ class MilvusBM25Retriever(BaseRetriever):
     index : BM25Index
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight
-        As for :meth:`rag_bm25.BM25Index.search`; of several namespaces, a list.
+        As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
     syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params
         As for :meth:`rag_bm25.BM25Index.search`.
     score_threshold : float, optional
