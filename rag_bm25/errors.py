@@ -87,7 +87,7 @@ class FilterError(InputError):
 
 
 class ParameterError(RagBM25Error, ValueError):
-    """A parameter is invalid; the message has its name, its rule and the given value."""
+    """A parameter is not of its documented type or range; the message has its name, that rule and the given value."""
 
 
 class ConfigMismatchError(RagBM25Error, ValueError):

@@ -182,11 +182,6 @@ class AdoptedEncoder:
         token, tls, timeout
             As for :func:`adopt`.
 
-        Returns
-        -------
-        AdoptedEncoder
-            A new encoder.
-
         Raises
         ------
         IndexNotFoundError
@@ -239,7 +234,7 @@ class AdoptedEncoder:
         Parameters
         ----------
         path : str or Path
-            The file; its format is that of :meth:`rag_bm25.BM25Index.export_statistics`.
+            As for :meth:`rag_bm25.adapters.BM25Encoder.save`.
         """
         if self._counts.vocabulary is None:
             _, self._counts = _read(self._address, self.config, self.text_field, self.filter, vocabulary=True)

@@ -119,10 +119,8 @@ class BM25Encoder:
 
         Parameters
         ----------
-        texts : sequence of str
-            The chunks.
-        metadatas : sequence of mappings, optional
-            One for each text, if the config has fields.
+        texts, metadatas
+            The chunks' texts, and one mapping for each if the config has fields.
         """
         self.learn_and_encode(texts, metadatas)
 
@@ -206,11 +204,6 @@ class BM25Encoder:
         config : IndexConfig, optional
             Needed if the analyzer is a callable of your own; must fit the stored one.
 
-        Returns
-        -------
-        BM25Encoder
-            A new encoder.
-
         Raises
         ------
         ConfigMismatchError
@@ -241,11 +234,6 @@ class BM25Encoder:
             Term -> number of chunks that contain it, in [1, N].
         total_length : int
             Sum of the chunk lengths, in the unit of `config`.
-
-        Returns
-        -------
-        BM25Encoder
-            A new encoder.
         """
         encoder = cls(config)
         staged = encoder._vocabulary.stage()

@@ -25,10 +25,11 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
     Parameters
     ----------
     encoder : TextEncoder
-        A :class:`~rag_bm25.adapters.BM25Encoder` or :class:`~rag_bm25.adapters.AdoptedEncoder`, or a
+        A :class:`~rag_bm25.adapters.BM25Encoder`, :class:`~rag_bm25.adapters.AdoptedEncoder` or
         :class:`~rag_bm25.BM25Index`.
     learn : bool
-        Count every text that is embedded; correct if texts are only ever added, each once.
+        Count every text that is embedded, by a :class:`~rag_bm25.adapters.BM25Encoder` only (else a ParameterError);
+        correct if texts are only ever added, each once.
 
     Returns
     -------
@@ -36,11 +37,6 @@ def sparse_embedding(encoder: TextEncoder, *, learn: bool = False) -> BaseSparse
         For ``Milvus(embedding_function=..., index_params={"metric_type": "IP", "index_type": "SPARSE_INVERTED_INDEX"},
         search_params={"metric_type": "IP"})``. Both are needed: if one is missing, the store asks for
         ``drop_ratio_build=0.2``, which milvus-lite 3 refuses, and which drops weights on other engines.
-
-    Raises
-    ------
-    ParameterError
-        `learn` is given with another encoder than a :class:`~rag_bm25.adapters.BM25Encoder`.
     """
     with require_extra("this adapter needs langchain-milvus, which is not installed: pip install langchain-milvus"):
         from langchain_milvus.utils.sparse import BaseSparseEmbedding

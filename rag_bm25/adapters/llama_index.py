@@ -30,7 +30,6 @@ def sparse_embedding_function(encoder: TextEncoder, *, learn: bool = False) -> B
     llama_index.vector_stores.milvus.utils.BaseSparseEmbeddingFunction
         For ``MilvusVectorStore(enable_sparse=True, sparse_embedding_function=...)`` in the hybrid mode. Its sparse mode
         asks for ``drop_ratio_search=0.2``, which milvus-lite 3 refuses, and which drops weights on other engines.
-
     """
     package = "llama-index-vector-stores-milvus"
     with require_extra(f"this adapter needs {package}, which is not installed: pip install {package}"):

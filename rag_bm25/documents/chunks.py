@@ -25,10 +25,8 @@ class Chunk:
 
     Parameters
     ----------
-    id : str
-        Id of the chunk.
-    text : str
-        Its text.
+    id, text : str
+        The chunk, and the id that it was added with or got from its contents.
     metadata : dict
         Its metadata, exactly as it was added.
     namespace : str

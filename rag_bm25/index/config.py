@@ -82,16 +82,11 @@ class IndexConfig:
         Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
         where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
 
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range: the message has its name, the rule and the value.
-
     Examples
     --------
-    >>> IndexConfig(chunk_size=500).k1
-    1.5
     >>> config = IndexConfig(chunk_size=500, fields={"title": FieldWeight(chunk_size=30, weight=2.0)})
+    >>> config.k1
+    1.5
     >>> IndexConfig(chunk_size=0)
     Traceback (most recent call last):
         ...

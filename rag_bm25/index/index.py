@@ -66,16 +66,11 @@ class BM25Index:
 
     Parameters
     ----------
-    store : Store
-        Storage of the rows; closed by :meth:`close`.
-    log : StatisticsLog
-        Statistics in that store.
-    config : IndexConfig
-        Config of the stored index; :meth:`open` and :meth:`from_store` check it.
-    read_only : bool
-        Refuse every write.
-    refresh_interval : float
-        Seconds for which a search may use statistics without asking for newer ones.
+    store, log, config
+        The rows, the statistics in the same store, and the stored config, as :meth:`open` and :meth:`from_store` check
+        it.
+    read_only, refresh_interval
+        As for :meth:`open`.
 
     Attributes
     ----------
@@ -137,20 +132,21 @@ class BM25Index:
         Parameters
         ----------
         uri : str or Path
-            A file ending in ``.db`` for the embedded engine, the URI of a Milvus server, or ``":memory:"``, for tests:
-            a :class:`~rag_bm25.store.MemoryStore`, which is new, empty and private at every call, and connects to
-            nothing: `token`, `tls`, `timeout` and `consistency` are refused.
+            A file ending in ``.db`` for the embedded engine; the URI of a Milvus server, ``http://``, ``https://``,
+            ``tcp://`` or ``unix:``, where a database name may follow as the path; or ``":memory:"``, for tests, a
+            :class:`~rag_bm25.store.MemoryStore`, which is new, empty and private at every call. It connects to nothing,
+            so `token`, `tls`, `timeout` and `consistency` are refused.
         collection : str
             Name of the index; its two Milvus collections are ``collection`` and ``collection_bm25``.
         config : IndexConfig, optional
-            Needed to create an index. For an existing one, its document side must equal the stored one; by default the
-            stored config is used.
+            Needed to create an index. Of an existing one, the document side must equal the stored one, which is the
+            default.
         token : str, optional
             ``user:password`` or API key of the server.
         tls : TLS, optional
             Certificates for an ``https://`` address whose own one no public authority has signed.
         timeout : float, optional
-            Maximum duration of one call to the server, in seconds.
+            Maximum duration of one call to the server, in seconds; by default 10 for connecting and 60 for other calls.
         read_only : bool
             Refuse every write, and write nothing when opening.
         repair : bool
@@ -163,13 +159,7 @@ class BM25Index:
             "Bounded" also for those of others that are older than some seconds, "Strong" for all. Reads for a write, a
             recount or a refresh are always Strong.
         on_event : callable of Event to None, optional
-            Called after every batch, recovery, search and so on, for counters and timings: see
-            :mod:`rag_bm25.events`.
-
-        Returns
-        -------
-        BM25Index
-            To be closed, or used in a ``with`` statement.
+            Called after every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
 
         Raises
         ------
@@ -206,11 +196,6 @@ class BM25Index:
             Closed by the index, also if opening fails.
         config, read_only, repair, refresh_interval, on_event
             As for :meth:`open`.
-
-        Returns
-        -------
-        BM25Index
-            As from :meth:`open`.
         """
         with closed_on_failure(store):
             return cls._open(store, OpenOptions(config, read_only, repair, refresh_interval, on_event))
@@ -279,8 +264,8 @@ class BM25Index:
         texts : sequence of str
             The chunks, each at most 65,535 bytes of UTF-8. Text without terms is stored, but never found by a search.
         ids : sequence of str, optional
-            One for each text, 1 to 512 bytes; None, the default, stands for a hash of text and metadata. The same
-            chunk twice is one chunk; two different chunks with one id are refused.
+            One for each text, 1 to 512 bytes; None, the default, stands for a hash of text and metadata. The same chunk
+            twice is one chunk; two different chunks with one id are refused.
         metadatas : sequence of mappings, optional
             One for each text, JSON values only; the values of the config's `fields` must be text.
         embeddings : array_like of float, shape (n_texts, dense_dim), or callable of list of str to such an array
@@ -307,11 +292,9 @@ class BM25Index:
         ------
         InputError
             If an argument breaks a rule; nothing was written.
-        StoreError
-            If Milvus failed. Batches of about 1,000 chunks are written one by one; calling again with the same input
-            writes the missing ones.
-        WorkerError
-            If a worker process died; likewise.
+        StoreError, WorkerError
+            If Milvus failed, or a worker process died. Batches of about 1,000 chunks are written one by one; calling
+            again with the same input writes the missing ones.
         """
         self._require_writable()
         options = WriteOptions(namespace, assume_new=assume_new, workers=workers)
@@ -338,7 +321,7 @@ class BM25Index:
             Objects with `id`, `text` and `metadata`, such as :class:`Chunk`; the rules are those of :meth:`add`. A
             repeated id updates the chunk that came before.
         embeddings : callable of list of str to array_like of float, optional
-            Needed if the index has dense vectors, and only then.
+            As for :meth:`add`; an array is not taken.
         namespace, assume_new, workers
             As for :meth:`add`.
         progress : callable of Progress to None, optional
@@ -386,7 +369,7 @@ class BM25Index:
         Raises
         ------
         InputError
-            If an id or the filter breaks a rule, or not exactly one of the two is given; nothing was deleted.
+            If an argument breaks a rule, or not exactly one of `ids` and `filter` is given; nothing was deleted.
         """
         self._require_writable()
         return self._pipeline.delete(ids, filter, check_namespace(namespace))
@@ -459,10 +442,10 @@ class BM25Index:
     def reencode(self, *, progress: Callable[[Progress], None] | None = None) -> ReencodeReport:
         """Estimate the k1 of each term again, and encode all chunks with it; for ``bm25-adpt`` and ``bm25t``.
 
-        These weightings take the k1 of a term from its frequencies in all chunks, which change as chunks come and go;
-        a stored vector does not. Until the first call every term has the config's k1; afterwards, terms with enough
-        data have their own, in chunks that are added later, too. Call it after the first large ingestion, and whenever
-        the index has grown by half or so. With every other weighting, nothing is read or written.
+        These weightings take the k1 of a term from its frequencies in all chunks, which change as chunks come and go; a
+        stored vector does not. Until the first call every term has the config's k1; afterwards, terms with enough data
+        have their own, in chunks that are added later, too. Call it after the first large ingestion, and whenever the
+        index has grown by half or so. With every other weighting, nothing is read or written.
 
         Searches go on meanwhile, over vectors of both tables. A call that is cut short can be made again, and writes
         only the missing vectors. N and df do not change.
@@ -590,11 +573,6 @@ class BM25Index:
         -------
         iterator of Chunk
             In no particular order.
-
-        Raises
-        ------
-        InputError, FilterError
-            If a namespace breaks a rule, the filter cannot be read, or Milvus refuses it.
         """
         scope = parse_scope(filter, namespace)
         self._live.finish_failed_batch()
@@ -727,10 +705,8 @@ class BM25Index:
         ----------
         query : str, mapping of str to float, or Query
             As for :meth:`search`; without known terms, the dense search decides alone.
-        embedding : sequence of float, shape (dense_dim,)
-            The query's dense vector.
-        k : int
-            Maximum number of hits, in 1..16384.
+        embedding, k
+            As for :meth:`search_dense`.
         fusion : RRF or Weighted, optional
             How two scores become one, see :class:`~rag_bm25.RRF` (the default) and :class:`~rag_bm25.Weighted`.
         sparse_k, dense_k : int, optional
@@ -740,8 +716,7 @@ class BM25Index:
         arm_scores : bool
             Whether the hits have the scores of both searches; nothing else changes.
         dense_search_params : mapping of str to str, bool, int or float, optional
-            `search_params` of the dense search, as for :meth:`search_dense`; the option `search_params` is for the
-            lexical one.
+            As `search_params` of :meth:`search_dense`; the option `search_params` is for the lexical search.
         namespace, **options
             As for :meth:`search`, except `min_should_match`: no vector can hold it.
 
@@ -749,11 +724,6 @@ class BM25Index:
         -------
         list of HybridHit
             By falling fused score, then by id.
-
-        Raises
-        ------
-        InputError, FilterError, ParameterError
-            As for :meth:`search` and :meth:`search_dense`.
         """
         check_k(k)
         check_switch("arm_scores", arm_scores)
@@ -772,20 +742,13 @@ class BM25Index:
 
         Parameters
         ----------
-        texts : sequence of str
-            Any number.
-        metadatas : sequence of mappings, optional
-            One for each text, if the index has fields.
+        texts, metadatas
+            As for :meth:`add`, but of any size, and `metadatas` matter only if the index has fields.
 
         Returns
         -------
         list of SparseVector
             Document weights; ``{0: 1.0}`` for a text without terms.
-
-        Raises
-        ------
-        InputError
-            If a text is not a str, or a metadata is no mapping or lacks the text of a field.
         """
         plain, checked = check_texts(texts, metadatas, self.config.fields)
         view = self._live.view
@@ -806,18 +769,14 @@ class BM25Index:
         queries : sequence of str, mapping or Query
             Any number, as for :meth:`search`.
         filter, namespace, **options
-            As for :meth:`search`; the filter matters if feedback makes a first search.
+            As for :meth:`search`, except `min_should_match`: no vector can hold it. The filter matters if feedback
+            makes a first search.
 
         Returns
         -------
         list of SparseVector
             Query weights, all > 0; empty if no term is known. :meth:`max_scores` gives the upper bounds of their
             scores.
-
-        Raises
-        ------
-        ParameterError
-            If `min_should_match` is given, which no vector can hold, or an option is out of range.
         """
         vectors = self._searcher.vectors(queries, parse_scope(filter, namespace), options)
         return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
@@ -865,7 +824,7 @@ class BM25Index:
         query : str
             Any text.
         fuzzy : Fuzzy, optional
-            How near spellings are found. Only words that no chunk has are corrected.
+            How near spellings are found, by rapidfuzz. Only words that no chunk has are corrected.
         namespace, statistics
             As for :meth:`search`.
 
@@ -876,12 +835,8 @@ class BM25Index:
 
         Raises
         ------
-        InputError
-            If `query` is no str, or too long.
-        ParameterError
-            If `fuzzy` or `statistics` has another type or value.
-        MissingExtraError
-            If rapidfuzz is not installed.
+        InputError, MissingExtraError
+            If `query` is no str or too long; if rapidfuzz is not installed.
         """
         scope = Scope(namespaces=check_namespaces(namespace))
         return self._searcher.correct(query, fuzzy, scope, {"statistics": statistics})
@@ -900,10 +855,8 @@ class BM25Index:
 
         Parameters
         ----------
-        query
-            As it was given to the search.
-        id : str
-            The chunk's id.
+        query, id
+            The query as it was given to the search, and the id of the chunk.
         filter, namespace
             As they were given to the search; the filter matters if feedback makes a first search, the namespaces decide
             on the statistics.
@@ -923,7 +876,7 @@ class BM25Index:
         ChunkNotFoundError
             If there is no such chunk.
         InputError
-            If `chunk_namespace` was not searched, or is not given and several namespaces have a chunk with that id.
+            If `chunk_namespace` was not searched, or is needed and not given.
 
         Examples
         --------

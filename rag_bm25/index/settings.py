@@ -87,7 +87,7 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Value]) -> IndexCo
     Parameters
     ----------
     config : IndexConfig
-        The config to change.
+        The config, which stays as it is.
     settings : mapping of str to value
         One of :data:`SETTING_NAMES` -> its new value.
 

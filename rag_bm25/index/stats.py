@@ -24,22 +24,14 @@ class IndexStats:
         Engine, URI and collection.
     num_chunks, num_terms : int
         N, and the number of terms with df > 0.
-    total_length : int
-        Sum of the chunk lengths, in `length_unit`.
-    mean_length : float
-        Measured avgdl, in `length_unit`.
+    total_length, mean_length : int, float
+        Sum and mean of the chunk lengths, in `length_unit`; the mean is the measured avgdl.
     average_idf : float
         Mean IDF over all terms.
     namespaces : list of str
         All namespaces of the index.
-    chunk_size : float
-        Constant in place of the mean length, in `length_unit`.
-    length_unit : str
-        Unit of all lengths.
-    weighting : str
-        Name of the document weighting.
-    k1, b : float
-        The parameters in use.
+    chunk_size, length_unit, weighting, k1, b
+        The parameters in use, see :class:`~rag_bm25.IndexConfig`.
     chunk_size_ratio : float
         chunk_size / mean_length; 1.0 for an empty index.
     effective_k1, effective_b : float

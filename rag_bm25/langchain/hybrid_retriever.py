@@ -46,12 +46,8 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         The model; may be left out in mode "sparse".
     mode : {"hybrid", "sparse", "dense"}
         Search both arms, or one of them alone. Options of an arm that is not searched have no effect.
-    fusion : RRF, Weighted, "rrf" or "weighted"
-        How two scores become one, see :class:`rag_bm25.RRF` and :class:`rag_bm25.Weighted`; a name takes the defaults.
-    sparse_k, dense_k : int, optional
-        Number of candidates of each arm; by default 100, or `k` if that is more.
-    sparse_filter, dense_filter : mapping or str, optional
-        Conditions for one arm, in addition to `filter`.
+    fusion, sparse_k, dense_k, sparse_filter, dense_filter
+        As for :meth:`rag_bm25.BM25Index.search_hybrid`; "rrf" and "weighted" are a `fusion` with its defaults.
     dense_search_params : dict, optional
         Milvus's parameters of the dense search, such as ``{"ef": 200}``. `search_params` are those of the lexical
         search; in mode "dense", those of the dense search unless `dense_search_params` are given.

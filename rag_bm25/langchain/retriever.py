@@ -59,17 +59,9 @@ class MilvusBM25Retriever(BaseRetriever):
     ----------
     index : BM25Index
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
-    k : int
-        Maximum number of documents, in 1..16384.
-    filter : mapping or str, optional
-        Conditions on the metadata, see :mod:`rag_bm25.filters`, or a Milvus expression.
-    namespace : str, list of str or None
-        Namespaces to search; None for all.
-    statistics : {"namespace", "all"}
-        Whether N and df are those of `namespace`, or of the whole index.
-    idf, epsilon, k3, bigram_weight : optional
-        Weights of the query's terms, by default those of the index, see :class:`rag_bm25.IndexConfig`.
-    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params : optional
+    k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight
+        As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
+    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params
         As for :meth:`rag_bm25.BM25Index.search`.
     score_threshold : float, optional
         Leave out documents with a lower BM25 score. Scores have no common upper bound and depend on the query; for a
@@ -77,8 +69,7 @@ class MilvusBM25Retriever(BaseRetriever):
     score_key : str, optional
         Put the score into the metadata under this key; by default the metadata are exactly as ingested.
     id_key : str, optional
-        Put the id into the metadata under this key, for programs that look for it there, such as
-        ``EnsembleRetriever``.
+        Put the id into the metadata under this key, for programs that look for it there, such as ``EnsembleRetriever``.
 
     Examples
     --------
@@ -138,11 +129,6 @@ class MilvusBM25Retriever(BaseRetriever):
             As for :meth:`rag_bm25.BM25Index.open`.
         **options
             Those of :meth:`rag_bm25.BM25Index.open`, and those of the constructor.
-
-        Returns
-        -------
-        MilvusBM25Retriever
-            A new retriever.
         """
         opening = options.keys() & signature(BM25Index.open).parameters.keys()
         index = BM25Index.open(uri, collection, **{name: options.pop(name) for name in opening})
@@ -173,11 +159,6 @@ class MilvusBM25Retriever(BaseRetriever):
         ----------
         index, **options
             As for the constructor.
-
-        Returns
-        -------
-        MilvusBM25Retriever
-            A new retriever.
         """
         return cls(index=index, **options)
 
@@ -191,11 +172,6 @@ class MilvusBM25Retriever(BaseRetriever):
             Added, or updated if their id already exists; the same document twice, without an id, is one document.
         index, **options
             As for the constructor; the documents are written to `namespace`.
-
-        Returns
-        -------
-        MilvusBM25Retriever
-            A new retriever.
         """
         retriever = cls(index=index, **options)
         add_documents(index, documents, **retriever._write_options())
@@ -217,11 +193,6 @@ class MilvusBM25Retriever(BaseRetriever):
         ----------
         texts, metadatas, index, ids, **options
             As for the constructor and :meth:`MilvusBM25VectorStore.add_texts`; the texts are written to `namespace`.
-
-        Returns
-        -------
-        MilvusBM25Retriever
-            A new retriever.
         """
         retriever = cls(index=index, **options)
         add_texts(index, texts, metadatas, ids, **retriever._write_options())

@@ -133,11 +133,6 @@ class MilvusBM25VectorStore(VectorStore):
         ----------
         texts, embedding, metadatas, ids, **kwargs
             As for :meth:`add_texts` and the constructor; `index` is needed.
-
-        Returns
-        -------
-        MilvusBM25VectorStore
-            A new store.
         """
         store = cls(embedding=embedding, **kwargs)
         store.add_texts(texts, metadatas, ids=ids)
@@ -155,15 +150,11 @@ class MilvusBM25VectorStore(VectorStore):
 
         Parameters
         ----------
-        texts : iterable of str
-            The texts.
-        metadatas : sequence of mappings, optional
-            One for each text.
-        ids : sequence of str, optional
-            One for each text; by default, and for None, a hash of the contents.
+        texts, metadatas, ids
+            As for :meth:`rag_bm25.BM25Index.add`.
         **kwargs
-            `namespace`, instead of the store's; `embeddings`, if the dense vectors are known already;
-            ``reembed=True`` to embed unchanged texts again, with another model. LangChain's `batch_size` has no effect.
+            `namespace`, instead of the store's; `embeddings`, if the dense vectors are known already; ``reembed=True``
+            to embed unchanged texts again, with another model. LangChain's `batch_size` has no effect.
 
         Returns
         -------

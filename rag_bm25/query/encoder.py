@@ -28,19 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryEncoder:
-    """Turn queries into vectors of IDF weights.
-
-    Examples
-    --------
-    >>> from rag_bm25.vectors.sparse import SparseVector
-    >>> from rag_bm25.weighting.query import QueryWeighting
-    >>> from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
-    >>> statistics = CorpusStatistics()
-    >>> statistics.add(Contribution.of([SparseVector.from_dict({7: 0.4})], [12]))
-    >>> encoder = QueryEncoder(str.split, QueryWeighting(idf="lucene"), {"milvus": 7, "is": 8})
-    >>> {id_: round(weight, 4) for id_, weight in encoder.encode("milvus is", statistics).to_dict().items()}
-    {7: 0.2877}
-    """
+    """Turn queries into vectors of IDF weights."""
 
     analyzer: TextAnalyzer
     weighting: QueryWeighting

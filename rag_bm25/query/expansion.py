@@ -35,11 +35,6 @@ class Prefix:
     ----------
     max_terms : int
         Maximum number of completions, in 1..1024: the most frequent ones.
-
-    Raises
-    ------
-    ParameterError
-        The value breaks its rule.
     """
 
     max_terms: int = 50
@@ -60,11 +55,6 @@ class QueryExpansion:
         Near spellings; needs rapidfuzz.
     prefix : Prefix
         How the prefixes of a query are completed; without prefixes, it has no effect.
-
-    Raises
-    ------
-    ParameterError
-        A value has the wrong type.
 
     Examples
     --------

@@ -48,11 +48,11 @@ class RM3:
         P(t|R) = \sum_d P(t|d) \, P(d), \qquad
         qtf'_t = \lambda \, qtf_t + (1 - \lambda) \, |q| \, P(t|R)
 
-    :math:`P(t|d)` is the share of the term in the stored vector of the chunk. :math:`P(d)` stands for the likelihood
-    of the query in the relevance model of [1]_: the share of the chunk in the scores of the first search, as in
-    Anserini's BM25+RM3 [3]_; marked chunks have equal shares. The model is cut to the terms of the query and the
-    `fb_terms` best others, and brought back to a sum of 1. :math:`|q|` is the sum of the :math:`qtf_t`, so that
-    scores keep their scale. Irrelevant chunks have no place in the model.
+    :math:`P(t|d)` is the share of the term in the stored vector of the chunk. :math:`P(d)` stands for the likelihood of
+    the query in the relevance model of [1]_: the share of the chunk in the scores of the first search, as in Anserini's
+    BM25+RM3 [3]_; marked chunks have equal shares. The model is cut to the terms of the query and the `fb_terms` best
+    others, and brought back to a sum of 1. :math:`|q|` is the sum of the :math:`qtf_t`, so that scores keep their
+    scale. Irrelevant chunks have no place in the model.
 
     The model is one of words, and both sums are over words. It gives bigrams no probability: of those in the query
     :math:`\lambda \, qtf_t` is left, so the more the query learns, the less bigrams count against words.
@@ -71,21 +71,11 @@ class RM3:
     max_df : float
         Maximum document frequency of terms to add, as a share of all chunks, in (0, 1].
 
-    Raises
-    ------
-    ParameterError
-        A parameter is out of its range.
-
     References
     ----------
     .. [1] V. Lavrenko, W. B. Croft, "Relevance-based language models", SIGIR 2001.
     .. [2] N. Abdul-Jaleel et al., "UMass at TREC 2004: novelty and HARD", TREC 2004.
     .. [3] J. Lin, "The neural hype and comparisons against weak baselines", SIGIR Forum 52, 2018.
-
-    Examples
-    --------
-    >>> RM3(fb_docs=5).original_query_weight
-    0.8
     """
 
     fb_docs: int = 10
@@ -115,20 +105,11 @@ class Rocchio:
 
     Parameters
     ----------
-    alpha : float
-        Weight of the query, in [0, 1,000].
-    beta : float
-        Weight of the relevant chunks R, in [0, 1,000]. The default is that of [2]_ for judged chunks; for
-        pseudo-feedback, 0.25 does less harm.
-    gamma : float
-        Weight of the irrelevant chunks S, in [0, 1,000].
+    alpha, beta, gamma : float
+        Weights of the query, of the relevant chunks R and of the irrelevant chunks S, in [0, 1,000]. The default `beta`
+        is that of [2]_ for judged chunks; for pseudo-feedback, 0.25 does less harm.
     fb_docs, fb_terms, min_df, max_df
         As for :class:`RM3`.
-
-    Raises
-    ------
-    ParameterError
-        A parameter is out of its range.
 
     References
     ----------
@@ -172,20 +153,10 @@ class BIM:
     fb_docs, fb_terms, min_df, max_df
         As for :class:`RM3`; ``fb_terms=0`` gives the model of [1]_ alone.
 
-    Raises
-    ------
-    ParameterError
-        A parameter is out of its range.
-
     References
     ----------
     .. [1] S. E. Robertson, K. Spärck Jones, "Relevance weighting of search terms", JASIS 27, 1976.
     .. [2] S. E. Robertson, "On term selection for query expansion", Journal of Documentation 46, 1990.
-
-    Examples
-    --------
-    >>> BIM(fb_terms=0)
-    BIM(fb_docs=10, fb_terms=0, min_df=2, max_df=0.25)
     """
 
     fb_docs: int = 10

@@ -32,17 +32,11 @@ class QueryOptions(TypedDict, total=False):
     ----------
     statistics : {"namespace", "all"}
         Whether to use N and df of the searched namespaces, or of the whole index.
-    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
-        Formula of the IDF, see :func:`rag_bm25.weighting.idf.idf`.
-    epsilon : float
-        Factor of the floor of the ``epsilon`` IDF; > 0.
-    k3 : float or None
-        Saturation of repeated query terms, >= 0; None counts them linearly.
-    bigram_weight : float
-        Weight of the channel of bigrams beside that of words, >= 0; 0 leaves it out.
+    idf, epsilon, k3, bigram_weight
+        Weights of the query's terms, see :class:`rag_bm25.IndexConfig`.
     syntax : bool
-        Whether to parse ``word^2``, ``"several words"^0.5`` and ``prefix*`` in a query, see
-        :meth:`rag_bm25.query.query.Query.parse`. By default they are text.
+        Whether to parse boosts and prefixes in a query, see :meth:`rag_bm25.query.query.Query.parse`. By default they
+        are text.
     expansion : QueryExpansion, optional
         Synonyms and near spellings to search for, too, and how prefixes are completed.
     min_should_match : int or str, optional

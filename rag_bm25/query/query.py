@@ -33,14 +33,9 @@ class QueryPart:
     text : str
         Any text; it is analysed by itself.
     boost : float
-        Factor of the weight of every term in it, in 0.001..1000.
+        Factor of the weight of every term in it, in 0.001..1000; an :class:`~rag_bm25.InputError` outside.
     prefix : bool
         Whether to search for every term of the corpus that begins with the text, instead of the text.
-
-    Raises
-    ------
-    InputError
-        The text is not a str, the boost is out of its range, or `prefix` is not a bool.
     """
 
     text: str
@@ -110,11 +105,6 @@ class Query:
         syntax : bool
             Whether to read a text by :meth:`parse`.
 
-        Returns
-        -------
-        Query
-            The query in parts.
-
         Raises
         ------
         InputError
@@ -138,12 +128,7 @@ class Query:
         Parameters
         ----------
         text : str
-            The query.
-
-        Returns
-        -------
-        Query
-            The query in parts; without parts if the text is blank.
+            The query; one without parts if it is blank.
 
         Raises
         ------

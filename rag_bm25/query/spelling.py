@@ -66,11 +66,6 @@ class Fuzzy:
     terms : {"unknown", "all"}
         Words to find near spellings of: those that no chunk has, or all.
 
-    Raises
-    ------
-    ParameterError
-        A value breaks its rule.
-
     Examples
     --------
     >>> Fuzzy().edits("milvus"), Fuzzy().edits("bm"), Fuzzy().edits("4090")

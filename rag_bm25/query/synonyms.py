@@ -54,12 +54,7 @@ class Synonyms:
     ----------
     rules : tuple of SynonymRule
         At most 100,000, in any order, of at most 256 words on each side. Those for one word add up; of several matches
-        at one place of a query the longest counts.
-
-    Raises
-    ------
-    InputError
-        There are too many rules, or they are not rules.
+        at one place of a query the longest counts. Too many rules are an :class:`~rag_bm25.InputError`.
 
     Examples
     --------
@@ -87,11 +82,6 @@ class Synonyms:
         path : str or Path
             A file in UTF-8, with or without a byte order mark.
 
-        Returns
-        -------
-        Synonyms
-            Its rules.
-
         Raises
         ------
         InputError
@@ -108,22 +98,15 @@ class Synonyms:
     def parse(cls, text: str, name: str = "synonyms") -> Synonyms:
         r"""Read lines such as ``a, b c, d`` and ``a, b => c, d``; ``#`` begins a comment.
 
-        ``a, b, c``: if the query has one of them, the others are added. ``a, b => c``: `a` and `b` are replaced by
-        `c`; to keep them, repeat them on the right. ``b^0.5``, or Solr's ``b|0.5``, is the weight of `b` wherever it is
-        added, at most 1; the default is 0.8. Commas may be full-width ones. A backslash takes the meaning from the
-        sign after it: ``\,``.
+        ``a, b, c``: if the query has one of them, the others are added. ``a, b => c``: `a` and `b` are replaced by `c`;
+        to keep them, repeat them on the right. ``b^0.5``, or Solr's ``b|0.5``, is the weight of `b` wherever it is
+        added, at most 1; the default is 0.8. Commas may be full-width ones. A backslash takes the meaning from the sign
+        after it: ``\,``.
 
         Parameters
         ----------
-        text : str
-            The lines.
-        name : str
-            Name of the text in messages, which also have the number of the line.
-
-        Returns
-        -------
-        Synonyms
-            Their rules.
+        text, name : str
+            The lines, and the name that messages give them beside the number of the line.
 
         Raises
         ------
@@ -142,11 +125,6 @@ class Synonyms:
         ----------
         mapping : mapping of str to iterable of str, or to mapping of str to float
             Word or phrase -> its synonyms, each with a weight in 0.001..1 or the default 0.8.
-
-        Returns
-        -------
-        Synonyms
-            A rule for each word.
 
         Raises
         ------

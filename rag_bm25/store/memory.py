@@ -55,11 +55,6 @@ class MemoryStore:
     collection : str, default "docs"
         Name of the index, for messages.
 
-    Raises
-    ------
-    ParameterError
-        If the name breaks a rule.
-
     Examples
     --------
     >>> from rag_bm25 import BM25Index, IndexConfig

@@ -114,10 +114,7 @@ class Store(LogStore, Protocol):
     def has_collections(self) -> bool:
         """Return whether one of the two collections exists, also as remains of an interrupted create or drop.
 
-        Raises
-        ------
-        FormatError
-            A collection of the name has other fields.
+        It raises the error of :meth:`exists`.
         """
         ...
 

@@ -40,15 +40,8 @@ class DenseField:
     metric : {"COSINE", "IP"}
         Cosine similarity, or inner product.
 
-    Raises
-    ------
-    ParameterError
-        If one of them is out of its range.
-
     Examples
     --------
-    >>> DenseField(384, "COSINE")
-    DenseField(dim=384, metric='COSINE')
     >>> DenseField(384, "L2")
     Traceback (most recent call last):
     rag_bm25.errors.ParameterError: metric must be one of COSINE, IP, got 'L2'
@@ -81,18 +74,12 @@ class ChunkRow:
     ----------
     pk : str
         Primary key: lower-case hex digits and a slot letter, never the user's string.
-    id : str
-        The user's id.
-    namespace : str
-        Tenant or sub-corpus.
-    length : int
-        Length of the chunk in the index's unit.
+    id, namespace, length
+        As for :class:`rag_bm25.Chunk`.
     batch : str
         Id of the write that inserted the row; later writes have greater ids.
-    text : str
-        The chunk; empty if a read did not ask for contents.
-    metadata : dict
-        As the user gave it; empty if a read did not ask for contents.
+    text, metadata
+        As for :class:`rag_bm25.Chunk`; empty if a read did not ask for contents.
     vector : SparseVector
         Document weights, never empty when stored; :data:`~rag_bm25.vectors.sparse.EMPTY` if a read did not ask for
         them.

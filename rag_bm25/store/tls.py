@@ -24,15 +24,8 @@ class TLS:
     server_name : str, optional
         Name in the server's certificate, if it differs from that of the address.
 
-    Raises
-    ------
-    ParameterError
-        A file does not exist, or one that belongs to another is not given.
-
     Examples
     --------
-    >>> TLS(server_name="milvus.example.org")
-    TLS(ca_file=None, cert_file=None, key_file=None, server_name='milvus.example.org')
     >>> TLS(ca_file="missing.pem")
     Traceback (most recent call last):
     rag_bm25.errors.ParameterError: ca_file must be a file, got 'missing.pem'

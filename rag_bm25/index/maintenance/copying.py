@@ -78,10 +78,8 @@ def plan_copy(source: Store, target: Store | None) -> CopyPlan:
 
     Parameters
     ----------
-    source : Store
-        Store of the index.
-    target : Store or None
-        Store of the copy; None if it does not exist yet.
+    source, target : Store
+        As for :func:`copy_index`; `target` may be None if it does not exist yet.
 
     Returns
     -------
@@ -90,14 +88,12 @@ def plan_copy(source: Store, target: Store | None) -> CopyPlan:
 
     Raises
     ------
-    IndexNotFoundError
-        The source has no index.
+    IndexNotFoundError, FormatError
+        The source has no index, or a damaged one.
     InputError
         The target is not empty, and not an unfinished copy of the source.
     ConfigMismatchError
         The target is an unfinished copy of another index.
-    FormatError
-        The source is damaged.
     StoreError
         The source has unfinished writes.
     """

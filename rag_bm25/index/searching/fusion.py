@@ -33,11 +33,6 @@ class RRF:
     k : float
         Rank constant; larger values flatten the top ranks. In (0, 16384), Milvus's limit.
 
-    Raises
-    ------
-    ParameterError
-        If `k` is out of range.
-
     References
     ----------
     .. [1] G. V. Cormack, C. L. A. Clarke, S. Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and Individual
@@ -85,8 +80,8 @@ class RRF:
 class Weighted:
     """Weighted sum of both scores, after each is normalised to a scale of about 0..1.
 
-    BM25 scores have no upper limit and differ from query to query; a cosine lies in -1..1. Added without
-    normalisation, one of them would decide alone.
+    BM25 scores have no upper limit and differ from query to query; a cosine lies in -1..1. Added without normalisation,
+    one of them would decide alone.
 
     Parameters
     ----------
@@ -94,15 +89,10 @@ class Weighted:
         Weights of the arms, >= 0 and not both 0.
     normalization : {"min-max", "bound"}
         ``"min-max"`` gives the best candidate of each arm 1 and its last one 0 [1]_; if all scores of an arm are equal,
-        but for rounding, each becomes 1. ``"bound"`` divides the BM25 score by its upper bound for the query (the sum
-        of the query's weights, times the upper bound of the chunk weights) and leaves the dense score unchanged, so
-        that weak arms stay weak. A candidate that one arm has not retrieved gets 0 from it; with ``"bound"``, ask for
-        more candidates, since even the hundredth cosine is far from 0.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
+        but for rounding, each becomes 1. ``"bound"`` divides the BM25 score by its upper bound for the query, see
+        :meth:`rag_bm25.BM25Index.max_scores`, and leaves the dense score unchanged, so that weak arms stay weak. A
+        candidate that one arm has not retrieved gets 0 from it; with ``"bound"``, ask for more candidates, since even
+        the hundredth cosine is far from 0.
 
     References
     ----------
@@ -135,15 +125,15 @@ class Weighted:
 
         Parameters
         ----------
-        sparse, dense : mapping of str to float
-            Candidate id -> score, best first.
+        sparse, dense
+            As for :meth:`RRF.fuse`.
         bound : float
             Upper bound of the query's BM25 scores, > 0 if `sparse` has candidates.
 
         Returns
         -------
         dict of str to float
-            Candidate id -> fused score, in no particular order.
+            As from :meth:`RRF.fuse`.
         """
         fused: dict[str, float] = {}
         for weight, arm, scale in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):

@@ -26,11 +26,6 @@ def is_missing_file(uri: str | Path) -> bool:
     bool
         False for addresses.
 
-    Raises
-    ------
-    ParameterError
-        If it is neither.
-
     Examples
     --------
     >>> is_missing_file("http://localhost:19530")

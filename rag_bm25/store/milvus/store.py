@@ -44,27 +44,11 @@ class MilvusStore(MilvusLogStore, BulkImports):
 
     Parameters
     ----------
-    uri : str or Path
-        A path ending in ``.db`` for the embedded engine, or the address of a server:
-        ``http://``, ``https://``, ``tcp://`` or ``unix:``; a database name may follow as the path.
-    collection : str
-        Name of the index: its chunks are in ``<collection>``, its statistics in ``<collection>_bm25``.
-    token : str, optional
-        ``user:password`` or an API key, for servers.
-    tls : TLS, optional
-        Certificates, for ``https://`` addresses.
-    timeout : float, optional
-        Maximum seconds of one call to a server; by default 10 for connecting and 60 for other calls.
-    read_only : bool, default False
-        Refuse every write.
-    consistency : {"Strong", "Bounded", "Session", "Eventually"}, default "Session"
-        The writes that a search of a server waits for: all of them, those older than some seconds, those of this
-        process, or none. Everything else is read Strong, whatever this is.
+    uri, collection, token, tls, timeout, read_only, consistency
+        As for :meth:`rag_bm25.BM25Index.open`, but ``":memory:"`` is refused.
 
     Raises
     ------
-    ParameterError
-        If the path, the name or the level breaks a rule.
     IndexNotFoundError
         If the file is missing and `read_only` is set.
     MissingExtraError
