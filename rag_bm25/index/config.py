@@ -58,11 +58,11 @@ class IndexConfig:
     b : float
         Share of the length normalisation, in [0, 1].
     epsilon : float
-        Factor of the floor of the ``epsilon`` IDF; > 0.
+        Factor of the floor of the ``epsilon`` IDF, in (0, 1000].
     idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
         Name of the IDF, see :func:`rag_bm25.weighting.idf.idf`.
     k3 : float or None
-        Saturation of repeated query terms, >= 0; None counts them linearly.
+        Saturation of repeated query terms, in [0, 1000000]; None counts them linearly.
     analyzer : AnalyzerConfig, or callable of str to list of str
         Settings of the built-in analyzer, or a function of text to tokens. Several threads may call it at once.
     weighting : str
@@ -79,8 +79,8 @@ class IndexConfig:
         Similarity of dense vectors, larger for better. ``"IP"`` is for models that were trained for inner
         products, such as DPR: the cosine drops the lengths of their vectors. Of normalised vectors, L2 ranks as both.
     bigram_weight : float
-        Weight of the channel of bigrams, >= 0, beside that of words, which is 1; 0 searches by words alone. It matters
-        where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
+        Weight of the channel of bigrams, in [0, 1000], beside that of words, which is 1; 0 searches by words alone. It
+        matters where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class QueryWeighting:
     Parameters
     ----------
     idf, epsilon, k3, bigram_weight
-        As for :class:`rag_bm25.IndexConfig`; at most 1,000, and 1,000,000 for k3.
+        As for :class:`rag_bm25.IndexConfig`.
 
     Raises
     ------
