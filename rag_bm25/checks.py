@@ -73,7 +73,7 @@ def check_callable(name: str, value: object) -> None:
 def check_path(name: str, value: object) -> Path:
     """Check that a parameter can name a file."""
     path = as_str(value) if isinstance(value, str) else value
-    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
         raise parameter_error(name, "a str or a Path that can name a file", value)
     return Path(path)
 

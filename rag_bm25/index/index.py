@@ -905,7 +905,8 @@ class BM25Index:
         """
         names = check_namespaces(namespace)
         statistics = self._live.current().statistics
-        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.namespaces)
+        filled = [name for name in statistics.namespaces if statistics.of_one(name).num_chunks]
+        return compute_stats(self._store.name, self.config, statistics.of(names), filled)
 
     def verify(self, *, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result.

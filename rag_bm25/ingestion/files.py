@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from rag_bm25.checks import check_path
+from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.source_names import absolute_path, check_root_name
 
@@ -88,14 +90,14 @@ class Found:
                 )
 
 
-def find_files(paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> Found:
+def find_files(paths: Sequence[str | Path], *, root: str | Path | None = None, name: str | None = None) -> Found:
     """Find the files to ingest; folders are searched recursively, hidden files are ignored.
 
     Parameters
     ----------
-    paths : sequence of Path
+    paths : sequence of str or Path
         Files and folders. A file that is reached twice is taken once.
-    root : Path, optional
+    root : str or Path, optional
         A folder that contains all paths. Sources are relative to it, and the index remembers it. By default, each path
         is its own root, unless it lies in a folder that the index remembers.
     name : str, optional
@@ -112,14 +114,17 @@ def find_files(paths: Sequence[Path], *, root: Path | None = None, name: str | N
     FileNotFoundError
         A path does not exist.
     InputError
-        A path is not within `root`.
+        `paths` is a single path, or a path is not within `root`.
     ParameterError
-        `name` is not valid, or was given with several paths and without `root`.
+        A path cannot be one; `name` is not valid, or was given with several paths and without `root`.
     """
+    check_sequence("paths", paths, "str or Path")
+    checked = [check_path(f"paths[{position}]", path) for position, path in enumerate(paths)]
+    folder = None if root is None else check_path("root", root)
     if name is not None and root is None and len(paths) != 1:
         raise ParameterError(f"name needs a single path, or a root that contains all paths, got {len(paths)} paths")
-    finder = _Finder(Found(root=root, name=None if name is None else check_root_name(name)))
-    for path in paths:
+    finder = _Finder(Found(root=folder, name=None if name is None else check_root_name(name)))
+    for path in checked:
         finder.take_path(path)
     return finder.found
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import StoreError
+from rag_bm25.errors import InputError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.ingestion.checking import FileChecker
+from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.reading import splitter
 from rag_bm25.ingestion.source_names import SourceNames
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
-    from rag_bm25.ingestion.files import Found
 
 NAMING_ATTEMPTS = 10
 
@@ -100,9 +100,11 @@ def ingest(
     Raises
     ------
     InputError
-        A folder has the name of a folder that no longer exists. The `name` of :func:`find_files` decides whether they
-        are the same.
+        `found` is something else, or a folder has the name of a folder that no longer exists. The `name` of
+        :func:`find_files` decides whether they are the same.
     """
+    if not isinstance(found, Found):
+        raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
     split = splitter(index.config, chunk_overlap, split_size)
     is_empty = not index.stats(namespace=namespace).num_chunks
     names = _name_sources(index, found, namespace, is_empty=is_empty)

@@ -78,6 +78,17 @@ def test_threads_may_search_and_write_at_once(index: BM25Index) -> None:
     assert index.verify().ok
 
 
+# Namespaces
+
+
+def test_stats_name_the_namespaces_that_have_chunks(index: BM25Index) -> None:
+    index.add(["apple"], namespace="one")
+    index.add(["apple"], namespace="two")
+    index.drop_namespace("one")
+    assert index.stats().namespaces == ["two"]
+    assert index.stats(namespace="one").num_chunks == 0
+
+
 # Keys
 
 

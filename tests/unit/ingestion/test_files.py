@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from support.files import ids, run, sources, write
 
-from rag_bm25 import BM25Index, InputError
+from rag_bm25 import BM25Index, InputError, ParameterError
 from rag_bm25.ingestion.files import find_files
+from rag_bm25.ingestion.ingesting import ingest
 
 # Finding files
 
@@ -22,6 +23,23 @@ def test_folders_are_walked_in_order_and_named_from_their_parent(tmp_path: Path)
 
 def test_a_file_is_named_by_its_name(tmp_path: Path) -> None:
     assert sources(write(tmp_path / "docs" / "a.txt")) == ["a.txt"]
+
+
+def test_paths_may_be_str(tmp_path: Path) -> None:
+    docs = write(tmp_path / "docs" / "a.txt").parent
+    assert find_files([str(docs)], root=str(tmp_path)) == find_files([docs], root=tmp_path)
+
+
+def test_what_is_no_list_of_paths_is_refused(index: BM25Index, tmp_path: Path) -> None:
+    for paths in ("docs", tmp_path):
+        with pytest.raises(InputError, match="paths must be a sequence of str or Path, got"):
+            find_files(paths)  # type: ignore[arg-type]
+    for path in ("", " ", 5, None):
+        with pytest.raises(ParameterError, match=r"paths\[0\] must be a str or a Path that can name a file"):
+            find_files([path])  # type: ignore[list-item]
+    for found in ("docs", [tmp_path]):
+        with pytest.raises(InputError, match=r"found must be what find_files returns, got (str|list)"):
+            ingest(index, found)  # type: ignore[arg-type]
 
 
 def test_the_current_folder_has_its_real_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
