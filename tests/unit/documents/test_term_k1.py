@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25.documents.term_k1 import GRID, InformationGain, LogLogistic, TermK1Estimator, term_k1_estimator
@@ -40,6 +40,7 @@ def squared_error(k1: float, found: list[float]) -> float:
     return sum((found[r] / found[1] - (k1 + 1) * r / (k1 + r)) ** 2 for r in range(1, len(found)))
 
 
+@example([1.0] * 22 + [2.0] * 7 + [3.0], 1000)  # whose gains would rise further where no chunk is left
 @given(frequencies, st.integers(0, 1000))
 def test_k1_of_adpt_is_the_nearest_of_all(c: list[float], more: int) -> None:
     n = len(c) + more

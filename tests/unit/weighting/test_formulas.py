@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
@@ -18,6 +21,12 @@ def test_form_and_its_delta() -> None:
     assert tf_function("bm25l", 1.5, None) == (WEIGHTINGS["bm25l"], 0.5)
     assert tf_function("bm25l", 1.5, 0.2) == (WEIGHTINGS["bm25l"], 0.2)
     assert tf_function("bm25", 1.5, None) == (WEIGHTINGS["bm25"], None)
+
+
+def test_log_below_a_frequency_of_1_is_its_tangent() -> None:
+    tf = np.array([0.05, 0.5, 1.0, math.e, 20.0])
+    values = WEIGHTINGS["log"].values(tf, 1.0, 1.5, 0.0)
+    assert values.tolist() == pytest.approx([0.05, 0.5, 1.0, 2.0, 1 + math.log(20)])
 
 
 def test_k1_that_no_form_takes_is_refused() -> None:
