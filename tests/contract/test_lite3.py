@@ -110,6 +110,17 @@ def use(store: Any, number: int) -> None:
         store.delete_chunks([f"{number}{step}a"])
 
 
+def test_a_collection_that_was_killed_before_it_had_a_schema_is_made(tmp_path: Path) -> None:
+    store = engines.open_store("embedded", tmp_path)
+    remains = Path(store._open.path) / "collections" / "docs_bm25"
+    remains.mkdir(parents=True)
+    (remains / "schema.json.tmp").write_text("{")
+    store.create()
+    store.insert_chunks([ChunkRow("1a", "id", "", 1, "b", vector=ONE)])
+    assert store.count_chunks() == 1
+    store.close()
+
+
 def test_no_call_runs_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stores = [engines.open_store("embedded", tmp_path) for _ in range(2)]
     stores[0].create()

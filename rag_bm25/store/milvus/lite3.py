@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import shutil
 import threading
 import weakref
 from contextlib import suppress
@@ -107,6 +108,20 @@ class Engine(FlushingEngine, EmbeddedEngine):
             raise StoreError(msg)
         failure = f"milvus-lite 3 at {self.place} does not answer; where a proxy is set, add 127.0.0.1 to no_proxy"
         return connect_client(uri, failure, grpc_options={"grpc.enable_http_proxy": 0, **NO_PINGS})
+
+    def write(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method that changes something; what a killed process left of a collection is no obstacle to it."""
+        if method == "create_collection":
+            self._remove_remains(self.path / "collections" / args[0])
+        return super().write(method, *args, **kwargs)
+
+    def _remove_remains(self, folder: Path) -> None:
+        """Remove the folder of a collection that was killed before it had a schema, and so before it had rows.
+
+        The engine neither knows such a collection nor makes another one in its place.
+        """
+        if folder.is_dir() and not (folder / "schema.json").exists() and not any(folder.glob("*/*")):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def before_search(self, collection: str) -> None:
         """Flush into the folder that was opened; the engine would create another one in its place."""
