@@ -225,7 +225,7 @@ class BM25Index:
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
-        num_chunks = self._live.view.statistics.whole.num_chunks
+        num_chunks = self._live.view.statistics.num_chunks
         return f"<BM25Index {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
 
     def __reduce__(self) -> NoReturn:
@@ -905,8 +905,7 @@ class BM25Index:
         """
         names = check_namespaces(namespace)
         statistics = self._live.current().statistics
-        filled = [name for name in statistics.namespaces if statistics.of_one(name).num_chunks]
-        return compute_stats(self._store.name, self.config, statistics.of(names), filled)
+        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled)
 
     def verify(self, *, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rag_bm25.documents.encoder import DocumentEncoder
-    from rag_bm25.statistics.corpus import NamespaceStatistics
+    from rag_bm25.statistics.corpus import Statistics
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store, WriteLock
     from rag_bm25.vectors.terms import Vocabulary
@@ -133,7 +133,7 @@ class LiveStatistics:
             yield self._writer
 
     @contextmanager
-    def at_rest(self) -> Iterator[tuple[NamespaceStatistics, Vocabulary]]:
+    def at_rest(self) -> Iterator[tuple[Statistics, Vocabulary]]:
         """Keep writers of this process out, with everything read and no batch of theirs unfinished."""
         with self._store.write_lock:
             with self._log_lock:
@@ -197,7 +197,7 @@ class LiveStatistics:
     def _check_count(self) -> None:
         """Compare N with the number of stored rows, which are equal whenever no write is under way."""
         for _ in range(COUNT_ATTEMPTS):
-            position, counted = self.log.position, self.log.statistics.whole.num_chunks
+            position, counted = self.log.position, self.log.statistics.num_chunks
             if self.log.has_intents or counted == (stored := self._store.count_unloaded()):
                 return
             self.log.refresh()
