@@ -310,13 +310,32 @@ MUTANTS = [
     Mutant("index/live_statistics", "(self._others_wrote() or self.log.has_intents)", "self._others_wrote()"),
     Mutant(
         "index/live_statistics",
-        "with self.events.defer(), self._log_lock:\n            seen",
-        "with self._log_lock:\n            seen",
+        "with self.events.defer(), self._refreshing, self._using_log():\n            self._next",
+        "with self._refreshing, self._using_log():\n            self._next",
     ),
     Mutant(
         "index/live_statistics",
-        "with self._store.write_lock, self._log_lock:\n            if recovering",
-        "with self._log_lock:\n            if recovering",
+        "with self.events.defer(), self._refreshing, self._using_log():\n            self._next",
+        "with self.events.defer(), self._using_log():\n            self._next",
+    ),
+    Mutant(
+        "index/live_statistics",
+        "with self.events.defer(), self._refreshing, self._using_log():\n            return",
+        "with self.events.defer(), self._using_log():\n            return",
+    ),
+    Mutant("index/live_statistics", "if self._is_due() and not self._has_log:", "if self._is_due():"),
+    Mutant(
+        "index/live_statistics", "if not self._has_log:\n            self._read()", "if True:\n            self._read()"
+    ),
+    Mutant(
+        "index/live_statistics",
+        "            with self._using_log():\n                if changed:\n",
+        "            with self._log_lock:\n                if changed:\n",
+    ),
+    Mutant(
+        "index/live_statistics",
+        "with self._store.write_lock:\n            changed",
+        "if True:\n            changed",
     ),
     Mutant("index/index", "with store.write_lock:", "if True:"),
     Mutant("index/searching/rows", "and (namespaces is None or match.row.namespace in namespaces)", ""),
