@@ -154,7 +154,9 @@ MUTANTS = [
         "_acquired(self._refreshing, wait=self._store.exclusive)",
         "_acquired(self._refreshing, wait=False)",
     ),
-    Mutant("index/searching/memo", "kept[0] is not view", "False"),
+    Mutant("index/searching/memo", "if self._view is not view:", "if False:"),
+    Mutant("index/searching/memo", "if self._view is view:", "if True:"),
+    Mutant("statistics/log/sums", "if deltas:", "if True:"),
     Mutant(
         "statistics/corpus",
         "np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))",

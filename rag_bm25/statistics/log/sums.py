@@ -94,7 +94,8 @@ class LogSums:
         rows = self._table.read([key for keys in new.values() for key in keys])
         deltas = [self._table.decode(DeltaRow.decode, row) for row in rows]
         with self._changing():
-            self._add((delta.namespace, delta.change) for delta in deltas)
+            if deltas:  # else the statistics stay the same, with all that is kept for them
+                self._add((delta.namespace, delta.change) for delta in deltas)
             self.counted.update(new)
             self._last_number = max([self._last_number, *(delta.number for delta in deltas)])
 
