@@ -254,6 +254,8 @@ MUTANTS = [
     Mutant("statistics/log/log", "- self._sums.num_nameless)", ")"),
     Mutant("statistics/corpus", "int(np.count_nonzero(after < 0))", "0"),
     Mutant("index/live_statistics", "if self.log.position == position:", "if True:"),
+    Mutant("store/milvus/lite2", "if seen >= stored:", "if False:"),
+    Mutant("store/milvus/lite2", "for _ in range(COUNT_ATTEMPTS):", "for _ in range(1):"),
     Mutant("index/live_statistics", "self.log.check_terms()\n", "pass\n"),
     Mutant(
         "index/live_statistics",
