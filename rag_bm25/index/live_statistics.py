@@ -254,9 +254,10 @@ class LiveStatistics:
 @contextmanager
 def _acquired(lock: WriteLock, *, wait: bool) -> Iterator[bool]:
     """Hold a lock if it is free, or in any case where it is worth waiting for; say whether it is held."""
-    held = lock.acquire(blocking=wait)
+    held: list[bool] = []
     try:
-        yield held
+        held.extend(map(lock.acquire, [wait]))  # in one step: Ctrl-C after the call would leave the lock taken for ever
+        yield held[0]
     finally:
-        if held:
+        if held and held[0]:
             lock.release()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -333,6 +334,28 @@ def test_a_signal_handler_that_searches_counts_nothing_twice(
         )
         assert index.verify().ok, line
     assert line > 10
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="a matter of signals")
+def test_ctrl_c_leaves_no_lock_taken() -> None:
+    class InterruptError(Exception): ...
+
+    def interrupt(*_: object) -> None:
+        raise InterruptError
+
+    lock = threading.RLock()
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    try:
+        for _ in range(100):
+            with suppress(InterruptError):
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
+                while True:
+                    with live_statistics._acquired(lock, wait=False):
+                        pass
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    assert soon(lambda: lock.acquire(blocking=False)) is True
 
 
 def test_an_interrupted_repair_leaves_no_writer_that_readers_do_not_see(
