@@ -163,6 +163,7 @@ MUTANTS = [
         "self._df.get(ids)",
     ),
     Mutant("statistics/corpus", "set(namespaces) >= self._by_namespace.keys()", "True"),
+    Mutant("statistics/corpus", "set(namespaces) >= self._by_namespace.keys()", "False"),
     Mutant("query/terms", "weights.get(id_, 0.0) + weight", "weight"),
     Mutant(
         "query/encoder",

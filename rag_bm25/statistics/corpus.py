@@ -175,9 +175,13 @@ class NamespaceStatistics:
             return self._whole
         return next(iter(self._by_namespace.values()), CorpusStatistics())
 
+    def are_all(self, namespaces: Iterable[str]) -> bool:
+        """Return whether no other namespace has, or had, chunks; searches ask, at a cost that does not grow."""
+        return set(namespaces) >= self._by_namespace.keys()
+
     def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
         """Return the statistics of some namespaces, by default all, as a read-only object."""
-        if namespaces is None or set(namespaces) >= self._by_namespace.keys():
+        if namespaces is None or self.are_all(namespaces):
             return self.whole
         names = frozenset(namespaces).intersection(self._by_namespace)
         found = self._sums.get(names)

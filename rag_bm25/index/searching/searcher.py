@@ -191,7 +191,7 @@ class Searcher:
     def stored_scope(self, scope: Scope) -> Scope:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
         names = scope.namespaces
-        all_of_them = names is not None and set(self._live.view.statistics.namespaces) <= set(names)
+        all_of_them = names is not None and self._live.view.statistics.are_all(names)
         return replace(scope, namespaces=None) if self._store.exclusive and all_of_them else scope
 
     def _keep_enough_words(self, wanted: int | str, query: WeightedQuery, matches: list[Match]) -> list[Match]:
