@@ -206,9 +206,7 @@ class LiveStatistics:
 
     def _read(self) -> None:
         """Read the log, and report new damage."""
-        seen = (
-            self._store.writes_of_others
-        )  # before the locks, which a forked child may have inherited taken: it refuses
+        seen = self._store.writes_of_others  # before the locks, taken for ever in a forked child, which is refused here
         with self.events.defer(), self._refreshing, self._using_log():
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self.log.refresh()
