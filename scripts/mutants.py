@@ -154,13 +154,16 @@ MUTANTS = [
         "_acquired(self._refreshing, wait=self._store.exclusive)",
         "_acquired(self._refreshing, wait=False)",
     ),
-    Mutant("index/searching/memo", "kept[0] is not view", "False"),
+    Mutant("index/searching/memo", "if self._view is not view:", "if False:"),
+    Mutant("index/searching/memo", "if self._view is view:", "if True:"),
+    Mutant("statistics/log/sums", "if deltas:", "if True:"),
     Mutant(
         "statistics/corpus",
         "np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))",
         "self._df.get(ids)",
     ),
     Mutant("statistics/corpus", "set(namespaces) >= self._by_namespace.keys()", "True"),
+    Mutant("statistics/corpus", "set(namespaces) >= self._by_namespace.keys()", "False"),
     Mutant("query/terms", "weights.get(id_, 0.0) + weight", "weight"),
     Mutant(
         "query/encoder",
@@ -252,6 +255,8 @@ MUTANTS = [
     Mutant("statistics/log/log", "- self._sums.num_nameless)", ")"),
     Mutant("statistics/corpus", "int(np.count_nonzero(after < 0))", "0"),
     Mutant("index/live_statistics", "if self.log.position == position:", "if True:"),
+    Mutant("store/milvus/lite2", "if seen >= stored:", "if False:"),
+    Mutant("store/milvus/lite2", "for _ in range(COUNT_ATTEMPTS):", "for _ in range(1):"),
     Mutant("index/live_statistics", "self.log.check_terms()\n", "pass\n"),
     Mutant(
         "index/live_statistics",
@@ -310,13 +315,32 @@ MUTANTS = [
     Mutant("index/live_statistics", "(self._others_wrote() or self.log.has_intents)", "self._others_wrote()"),
     Mutant(
         "index/live_statistics",
-        "with self.events.defer(), self._log_lock:\n            seen",
-        "with self._log_lock:\n            seen",
+        "with self.events.defer(), self._refreshing, self._using_log():\n            self._next",
+        "with self._refreshing, self._using_log():\n            self._next",
     ),
     Mutant(
         "index/live_statistics",
-        "with self._store.write_lock, self._log_lock:\n            if recovering",
-        "with self._log_lock:\n            if recovering",
+        "with self.events.defer(), self._refreshing, self._using_log():\n            self._next",
+        "with self.events.defer(), self._using_log():\n            self._next",
+    ),
+    Mutant(
+        "index/live_statistics",
+        "with self.events.defer(), self._refreshing, self._using_log():\n            return",
+        "with self.events.defer(), self._using_log():\n            return",
+    ),
+    Mutant("index/live_statistics", "if self._is_due() and not self._has_log:", "if self._is_due():"),
+    Mutant(
+        "index/live_statistics", "if not self._has_log:\n            self._read()", "if True:\n            self._read()"
+    ),
+    Mutant(
+        "index/live_statistics",
+        "            with self._using_log():\n                if changed:\n",
+        "            with self._log_lock:\n                if changed:\n",
+    ),
+    Mutant(
+        "index/live_statistics",
+        "with self._store.write_lock:\n            changed",
+        "if True:\n            changed",
     ),
     Mutant("index/index", "with store.write_lock:", "if True:"),
     Mutant("index/searching/rows", "and (namespaces is None or match.row.namespace in namespaces)", ""),

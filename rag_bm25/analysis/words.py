@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Protocol
 
 from rag_bm25.analysis.runs import is_syllabic
@@ -78,7 +78,7 @@ class TermMemo(dict[str, tuple[str, ...]]):
         self._stem = stem
         self._split_camel_case = split_camel_case
         self._stemmer: _Stemmer | None = None
-        self._lock = Lock()  # a Snowball stemmer works in a buffer of its own
+        self._lock = RLock()  # a Snowball stemmer works in a buffer of its own; a signal handler may search, too
 
     def __missing__(self, run: str) -> tuple[str, ...]:
         words = words_of(run, split_camel_case=self._split_camel_case)

@@ -431,12 +431,11 @@ class BM25Index:
         """
         self._require_writable()
         check_callable("progress", progress)
-        with self._live.writing(recovering=False):
+        with self._live.replacing():
             with self._live.events.measure("repair") as counts:
                 report = repair(self._store, self._encoder, progress)
                 counts.update(asdict(report))
             drop_damaged_roots(self._store)
-            self._live.reload()
             return report
 
     def reencode(self, *, progress: Callable[[Progress], None] | None = None) -> ReencodeReport:
@@ -496,9 +495,8 @@ class BM25Index:
         self._require_writable()
         config, totals, vocabulary = read_statistics(check_path("path", path))
         require_same(config, self.config)
-        with self._live.writing():
+        with self._live.replacing(), self._live.writing():
             overwrite(self._store, totals, vocabulary)
-            self._live.reload()
 
     # Reading
 

@@ -1,8 +1,9 @@
 """The statistics of an open index while others search and write: the log, its refresh, its locks and its damage.
 
 Readers take the view of the log, which is exchanged as a whole, and wait for no writer. The log itself is read and
-written under two locks: that of all writers of an engine comes first, then that of the log. Readers refresh it where no
-writer has it: a writer has read everything when it began, and shows what it writes.
+written under locks, taken in this order: that of all writers of an engine, that of refreshing, that of the log. A
+writer has read everything before it takes the log, and shows what it writes: where a writer has the log, a reader need
+not refresh.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class LiveStatistics:
         self._read_only = read_only
         self._refresh_interval = refresh_interval
         self._log_lock = threading.RLock()
-        self._refreshing = threading.RLock()  # of readers: one refreshes, for all
+        self._log_user = 0  # thread that has the log, if any
+        self._refreshing = threading.RLock()  # one thread refreshes, for all
         self._next_refresh = 0.0
         self._next_recovery = 0.0
         self._seen_writes = 0  # of other stores of this process, as of the last refresh
@@ -77,17 +79,19 @@ class LiveStatistics:
         """Return every term ever seen; the first call reads them all."""
         if (vocabulary := self.view.vocabulary) is not None:
             return vocabulary
-        with self.events.defer(), self._log_lock:
+        if self._has_log:
+            return self.log.vocabulary()
+        with self.events.defer(), self._refreshing, self._using_log():
             return self.log.vocabulary()
 
     def refresh(self) -> None:
         """Read the changes of other writers now, and finish a failed batch."""
-        self._read()
+        self._catch_up()
         self.finish_failed_batch()
 
     def refresh_if_due(self) -> None:
         """Refresh if the interval has passed; with an embedded engine, if another index of this process has written."""
-        if self._is_due():
+        if self._is_due() and not self._has_log:
             # With an embedded engine a search sees what this process wrote before: there it waits for another reader.
             with self.events.defer(), _acquired(self._refreshing, wait=self._store.exclusive) as free:
                 if free and self._is_due():
@@ -108,14 +112,14 @@ class LiveStatistics:
 
         If that fails, for instance on a full disk, searches go on with the present statistics.
         """
-        if self._read_only or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
+        if self._read_only or self._has_log or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
             return
         with _acquired(self._store.write_lock, wait=False) as free:
             if not free:  # another thread writes, which begins or ends with a recovery
                 return
             try:
-                with self._log_lock:
-                    self.log.refresh()
+                self._read()
+                with self._using_log():
                     self._writer.recover()
             except StoreError as error:
                 self._next_recovery = time.monotonic() + self._refresh_interval
@@ -124,32 +128,43 @@ class LiveStatistics:
     # For writers
 
     @contextmanager
-    def writing(self, *, recovering: bool = True) -> Iterator[ChunkWriter]:
+    def writing(self) -> Iterator[ChunkWriter]:
         """Exclude other writers of this process for a batch, after reading their changes."""
-        with self._store.write_lock, self._log_lock:
-            if recovering and self._store.exclusive and (self._others_wrote() or self.log.has_intents):
-                self._read()
-                self._writer.recover()  # the last batch of another index may have failed halfway
-            yield self._writer
+        with self._store.write_lock:
+            changed = self._store.exclusive and (self._others_wrote() or self.log.has_intents)
+            if changed:
+                self._catch_up()
+            with self._using_log():
+                if changed:
+                    self._writer.recover()  # the last batch of another index may have failed halfway
+                yield self._writer
 
     @contextmanager
     def at_rest(self) -> Iterator[tuple[Statistics, Vocabulary]]:
         """Keep writers of this process out, with everything read and no batch of theirs unfinished."""
         with self._store.write_lock:
-            with self._log_lock:
-                self._read()
+            self._catch_up()
+            with self._using_log():
                 if not self._read_only and self._has_failed_batch():
                     self._writer.recover()  # else its rows would be taken for a difference
                 vocabulary = self.log.vocabulary()
                 statistics = self.view.statistics
             yield statistics, vocabulary
 
-    def reload(self) -> None:
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Exclude other writers of this process while the log is overwritten, and read it anew afterwards."""
+        with self._store.write_lock:
+            yield
+            self._reload()
+
+    def _reload(self) -> None:
         """Forget the statistics and read them from the store."""
         log = StatisticsLog(self._store, self.events)
         log.refresh()
-        self.log = log  # only now: searches go on with the old statistics
-        self._writer = ChunkWriter(self._store, self.log, self._encoder)
+        writer = ChunkWriter(self._store, log, self._encoder)
+        with self._using_log():
+            self.log, self._writer = log, writer  # only now: searches go on with the old statistics
         self._wrong_count = ""
         self.refresh()
         if self._reported is not None:
@@ -169,10 +184,30 @@ class LiveStatistics:
         """Withdraw the notice that N is not the number of rows: a recount has found them equal."""
         self._wrong_count = ""
 
+    @property
+    def _has_log(self) -> bool:
+        """Whether this thread has the log: it may be in the middle of reading it, and a signal handler asks."""
+        return self._log_user == threading.get_ident()
+
+    @contextmanager
+    def _using_log(self) -> Iterator[None]:
+        """Have the log alone."""
+        with self._log_lock:
+            before, self._log_user = self._log_user, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._log_user = before
+
+    def _catch_up(self) -> None:
+        """Read the log, unless this thread has it: a second read within the first would count changes twice."""
+        if not self._has_log:
+            self._read()
+
     def _read(self) -> None:
         """Read the log, and report new damage."""
-        with self.events.defer(), self._log_lock:
-            seen = self._store.writes_of_others
+        seen = self._store.writes_of_others  # before the locks, taken for ever in a forked child, which is refused here
+        with self.events.defer(), self._refreshing, self._using_log():
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
             self.log.refresh()
             self._seen_writes = seen
@@ -190,9 +225,10 @@ class LiveStatistics:
         return self._writer.has_unfinished_batch or (self._store.exclusive and self.log.has_intents)
 
     def _look_for_damage(self) -> None:
-        self.log.check_terms()
-        self._check_count()
-        self._report_damage()
+        with self.events.defer(), self._refreshing, self._using_log():
+            self.log.check_terms()
+            self._check_count()
+            self._report_damage()
 
     def _check_count(self) -> None:
         """Compare N with the number of stored rows, which are equal whenever no write is under way."""
@@ -216,9 +252,10 @@ class LiveStatistics:
 @contextmanager
 def _acquired(lock: WriteLock, *, wait: bool) -> Iterator[bool]:
     """Hold a lock if it is free, or in any case where it is worth waiting for; say whether it is held."""
-    held = lock.acquire(blocking=wait)
+    held: list[bool] = []
     try:
-        yield held
+        held.extend(map(lock.acquire, [wait]))  # in one step: Ctrl-C after the call would leave the lock taken for ever
+        yield held[0]
     finally:
-        if held:
+        if held and held[0]:
             lock.release()

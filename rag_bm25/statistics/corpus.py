@@ -174,7 +174,7 @@ class Statistics(Protocol):
         ...
 
     def are_all(self, namespaces: Sequence[str]) -> bool:
-        """Return whether no other namespace has, or had, chunks."""
+        """Return whether no other namespace has, or had, chunks; searches ask, at a cost that does not grow."""
         ...
 
     def contributions(self) -> dict[str, Contribution]:

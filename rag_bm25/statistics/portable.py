@@ -47,7 +47,7 @@ def write_statistics(
             dfs[id_][name] = df
     sums = {name: {"chunks": total.num_chunks, "length": total.total_length} for name, total in totals.items()}
     header = {"kind": KIND, "format": FILE_FORMAT, "config": config, "namespaces": sums}
-    known = ((term, vocabulary.id(term)) for term in vocabulary)
+    known = ((term, vocabulary.id(term)) for term in vocabulary.after(0))
     unnamed = ((None, id_) for id_ in dfs if vocabulary.term(id_) is None)
     part = Path(f"{path}.part")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -100,7 +101,9 @@ class Vocabulary:
     def after(self, number: int) -> list[str]:
         """Return the terms after the first ones, of a given number; a thread may add some meanwhile."""
         terms = self._terms.values()
-        return list(islice(reversed(terms), len(terms) - number))[::-1]
+        while True:
+            with suppress(RuntimeError):  # it added one after `reversed` had begun
+                return list(islice(reversed(terms), len(terms) - number))[::-1]
 
     def id(self, term: str) -> int | None:
         """Look up the id of a term."""

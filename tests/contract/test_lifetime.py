@@ -194,7 +194,7 @@ threading.Thread(target=hold).start()
 held.wait()
 child = os.fork()
 if child == 0:
-    for call in (lambda: index.search("t1"), lambda: index.add(["t2"]), lambda: index.get(["a"])):
+    for call in (lambda: index.search("t1"), lambda: index.add(["t2"]), lambda: index.get(["a"]), index.refresh):
         try:
             call()
         except StoreError as error:
@@ -215,7 +215,7 @@ print([hit.id for hit in index.search("t3")])
 index.close()
 """
         ended = run(code, path)
-        wanted = " was opened before a fork; open it again in this process\n" * 3 + "StoreLockedError\n0\n['b']\n"
+        wanted = " was opened before a fork; open it again in this process\n" * 4 + "StoreLockedError\n0\n['b']\n"
         assert ended.stdout == wanted, ended.stderr
         assert stored(path) == ["a", "b"]
 

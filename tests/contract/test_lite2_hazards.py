@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import grpc
@@ -358,6 +358,34 @@ class TestVisibility:
         os.kill(engine_pid(path), signal.SIGKILL)
         store.count_chunks()
         assert store._open._rows == 0  # the engine's count starts anew
+
+    @pytest.mark.parametrize(
+        ("method", "write", "left"),
+        [
+            ("get_collection_stats", lambda store: store.insert_chunks([chunk(3)]), 3),
+            ("query", lambda store: store.delete_chunks([chunk(1).pk]), 1),
+        ],
+    )
+    def test_rows_that_another_store_writes_meanwhile_are_not_taken_for_hidden_ones(
+        self,
+        method: str,
+        write: Callable[[MilvusStore], None],
+        left: int,
+        opened: Callable[..., MilvusStore],
+        store: MilvusStore,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        store.insert_chunks([chunk(1), chunk(2)])
+        other, call = opened(), store._open._call
+
+        def call_in_between(name: str, *args: Any, **options: Any) -> Any:
+            if name == method:
+                monkeypatch.undo()
+                write(store)
+            return call(name, *args, **options)
+
+        monkeypatch.setattr(store._open, "_call", call_in_between)
+        assert other.count_chunks() == left
 
     def test_rows_hidden_by_a_clock_set_back_are_noticed(self, opened: Callable[..., MilvusStore], path: Path) -> None:
         store = opened()

@@ -10,12 +10,11 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.statistics.corpus import NamespaceStatistics
 from rag_bm25.weighting.idf import CollectionStats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from rag_bm25.statistics.corpus import NamespaceStatistics
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 
@@ -107,6 +106,14 @@ def test_search_is_one_call() -> None:
     index, store = corpus(50)
     search(index)
     assert store.calls == ["search"]
+
+
+@pytest.mark.parametrize("namespace", ["", "other", ["", "other"], None])
+def test_search_lists_no_namespaces(namespace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    index, _ = corpus(50)
+    index.add(["apple"], namespace="other")
+    monkeypatch.setattr(NamespaceStatistics, "namespaces", property(lambda _: pytest.fail("they were listed")))
+    assert index.search("apple", namespace=namespace)
 
 
 def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ class QueryMemo(Generic[T]):
 
     def __init__(self, size: int = 256) -> None:
         self._size = size  # maximum number of values
-        self._kept: dict[Hashable, tuple[object, T]] = {}  # the one used last is last
+        self._kept: dict[Hashable, T] = {}  # the one used last is last
+        self._view: object = None  # of all of them: an older view would stay in memory, as large as the statistics
         self._lock = RLock()  # a signal handler may search, too
 
     def __len__(self) -> int:
@@ -37,11 +38,14 @@ class QueryMemo(Generic[T]):
     def get(self, key: Hashable, view: object, weigh: Callable[[], T]) -> T:
         """Return the kept value or a new one; `view` is another object after every change of the statistics."""
         with self._lock:
-            kept = self._kept.pop(key, None)
-        if kept is None or kept[0] is not view:
-            kept = view, weigh()
+            if self._view is not view:
+                self._kept, self._view = {}, view
+            value = self._kept.pop(key, None)
+        if value is None:
+            value = weigh()
         with self._lock:
-            self._kept[key] = kept
-            if len(self._kept) > self._size:
-                del self._kept[next(iter(self._kept))]
-        return kept[1]
+            if self._view is view:
+                self._kept[key] = value
+                if len(self._kept) > self._size:
+                    del self._kept[next(iter(self._kept))]
+        return value

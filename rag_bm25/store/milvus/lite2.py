@@ -34,6 +34,7 @@ MAX_SOCKET_PATH = 107
 ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
 SEES_ROWS = frozenset({"query", "search", "delete"})  # methods, whose first argument is the collection
+COUNT_ATTEMPTS = 10  # another thread may insert or delete rows between two of its calls
 STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 60.0
@@ -77,13 +78,15 @@ class Engine(EmbeddedEngine):
 
     def prepare(self, collection: str) -> None:
         """Refuse a collection with hidden rows."""
-        seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
-        stored = self.num_rows(collection)
-        if seen < stored:
-            raise StoreError(
-                f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}. Either the clock of this "
-                "computer was set back after they were written: correct it and open again. Or the file is damaged"
-            )
+        for _ in range(COUNT_ATTEMPTS):
+            stored = self.num_rows(collection)  # first: rows that come afterwards are no hidden ones
+            seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
+            if seen >= stored:
+                return
+        raise StoreError(
+            f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}. Either the clock of this computer "
+            "was set back after they were written: correct it and open again. Or the file is damaged"
+        )
 
     def after_write(self, collection: str, rows: int) -> None:
         """Note when the rows are visible: the next call that has to see them waits for that, and no other.

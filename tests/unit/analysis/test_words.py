@@ -138,3 +138,10 @@ def test_the_memo_keeps_no_long_runs() -> None:
 def test_the_stop_words_are_those_of_lucene() -> None:
     assert len(LUCENE_33) == 33
     assert {"the", "of", "such", "will"} < set(LUCENE_33)
+
+
+def test_a_signal_handler_may_stem_while_its_thread_does() -> None:
+    memo = TermMemo((), stem=True)
+    with memo._lock:
+        assert memo._lock.acquire(blocking=False)
+        memo._lock.release()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +15,13 @@ from support.reference import split
 
 from rag_bm25 import RM3, BM25Index, Fuzzy, IndexConfig, QueryExpansion
 from rag_bm25.errors import StoreError
+from rag_bm25.index import live_statistics
 from rag_bm25.index.maintenance.copying import copy_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+    from types import FrameType
 
 SOON = 20.0  # seconds; a call that is not stuck takes milliseconds
 CHUNKS = ["apple pie", "apple tart", "banana split"]
@@ -209,7 +213,17 @@ def test_on_a_server_no_search_waits_for_the_refresh_of_another(config: IndexCon
         assert soon(lambda: index.search("apple")) == before
 
 
-def test_a_search_sees_what_another_index_of_the_process_wrote_before(config: IndexConfig, gate: Gate) -> None:
+READING: dict[str, Callable[[BM25Index], object]] = {
+    "search": lambda index: index.search("apple"),
+    "refresh": lambda index: index.refresh(),
+    "vocabulary": lambda index: index._live.vocabulary(),
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_a_search_sees_what_another_index_of_the_process_wrote_before(
+    name: str, config: IndexConfig, gate: Gate
+) -> None:
     """Also where a third thread is reading the log, which it has listed too early."""
     store = MemoryStore()
     index, other = (BM25Index.from_store(store, config=config) for store in (store, store.reopen()))
@@ -217,7 +231,7 @@ def test_a_search_sees_what_another_index_of_the_process_wrote_before(config: In
     other.refresh()
     index.add(["fig"], ids=["first"])
     other._store.on_call = lambda called: gate.pass_through() if called == "get_log" else None  # type: ignore[attr-defined]
-    with stuck(gate, lambda: other.search("apple")):
+    with stuck(gate, lambda: READING[name](other)):
         index.add(["fig"], ids=["second"])
         found: list[int] = []
         late = threading.Thread(target=lambda: found.append(other.stats().num_chunks), daemon=True)
@@ -226,6 +240,136 @@ def test_a_search_sees_what_another_index_of_the_process_wrote_before(config: In
         assert found == []  # it waits for the other reader
     late.join(SOON)
     assert found == [5]
+
+
+BEGINNING: dict[str, Callable[[BM25Index], object]] = {
+    "batch": lambda index: index.add(["kiwi"]),
+    "verify": lambda index: index.verify(),
+}
+
+
+@pytest.mark.parametrize("name", BEGINNING)
+def test_a_search_sees_what_was_written_before_though_a_writer_begins(
+    name: str, config: IndexConfig, gate: Gate
+) -> None:
+    """The writer has not read yet what the search has to see."""
+    store = MemoryStore()
+    index, other = (BM25Index.from_store(store, config=config) for store in (store, store.reopen()))
+    other.add(["fig"])
+    store.on_call = lambda called: gate.pass_through() if called == "get_log" else None
+    found: list[int] = []
+    with stuck(gate, lambda: BEGINNING[name](index)):
+        late = threading.Thread(target=lambda: found.append(len(index.search("fig"))), daemon=True)
+        late.start()
+        late.join(0.2)
+        assert found == []  # it waits until that is read, and for nothing else
+    late.join(SOON)
+    assert found == [1]
+
+
+@pytest.mark.parametrize("read", [lambda index: index.search("fig"), lambda index: index.suggest("figs")])
+def test_a_search_sees_during_a_repair_what_was_written_before(read: Any, config: IndexConfig, gate: Gate) -> None:
+    store = MemoryStore()
+    index, other = (BM25Index.from_store(store, config=config) for store in (store, store.reopen()))
+    other.add(["fig"])
+    store.on_call = lambda called: gate.pass_through() if called == "scan_chunks" else None
+    with stuck(gate, index.repair):
+        assert soon(lambda: read(index))
+
+
+# A signal handler searches, in the midst of anything
+
+
+def interrupt_at(line: int, files: tuple[str, ...], act: Callable[[], object], handler: Callable[[], object]) -> bool:
+    """Act, and call a handler before the line of some files that is executed as the n-th; say whether there is one."""
+    executed = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal executed
+        if not frame.f_code.co_filename.endswith(files):
+            return None
+        if event == "line":
+            executed += 1
+            if executed == line:
+                sys.settrace(None)
+                handler()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
+    return executed >= line
+
+
+ACTS: dict[str, Callable[[BM25Index], object]] = {
+    "search": lambda index: index.search("fig"),
+    "refresh": lambda index: index.refresh(),
+    "batch": lambda index: index.add(["kiwi"]),
+}
+HANDLERS: dict[str, Callable[[BM25Index], object]] = {"search": ACTS["search"], "refresh": ACTS["refresh"]}
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.parametrize("handler", HANDLERS)
+@pytest.mark.parametrize("name", ACTS)
+def test_a_signal_handler_that_searches_counts_nothing_twice(
+    name: str, handler: str, exclusive: bool, config: IndexConfig
+) -> None:
+    line, was_interrupted = 0, True
+    while was_interrupted:
+        line += 1
+        store = MemoryStore(exclusive=exclusive)
+        index, other = (
+            BM25Index.from_store(store, config=config, refresh_interval=0) for store in (store, store.reopen())
+        )
+        other.add(["fig"])
+        was_interrupted = interrupt_at(
+            line,
+            ("log/sums.py", "log/open_write.py"),
+            partial(ACTS[name], index),
+            partial(HANDLERS[handler], index),
+        )
+        assert index.verify().ok, line
+    assert line > 10
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="a matter of signals")
+def test_ctrl_c_leaves_no_lock_taken() -> None:
+    class InterruptError(Exception): ...
+
+    def interrupt(*_: object) -> None:
+        raise InterruptError
+
+    lock = threading.RLock()
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    try:
+        for _ in range(100):
+            with suppress(InterruptError):
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
+                while True:
+                    with live_statistics._acquired(lock, wait=False):
+                        pass
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    assert soon(lambda: lock.acquire(blocking=False)) is True
+
+
+def test_an_interrupted_repair_leaves_no_writer_that_readers_do_not_see(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(live_statistics, "ChunkWriter", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            index.repair()
+    index.add(["fig"])
+    assert len(index.search("fig")) == 1
 
 
 def test_a_failed_batch_is_finished_by_the_next_search_and_not_before(index: BM25Index, store: MemoryStore) -> None:

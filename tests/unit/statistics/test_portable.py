@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, ConfigMismatchError, FormatError, IndexConfig
 from rag_bm25.adapters import BM25Encoder
+from rag_bm25.statistics import portable
 from rag_bm25.statistics.portable import read_statistics
 
 if TYPE_CHECKING:
@@ -30,6 +32,23 @@ def write(path: Path, header: Any, *lines: Any) -> Path:
     with gzip.open(path, "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in (header, *lines))
     return path
+
+
+def test_chunks_may_be_added_while_statistics_are_exported(
+    filled: BM25Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumped = json.dumps
+    before = len(filled._live.vocabulary())
+
+    def dump_slowly(value: Any, **options: Any) -> str:
+        if isinstance(value, list):
+            monkeypatch.undo()
+            filled.add(["kiwi"])
+        return dumped(value, **options)
+
+    monkeypatch.setattr(portable, "json", SimpleNamespace(dumps=dump_slowly))
+    filled.export_statistics(tmp_path / "statistics.json.gz")
+    assert len(read_statistics(tmp_path / "statistics.json.gz")[2]) == before
 
 
 def test_statistics_come_back_as_they_went(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,9 @@ from rag_bm25.vectors.terms import (
     term_id,
     term_name,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Reversible
 
 
 @pytest.mark.parametrize(
@@ -104,6 +108,18 @@ def test_vocabulary_lists_terms_in_the_order_first_seen() -> None:
     vocabulary = _grown(["b", "a"], ["c", "a"])
     assert list(vocabulary) == ["b", "a", "c"]
     assert list(vocabulary.ids) == [term_id(term) for term in "bac"]
+
+
+def test_terms_are_listed_while_another_thread_adds_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = _grown(["apple", "banana"])
+
+    def reverse_slowly(terms: Reversible[str]) -> Iterator[str]:
+        found = reversed(terms)
+        vocabulary.add({"cherry": term_id("cherry")})
+        return found
+
+    monkeypatch.setattr(terms, "reversed", reverse_slowly, raising=False)
+    assert vocabulary.after(1) == ["banana", "cherry"]
 
 
 def test_staging_does_not_change_the_vocabulary() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import pytest
@@ -34,6 +35,21 @@ class TestMemo:
         assert len(memo) == 2
         assert [memo.get(key, NOW, lambda: "new") for key in ("a", "c", "b")] == ["old a", "old c", "new"]
 
+    def test_forgets_an_older_view_which_is_as_large_as_the_statistics(self) -> None:
+        class View: ...
+
+        memo, old = QueryMemo[int](), View()
+        memo.get("a", old, lambda: 1)
+        seen = weakref.ref(old)
+        del old
+        memo.get("b", NOW, lambda: 2)
+        assert seen() is None
+
+    def test_a_value_that_was_slow_to_come_is_not_taken_for_one_of_a_later_view(self) -> None:
+        memo: QueryMemo[int] = QueryMemo()
+        memo.get("a", NOW, lambda: memo.get("b", LATER, lambda: 1))
+        assert memo.get("a", LATER, lambda: 2) == 2
+
     def test_what_fails_is_not_kept(self) -> None:
         memo: QueryMemo[int] = QueryMemo()
         with pytest.raises(ZeroDivisionError):
@@ -67,6 +83,13 @@ class TestSearches:
         assert index.search("apple pie", k=3) == first
         assert index.explain("apple pie", "1").value == pytest.approx(first[0].score)
         assert index.max_scores(["apple pie"])[0] > first[0].score
+        assert weighed == ["apple pie"]
+
+    def test_nor_after_a_refresh_without_news(self, weighed: list[str]) -> None:
+        store = MemoryStore(exclusive=False)
+        index = BM25Index.from_store(store, config=IndexConfig(chunk_size=5), refresh_interval=0)
+        index.add(["apple pie"])
+        assert index.search("apple pie") == index.search("apple pie")
         assert weighed == ["apple pie"]
 
     def test_it_is_weighed_again_after_a_write(self, index: BM25Index, weighed: list[str]) -> None:
