@@ -175,7 +175,6 @@ class LiveStatistics:
     def start(self) -> None:
         """Finish the batches of dead writers, read the statistics, and look for damage."""
         if not self._read_only:
-            self.log.refresh()
             self._writer.recover()
         self.refresh()
         self._look_for_damage()

@@ -117,6 +117,7 @@ class ChunkWriter:
         """Finish the writes of writers that died."""
         # An embedded engine has one process, so that every intent found is a dead one's. On a server an intent may
         # belong to a living writer, and is left alone for the time of its lease.
+        self._log.refresh()
         for intent in self._log.intents():
             if self._store.exclusive or intent.writer == self._writer or _is_expired(intent):
                 self._finish(intent)
@@ -126,7 +127,6 @@ class ChunkWriter:
     def _writing(self) -> Iterator[None]:
         """Before a batch: finish a failed one of this writer, read the changes of others, and compact the log."""
         if self._unfinished:
-            self._log.refresh()
             self.recover()
         self._unfinished = self.is_busy = True
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.statistics.log.keys import LogKey, make_rows
 from rag_bm25.statistics.log.packing import (
@@ -19,14 +19,23 @@ from rag_bm25.statistics.log.packing import (
     pack,
     unpack,
 )
-from rag_bm25.statistics.log.runs import RunInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rag_bm25.statistics.log.table import LogTable
     from rag_bm25.store.rows import LogRow
 
 NEVER_A_BASE = "-"  # base of a head that does not add up with anything before it
+
+
+class RunInfo(NamedTuple):
+    """A run, as the head names it."""
+
+    name: str
+    level: int
+    pages: int
+    rows: int  # pages included
 
 
 @dataclass(frozen=True)
@@ -74,3 +83,9 @@ class HeadRow:
 def _decode_run(values: list[object]) -> RunInfo:
     [name], [level, pages, rows] = check_texts(values[:1], "run"), check_counts(values[1:], "run")
     return RunInfo(name, level, pages, rows)
+
+
+def read_head(table: LogTable) -> Head:
+    """Read the head in force, an empty one before the first compaction."""
+    heads = table.list_all("head").entries("head")
+    return table.decode(HeadRow.decode, table.read(heads[max(heads)], packed=True)) if heads else Head()

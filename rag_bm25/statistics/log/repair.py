@@ -10,7 +10,7 @@ from rag_bm25.statistics.log.batches import BatchClock
 from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
 from rag_bm25.statistics.log.open_write import OpenBatches
-from rag_bm25.statistics.log.runs import HeldSums, write_run
+from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
 from rag_bm25.statistics.log.settings import upgrade_format
 from rag_bm25.statistics.log.table import Listing, LogTable
 from rag_bm25.statistics.log.term_k1 import TermK1Row
@@ -72,6 +72,7 @@ def overwrite(
     name = clock.new_batch()
     table.insert(TermsRow.encode(name, dict(zip(vocabulary, vocabulary.ids, strict=True))))
     run = write_run(table, name, 0, [HeldSums.of(totals)])
+    whole = next(iter(run.totals.values()), PartTotal())
     head = Head(
         name=name,
         base=NEVER_A_BASE,
@@ -79,7 +80,7 @@ def overwrite(
         covers=counted,
         num_deltas=len(counted),
         nameless=nameless,
-        num_terms=len(vocabulary),
+        num_terms=max(len(vocabulary), whole.num_counts - nameless),  # those without a name are missing
     )
     table.insert(HeadRow.encode(head))
     table.delete(old)

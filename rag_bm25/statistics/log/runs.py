@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import Contribution, add_up
 from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, sum_counts
 from rag_bm25.statistics.log import packing
+from rag_bm25.statistics.log.head import RunInfo, read_head
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.packing import (
     check_counts,
@@ -25,7 +27,7 @@ from rag_bm25.statistics.log.packing import (
     unpack_json,
     unpack_page,
 )
-from rag_bm25.statistics.log.table import ROWS_PER_INSERT
+from rag_bm25.statistics.log.table import ROWS_PER_INSERT, RowsMovedError
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
@@ -45,21 +47,12 @@ NAMESPACES_PER_ROW = 2_000
 COUNTS_AT_ONCE = 1 << 19  # about as many are in memory of each run while runs are merged
 
 
-class RunInfo(NamedTuple):
-    """A run, as the head names it."""
-
-    name: str
-    level: int
-    pages: int
-    rows: int  # pages included
-
-
 class PartTotal(NamedTuple):
     """Totals of a part, and where its counts begin in the pages."""
 
-    num_chunks: int
-    total_length: int
-    num_counts: int
+    num_chunks: int = 0
+    total_length: int = 0
+    num_counts: int = 0
     start: int = 0
 
 
@@ -127,9 +120,7 @@ class Run:
     @classmethod
     def open(cls, table: LogTable, info: RunInfo) -> Run:
         """Read the totals of a run."""
-        rows = table.read(
-            [str(LogKey.row("run", info.name, part)) for part in range(info.pages, info.rows)], packed=True
-        )
+        rows = _read_rows(table, info, range(info.pages, info.rows))
         return cls(table, info, table.decode(_decode_totals, rows) if rows else {})
 
     @property
@@ -142,7 +133,7 @@ class Run:
         if not total.num_counts:
             return Contribution(total.num_chunks, total.total_length)
         first, end = total.start // packing.COUNTS_PER_ROW, total.start + total.num_counts
-        rows = self._read_rows(range(first, -(-end // packing.COUNTS_PER_ROW)))
+        rows = _read_rows(self.table, self.info, range(first, -(-end // packing.COUNTS_PER_ROW)))
         return self.table.decode(partial(_decode_part, total, total.start - first * packing.COUNTS_PER_ROW), rows)
 
     def stream(self) -> CountStream:
@@ -153,10 +144,17 @@ class Run:
         )
 
     def _pages(self, places: Iterable[int]) -> Iterator[Counts]:
-        return (self.table.decode(_decode_page, row) for row in self._read_rows(places))
+        return (self.table.decode(_decode_page, row) for row in _read_rows(self.table, self.info, places))
 
-    def _read_rows(self, places: Iterable[int]) -> list[LogRow]:
-        return self.table.read([str(LogKey.row("run", self.info.name, place)) for place in places], packed=True)
+
+def _read_rows(table: LogTable, run: RunInfo, places: Iterable[int]) -> list[LogRow]:
+    try:
+        return table.read([str(LogKey.row("run", run.name, place)) for place in places], packed=True)
+    except RowsMovedError:
+        if run in read_head(table).runs:
+            msg = f"{table.store.name} is damaged: rows of its statistics are missing. Run repair."
+            raise FormatError(msg) from None
+        raise
 
 
 def _decode_page(row: LogRow) -> Counts:
