@@ -96,7 +96,7 @@ def test_rows_that_cannot_be_read(
 @pytest.mark.parametrize("kind", ["head", "run"])
 def test_damaged_compaction(filled: BM25Index, store: MemoryStore, config: IndexConfig, kind: str) -> None:
     filled.repair()
-    filled.search(QUERY)  # has read the counts
+    filled.search(QUERY, namespace=None)  # has read the counts
     spoil(store, kind, packed="AAAA")
     with pytest.raises(FormatError, match=r"memory is damaged: its log row '.*' cannot be read .*Run repair"):
         BM25Index.from_store(store.reopen(), config=config)
@@ -108,7 +108,7 @@ def test_run_of_which_a_row_is_lost(
     filled: BM25Index, store: MemoryStore, config: IndexConfig, lost: Callable[[list[str]], str]
 ) -> None:
     filled.repair()
-    filled.search(QUERY)  # has read the counts
+    filled.search(QUERY, namespace=None)  # has read the counts
     del store.collections.log[lost([key for key in store.log_keys() if key.startswith("run")])]
     with pytest.raises(FormatError, match=r"memory is damaged: rows of its statistics are missing\. Run repair"):
         BM25Index.from_store(store.reopen(), config=config).search(QUERY)
