@@ -215,6 +215,7 @@ class BM25Index:
         """Release the connection and, with an embedded engine, the file. Closing twice is allowed."""
         self._is_open = False
         self._pipeline.close()
+        self._live.close()
         self._store.close()
 
     def __enter__(self) -> BM25Index:
