@@ -382,4 +382,6 @@ def _read(
             raise address.never_adopted("call adopt to count it")
         settings = _combine_settings(address, stored, config, text_field, filter)
         log.refresh()
-        return settings, _Counts(log.statistics, log.vocabulary() if vocabulary else None)
+        counted = NamespaceStatistics()  # in memory: the store is closed
+        counted.add("", log.statistics.whole.contribution())
+        return settings, _Counts(counted, log.vocabulary() if vocabulary else None)

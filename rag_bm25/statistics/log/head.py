@@ -29,12 +29,16 @@ if TYPE_CHECKING:
 NEVER_A_BASE = "-"  # base of a head that does not add up with anything before it
 
 
+MAX_ROWS = 100_000_000  # of a run, and counts of a page
+
+
 class RunInfo(NamedTuple):
     """A run, as the head names it."""
 
     name: str
     level: int
     pages: int
+    page_size: int  # counts
     rows: int  # pages included
 
 
@@ -81,8 +85,11 @@ class HeadRow:
 
 
 def _decode_run(values: list[object]) -> RunInfo:
-    [name], [level, pages, rows] = check_texts(values[:1], "run"), check_counts(values[1:], "run")
-    return RunInfo(name, level, pages, rows)
+    [name], numbers = check_texts(values[:1], "run"), check_counts(values[1:], "run")
+    level, pages, page_size, rows = numbers
+    if not (0 <= pages <= rows <= MAX_ROWS and 0 < page_size <= MAX_ROWS):
+        raise ValueError(f"a run has up to {MAX_ROWS:,} rows, and pages of at least one count")
+    return RunInfo(name, level, pages, page_size, rows)
 
 
 def read_head(table: LogTable) -> Head:

@@ -27,7 +27,7 @@ from rag_bm25.statistics.log.packing import (
     unpack_json,
     unpack_page,
 )
-from rag_bm25.statistics.log.table import ROWS_PER_INSERT, RowsMovedError
+from rag_bm25.statistics.log.table import RowsMovedError
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Run:
     def open(cls, table: LogTable, info: RunInfo) -> Run:
         """Read the totals of a run."""
         rows = _read_rows(table, info, range(info.pages, info.rows))
-        return cls(table, info, table.decode(_decode_totals, rows) if rows else {})
+        return cls(table, info, table.decode(partial(_decode_totals, info), rows) if rows else {})
 
     @property
     def level(self) -> int:
@@ -132,12 +132,13 @@ class Run:
         total = self.totals[part]
         if not total.num_counts:
             return Contribution(total.num_chunks, total.total_length)
-        first, end = total.start // packing.COUNTS_PER_ROW, total.start + total.num_counts
-        rows = _read_rows(self.table, self.info, range(first, -(-end // packing.COUNTS_PER_ROW)))
-        return self.table.decode(partial(_decode_part, total, total.start - first * packing.COUNTS_PER_ROW), rows)
+        size = self.info.page_size
+        first, end = total.start // size, total.start + total.num_counts
+        rows = _read_rows(self.table, self.info, range(first, -(-end // size)))
+        return self.table.decode(partial(_decode_part, total, total.start - first * size), rows)
 
     def stream(self) -> CountStream:
-        size = max(1, COUNTS_AT_ONCE // packing.COUNTS_PER_ROW)
+        size = max(1, COUNTS_AT_ONCE // self.info.page_size)
         starts = range(0, self.info.pages, size)
         return _Buffer(
             page for start in starts for page in self._pages(range(start, min(start + size, self.info.pages)))
@@ -170,7 +171,7 @@ def _decode_part(total: PartTotal, start: int, rows: Sequence[LogRow]) -> Contri
     return Contribution(total.num_chunks, total.total_length, ids, df)
 
 
-def _decode_totals(rows: Sequence[LogRow]) -> dict[Part, PartTotal]:
+def _decode_totals(run: RunInfo, rows: Sequence[LogRow]) -> dict[Part, PartTotal]:
     totals: dict[Part, PartTotal] = {}
     start = 0
     for row in rows:
@@ -181,6 +182,8 @@ def _decode_totals(rows: Sequence[LogRow]) -> dict[Part, PartTotal]:
                 raise ValueError("its namespaces must be distinct strings, with numbers of counts")
             totals[part] = PartTotal(num_chunks, length, num_counts, start)
             start += num_counts
+    if -(-start // run.page_size) != run.pages:
+        raise ValueError(f"it has {start:,} counts, which do not fill {run.pages:,} pages")
     return totals
 
 
@@ -292,12 +295,12 @@ class _RunWriter:
         self._waiting.append((ids, df))
         self.num_counts += len(ids)
         self._num_waiting += len(ids)
-        if self._num_waiting >= ROWS_PER_INSERT * packing.COUNTS_PER_ROW:
+        if self._num_waiting >= COUNTS_AT_ONCE:
             self._write_pages(self._num_waiting // packing.COUNTS_PER_ROW * packing.COUNTS_PER_ROW)
 
     def finish(self, level: int) -> Run:
         self._write_pages(self._num_waiting)
-        info = RunInfo(self._name, level, self._num_rows, self._num_rows)
+        info = RunInfo(self._name, level, self._num_rows, packing.COUNTS_PER_ROW, self._num_rows)
         parts = list(self.totals)
         for start in range(0, len(parts), NAMESPACES_PER_ROW):
             self._write(_packed_totals({part: self.totals[part] for part in parts[start : start + NAMESPACES_PER_ROW]}))
