@@ -15,6 +15,7 @@ from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
+from rag_bm25.store.storage import StorageInfo
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
@@ -170,6 +171,10 @@ class MemoryStore:
         vectors = np.array([row.dense for row in rows], np.float64).reshape(len(rows), queries.shape[1])
         everything = np.arange(len(rows))
         return [_best(rows, everything, _similarities(query, vectors, arm.metric), arm.limit) for query in queries]
+
+    def storage_info(self) -> StorageInfo:
+        self._check_call("storage_info")
+        return StorageInfo("memory")
 
     def count_chunks(self) -> int:
         self._check_call("count_chunks")

@@ -116,6 +116,11 @@ class Match:
     score: float
 
 
+def rank_of(match: Match) -> tuple[float, str, str]:
+    """Return the sort key of a match: by falling score, then by id and pk."""
+    return (-match.score, match.row.id, match.row.pk)
+
+
 @dataclass(frozen=True)
 class LogRow:
     """One row of the statistics log. Rows are only ever inserted and deleted, never changed.

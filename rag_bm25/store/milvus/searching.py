@@ -10,7 +10,7 @@ from rag_bm25.store.milvus.collection import PAGE, SPARSE_METRIC, pages
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, DENSE, SPARSE, chunk_row
-from rag_bm25.store.rows import Match
+from rag_bm25.store.rows import Match, rank_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ class ChunkSearch:
             wanted = min(4 * wanted, MAX_ROWS)
             for at, matches in zip(cut, self._nearest([queries[at] for at in cut], wanted, request), strict=True):
                 found[at] = matches
-        return [sorted(matches, key=_rank)[:limit] for matches in found]
+        return [sorted(matches, key=rank_of)[:limit] for matches in found]
 
     def _nearest(self, queries: Sequence[Any], limit: int, request: Mapping[str, Any]) -> list[list[Match]]:
         """Search the engine for the rows with the highest scores."""
@@ -80,10 +80,6 @@ class ChunkSearch:
         options = {"output_fields": output, "consistency_level": self._consistency, **request}
         found = self._chunks.engine.read("search", self._chunks.name, **options)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
-
-
-def _rank(match: Match) -> tuple[float, str, str]:
-    return (-match.score, match.row.id, match.row.pk)
 
 
 def _is_cut(matches: Sequence[Match], limit: int, wanted: int) -> bool:
