@@ -8,7 +8,7 @@ import pytest
 from support import engines
 from support.reference import split
 
-from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, ParameterError, StorageOptions
+from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, ParameterError, StorageOptions, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,6 +92,31 @@ def test_algorithms_that_it_does_not_have_are_refused(dialect: str, made: Open) 
         pytest.skip("it has this one")
     with pytest.raises(ParameterError, match=r"^inverted_index_algo must be (one of DAAT_MAXSCORE, .* with|left out)"):
         store.create()
+
+
+def test_a_creation_that_was_cut_short_is_completed_with_the_same_options(
+    dialect: str, made: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = choices(dialect)
+    if not tried:
+        pytest.skip("it has no options")
+    store = made(**tried[-1])
+    monkeypatch.setattr(store._chunks, "_make", cut_short_at("create_index", store._chunks._make))
+    with pytest.raises(StoreError, match="cut short"):
+        store.create()
+    BM25Index.from_store(made(**tried[-1]), config=CONFIG).close()
+    with BM25Index.from_store(made(**tried[-1]), config=CONFIG) as index:
+        storage = index.stats().storage
+        assert {name: getattr(storage, name) for name in tried[-1]} == tried[-1]
+
+
+def cut_short_at(method: str, make: Callable[..., None]) -> Callable[..., None]:
+    def made(is_made: Any, called: str, **options: Any) -> None:
+        if called == method:
+            raise StoreError("cut short")
+        make(is_made, called, **options)
+
+    return made
 
 
 def test_an_index_with_other_options_is_refused_and_opened_without_any(dialect: str, made: Open) -> None:

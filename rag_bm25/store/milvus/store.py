@@ -115,9 +115,10 @@ class MilvusStore(MilvusLogStore, BulkImports):
     def create(self, dense: DenseField | None = None) -> None:
         self._handle.writable()
         require_effective(self._storage, self._open.storage_choices(), self._open.dialect.engine)
-        if self._chunks.exists():
-            self._require_same_storage()
+        is_begun = self._chunks.exists()
         self._chunks.complete(chunk_fields(dense.dim if dense else None), dense, self._storage)
+        if is_begun:
+            self._require_same_storage()
         super().create()
         if dense is not None:
             check_metric(self.name, self._dense_field(), dense.metric, FormatError)

@@ -8,6 +8,7 @@ import pytest
 
 from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, ParameterError, StorageInfo, StorageOptions
 from rag_bm25.store.milvus.collection import _collection_options, _sparse_index
+from rag_bm25.store.milvus.server import Lite3Server, Server
 from rag_bm25.store.storage import check_storage, parse_version, require_effective, require_same_storage
 
 ALL = StorageOptions(4, True, "SPARSE_WAND", "DAAT_WAND", "fp32")
@@ -91,3 +92,18 @@ def test_differences_from_what_was_built_are_listed() -> None:
 )
 def test_versions(text: str | None, numbers: tuple[int, ...]) -> None:
     assert parse_version(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("version", "is_new"), [("v2.5.27", False), ("v2.6.25", False), ("v3.0.2", True), ("master-20261101", True)]
+)
+def test_a_server_has_what_its_version_has(version: str, is_new: bool) -> None:
+    server = Server.__new__(Server)
+    server.version = version
+    choices = server.storage_choices()
+    assert ("quant_type" in choices, "SINDI" in choices["inverted_index_algo"]) == (is_new, is_new)
+    require_effective(StorageOptions(4, True, "SPARSE_WAND", "TAAT_NAIVE"), choices, "Milvus")
+
+
+def test_milvus_lite_behind_an_address_has_none() -> None:
+    assert Lite3Server.__new__(Lite3Server).storage_choices() == {}
