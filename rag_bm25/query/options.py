@@ -57,7 +57,7 @@ class QueryOptions(TypedDict, total=False):
     rescore : bool
         Whether to compute the scores again, exactly, from the stored vectors of the best chunks, and to sort by these.
         Only a server that stores its index in fp16 makes a difference to them, of at most 0.1 %; see
-        :class:`rag_bm25.StorageOptions`. It takes a second call to Milvus.
+        :class:`rag_bm25.StorageOptions`. It takes about half as long again.
     """
 
     statistics: StatisticsScope

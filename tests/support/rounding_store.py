@@ -12,7 +12,11 @@ from rag_bm25.vectors.sparse import SparseVector
 from support.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from rag_bm25.store.rows import ChunkRow, Scope
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
 
 
 class RoundingStore(MemoryStore):
@@ -27,6 +31,16 @@ class RoundingStore(MemoryStore):
 
     def storage_info(self) -> StorageInfo:
         return StorageInfo("Milvus", self.version, 1, quant_type=self.quant_type)
+
+    def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
+        stored = self.collections.chunks
+        return [
+            [replace(match, row=self._with_vector(match.row, stored[match.row.pk], arm)) for match in matches]
+            for matches in super().search(queries, arm)
+        ]
+
+    def _with_vector(self, row: ChunkRow, stored: ChunkRow, arm: SearchArm) -> ChunkRow:
+        return replace(row, vector=stored.vector) if arm.vectors else row
 
     def _rows(self, scope: Scope) -> list[ChunkRow]:
         rows = super()._rows(scope)

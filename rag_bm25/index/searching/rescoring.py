@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.index.searching.ranking import MAX_K
-from rag_bm25.store.rows import rank_of
+from rag_bm25.store.rows import Match, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
+from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import Match, SearchArm
+    from rag_bm25.store.rows import SearchArm
     from rag_bm25.vectors.sparse import SparseVector
 
 SPARE = 10  # of 635 questions on SciFact, CMRC 2018 and LISA, none has more than one row within reach after the tenth
@@ -34,16 +35,12 @@ def search_rescored(store: Store, queries: Sequence[SparseVector], arm: SearchAr
     More rows are asked for until all those are found that rounding may have kept from the first `limit`, as far as
     16,384 rows hold them.
     """
-    found = _search_within_reach(store, queries, arm, min(arm.limit + max(SPARE, arm.limit // 10), MAX_K))
-    stored = store.get_chunks(
-        sorted({match.row.pk for matches in found for match in matches}), contents=False, vectors=True
-    )
-    vectors = {row.pk: row.vector for row in stored}
-    rescored = [
-        [_rescore(match, query, vectors.get(match.row.pk)) for match in matches]
+    wider = replace(arm, vectors=True)
+    found = _search_within_reach(store, queries, wider, min(arm.limit + max(SPARE, arm.limit // 10), MAX_K))
+    return [
+        sorted((_rescore(match, query) for match in matches), key=rank_of)[: arm.limit]
         for query, matches in zip(queries, found, strict=True)
     ]
-    return [sorted(matches, key=rank_of)[: arm.limit] for matches in rescored]
 
 
 def _search_within_reach(
@@ -66,6 +63,6 @@ def _lowest_score(matches: Sequence[Match], limit: int) -> float:
     return REACH * matches[limit - 1].score if len(matches) >= limit else 0.0
 
 
-def _rescore(match: Match, query: SparseVector, vector: SparseVector | None) -> Match:
-    """Return a match with its exact score; a row that was deleted since keeps the one that it was found with."""
-    return match if vector is None else replace(match, score=float(np.float32(query.dot(vector))))
+def _rescore(match: Match, query: SparseVector) -> Match:
+    """Return a match with its exact score, and without its vector."""
+    return Match(replace(match.row, vector=EMPTY), float(np.float32(query.dot(match.row.vector))))

@@ -41,6 +41,7 @@ class ChunkSearch:
             "anns_field": field,
             "search_params": {"metric_type": metric, **(arm.params or {})},
             "filter": where_clause(self._chunks.engine.dialect, arm.scope),
+            "output_fields": [*CHUNK_OUTPUT, SPARSE] if arm.vectors else CHUNK_OUTPUT,
         }
         self._chunks.prepare().before_search(self._chunks.name)
         return [
@@ -66,19 +67,18 @@ class ChunkSearch:
         """Search the engine for the rows with the highest scores."""
         request = {**request, "data": list(queries), "limit": limit}
         try:
-            hits = self._hits(CHUNK_OUTPUT, request)
+            hits = self._hits(request)
         except ReplyTooLargeError:  # the contents are fetched page by page
-            hits = self._hits(["pk"], request)
+            hits = self._hits({**request, "output_fields": ["pk"]})
             pks = [entity["pk"] for found in hits for _, entity in found]
-            stored = {entity["pk"]: entity for entity in self._chunks.get(pks, CHUNK_OUTPUT, PAGE)}
+            stored = {entity["pk"]: entity for entity in self._chunks.get(pks, request["output_fields"], PAGE)}
             hits = [
                 [(score, stored[entity["pk"]]) for score, entity in found if entity["pk"] in stored] for found in hits
             ]
         return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
 
-    def _hits(self, output: list[str], request: Mapping[str, Any]) -> _Hits:
-        options = {"output_fields": output, "consistency_level": self._consistency, **request}
-        found = self._chunks.engine.read("search", self._chunks.name, **options)
+    def _hits(self, request: Mapping[str, Any]) -> _Hits:
+        found = self._chunks.engine.read("search", self._chunks.name, consistency_level=self._consistency, **request)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 
