@@ -8,7 +8,15 @@ import pytest
 from support import engines
 from support.reference import split
 
-from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, ParameterError, StorageOptions, StoreError
+from rag_bm25 import (
+    BM25Index,
+    ConfigMismatchError,
+    IndexConfig,
+    ParameterError,
+    StorageInfo,
+    StorageOptions,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +70,19 @@ def test_what_is_asked_for_is_built_and_shown_and_changes_no_score(dialect: str,
             answers.append([(hit.text, round(hit.score, 5)) for hit in index.search("t1 t2 t4 t17", 20)])
         opened("built").drop()
     assert answers == answers[:1] * len(answers)
+
+
+def test_scores_are_as_exact_as_the_engine_says_and_rescored_ones_exact(opened: Open) -> None:
+    with BM25Index.from_store(opened("rescored"), config=CONFIG) as index:
+        ids = index.add([f"t1 t{number % 7} {'t2 ' * (number % 5)}{'pad ' * number}" for number in range(60)])
+        exact = {id_: index.explain("t1 t2 t3", id_).value for id_ in ids}
+        tolerance = (index.stats().storage or StorageInfo("none")).score_tolerance
+        for rescore, error in ((False, tolerance), (True, 1e-6)):
+            hits = index.search("t1 t2 t3", 60, rescore=rescore)
+            assert {hit.id: hit.score for hit in hits} == pytest.approx(exact, rel=error)
+        assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.id))
+        assert index.search("t1 t2 t3", 5, rescore=True) == hits[:5]
+    opened("rescored").drop()
 
 
 def test_the_engine_names_itself(dialect: str, made: Open) -> None:
