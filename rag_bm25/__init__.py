@@ -33,6 +33,7 @@ from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.query import Query, QueryPart
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
+from rag_bm25.store.storage import StorageInfo, StorageOptions
 from rag_bm25.store.tls import TLS
 from rag_bm25.weighting.fields import FieldWeight
 
@@ -73,6 +74,8 @@ __all__ = [
     "ReencodeReport",
     "RepairReport",
     "Rocchio",
+    "StorageInfo",
+    "StorageOptions",
     "StoreError",
     "StoreLockedError",
     "Synonyms",

@@ -105,7 +105,7 @@ _add(
     "docs --prune --chunk-size 500",
     "docs --set stem=false,bigrams=false",
     "rows.jsonl --field title:30:2.0",
-    "rows.jsonl --uri http://localhost:19530",
+    "rows.jsonl --uri http://localhost:19530 --storage shards=4,mmap=true",
 )
 _add("search", searching.search, '"劳动合同 解除" -k 3', """sparse --filter '{"source": {"$like": "docs/%"}}'""")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')

@@ -12,12 +12,13 @@ from rag_bm25 import ingestion
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
 from rag_bm25.cli.rendering import count, join_first
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, parse_storage
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import Value, differing, with_settings
 from rag_bm25.index.writing.workers import MAX_WORKERS
+from rag_bm25.store.storage import StorageOptions
 
 
 def ingest(
@@ -45,6 +46,7 @@ def ingest(
     workers: Annotated[
         int, typer.Option(min=0, max=MAX_WORKERS, help="Processes that analyse chunks while others are written.")
     ] = 0,
+    storage: Storage = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -67,7 +69,8 @@ def ingest(
     given = settings.given()
     found = ingestion.find_files(paths, root=root, name=name)
     _note_skipped(found)
-    with _open_or_create(place, given, create=bool(found.files)) as index, ingest_bar(progress, found.size) as update:
+    opened = _open_or_create(place, given, parse_storage(storage), create=bool(found.files))
+    with opened as index, ingest_bar(progress, found.size) as update:
         start = time.perf_counter()
         report = ingestion.ingest(
             index,
@@ -87,14 +90,16 @@ def ingest(
     _print_failures(report.failed)
 
 
-def _open_or_create(place: opt.Place, given: Mapping[str, Value], *, create: bool) -> BM25Index:
+def _open_or_create(
+    place: opt.Place, given: Mapping[str, Value], storage: StorageOptions | None, *, create: bool
+) -> BM25Index:
     """Open the index, which must have the given settings, or create it with them."""
     try:
-        index = place.open()
+        index = place.open(storage=storage)
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        return place.open(config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given))
+        return place.open(config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given), storage=storage)
     try:
         _require_same(index.config, given)
     except BaseException:

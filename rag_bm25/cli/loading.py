@@ -16,7 +16,7 @@ from rag_bm25.bulk.parts import part_files, part_numbers
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result, progress_bars
 from rag_bm25.cli.rendering import count
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, parse_storage
 from rag_bm25.errors import InputError
 from rag_bm25.events import Progress
 from rag_bm25.index.config import IndexConfig
@@ -97,6 +97,7 @@ def load(
             "--import-prefix",
         ),
     ] = None,
+    storage: Storage = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -104,8 +105,8 @@ def load(
 
     A load that is cut short cannot be opened; running the same command again does the rest.
     """
-    start = time.perf_counter()
-    with closing(place.store()) as target, progress_bars(progress) as update:
+    start, options = time.perf_counter(), parse_storage(storage)
+    with closing(place.store(storage=options)) as target, progress_bars(progress) as update:
         if prefix is None:
             report = bulk.load(folder, target, progress=update)
         else:

@@ -11,7 +11,7 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result, progress_bars
 from rag_bm25.cli.rendering import count
-from rag_bm25.cli.settings import IndexOptions
+from rag_bm25.cli.settings import IndexOptions, Storage, parse_storage
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
 from rag_bm25.index.maintenance.copying import CopyPlan, copy_index, drop_index, plan_copy
 from rag_bm25.index.settings import with_settings
@@ -33,6 +33,7 @@ def copy(
     place: opt.Place,
     to_collection: Annotated[str | None, opt.option("Name of the copy; by default that of the index.")] = None,
     to_token: ToToken = None,
+    storage: Storage = None,
     dry_run: Annotated[bool, opt.option("Show what would be copied, and write nothing.", "--dry-run")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
@@ -44,14 +45,14 @@ def copy(
     """
     from rag_bm25.store.milvus import is_missing_file
 
-    start = time.perf_counter()
+    start, options = time.perf_counter(), parse_storage(storage)
     to = opt.Place(to_uri, to_collection or place.collection, to_token)
     _require_another(to, place)
     with ExitStack() as stores:
         source = stores.enter_context(closing(place.store(read_only=True)))
         target = None
         if not (dry_run and is_missing_file(to_uri)):
-            target = stores.enter_context(closing(to.store(read_only=dry_run)))
+            target = stores.enter_context(closing(to.store(read_only=dry_run, storage=options)))
         plan = plan_copy(source, target)
         if target is None or dry_run:
             _show_plan(plan, f"a new file, collection {to.collection!r}" if target is None else target.name, as_json)
@@ -73,6 +74,7 @@ def reindex_(
     settings: IndexOptions,
     to_uri: Annotated[str | None, opt.option("Place of the new index; by default that of the old one.")] = None,
     to_token: ToToken = None,
+    storage: Storage = None,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -81,12 +83,12 @@ def reindex_(
     Settings that are not given stay. The old index answers searches meanwhile, and stays. Run the same command again
     after an interruption, or to catch up with later writes to the old index; then let the readers open the new one.
     """
-    given = settings.given()
+    given, options = settings.given(), parse_storage(storage)
     to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
     _require_another(to, place)
     with place.open_existing(read_only=True) as source:
         try:
-            target = to.open(config=with_settings(source.config, given))
+            target = to.open(config=with_settings(source.config, given), storage=options)
         except ConfigMismatchError as error:
             msg = f"{to_collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
             raise ConfigMismatchError(msg) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.explanation import Explanation
+    from rag_bm25.store.storage import StorageInfo
     from rag_bm25.weighting.calibration import Calibration
 
 Highlighter: TypeAlias = Callable[[str], "list[tuple[int, int]]"]
@@ -144,8 +146,18 @@ def render_stats(stats: IndexStats) -> Text:
         "k1, b": f"{stats.k1:g}, {stats.b:g}",
         "s": f"{stats.chunk_size_ratio:.3f} = chunk size / mean length",
         "k1', b'": f"{stats.effective_k1:.3f}, {stats.effective_b:.3f}: effective k1 and b, with the mean length",
+        "engine": "unknown" if stats.storage is None else _format_storage(stats.storage),
     }
     return _format_lines(Text(stats.name, style="bold"), rows)
+
+
+def _format_storage(storage: StorageInfo) -> str:
+    """Return how an engine stores the chunks, as far as it says."""
+    facts = {name: value for name, value in asdict(storage).items() if value is not None}
+    engine, version = facts.pop("engine"), facts.pop("version", "")
+    name = f"{engine}, version {version}" if version else engine
+    built = ", ".join(f"{name} {str(value).lower() if name == 'mmap' else value}" for name, value in facts.items())
+    return f"{name}: {built}" if built else name
 
 
 def render_calibration(proposal: Calibration, split_size: int | None) -> Text:

@@ -56,6 +56,13 @@ class Question:
     min_should_match: Annotated[
         str | None, opt.option("How many words of the query a hit must have: 3, -1, 75%, 3<90%.", metavar="COUNT")
     ] = None
+    rescore: Annotated[
+        bool,
+        opt.option(
+            "Compute the scores again from the stored vectors: exact where a server stores its index in fp16.",
+            "--rescore",
+        ),
+    ] = False
 
     def options(self) -> dict[str, Any]:
         """Return the options of the query, as a search takes them."""
@@ -71,6 +78,7 @@ class Question:
             "expansion": expansion,
             "syntax": self.syntax,
             "min_should_match": self.min_should_match,
+            "rescore": self.rescore,
         }
 
     def scope(self) -> dict[str, Any]:

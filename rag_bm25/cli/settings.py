@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise, takewhile
@@ -12,13 +12,15 @@ import typer
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.config import Segmentation
+from rag_bm25.checks import check_choice
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result
 from rag_bm25.cli.rendering import format_settings, render_settings
 from rag_bm25.documents.encoder import LengthUnit
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, with_settings
+from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, split_setting, with_settings
+from rag_bm25.store.storage import STORAGE_NAMES, StorageOptions
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 from rag_bm25.weighting.idf import IDF_NAMES, IdfName
 from rag_bm25.weighting.query import QueryWeighting
@@ -65,6 +67,16 @@ Settings: TypeAlias = Annotated[
     ),
 ]
 
+Storage: TypeAlias = Annotated[
+    list[str] | None,
+    opt.option(
+        "How a Milvus server stores the chunks of a new index, such as shards=4,mmap=true: shards, mmap, index_type, "
+        "inverted_index_algo, quant_type; by default as the server does. May be repeated.",
+        "--storage",
+        metavar="NAME=VALUE,...",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class IndexOptions:
@@ -106,18 +118,35 @@ class IndexOptions:
 
 def parse_settings(texts: Iterable[str] | None, option: str) -> dict[str, Value]:
     """Read ``name=value,name=value``; the values are not checked."""
-    settings: dict[str, Value] = {}
+    try:
+        return _parse_pairs(texts, option, parse_setting)
+    except ParameterError as error:
+        msg = f"{error}; `rag-bm25 settings` describes them"
+        raise typer.BadParameter(msg, param_hint=option) from None
+
+
+def _parse_pairs(texts: Iterable[str] | None, option: str, parse: Callable[[str], tuple[str, str]]) -> dict[str, Value]:
+    """Read ``name=value,name=value``, each pair by `parse`."""
+    pairs: dict[str, Value] = {}
     for part in filter(None, ",".join(texts or ()).split(",")):
-        try:
-            name, value = parse_setting(part)
-        except ParameterError as error:
-            msg = f"{error}; `rag-bm25 settings` describes them"
-            raise typer.BadParameter(msg, param_hint=option) from None
+        name, value = parse(part)
         if not value:
             msg = f"must be NAME=VALUE,..., got {part!r}"
             raise typer.BadParameter(msg, param_hint=option)
-        settings[name] = parse_value(value)
-    return settings
+        pairs[name] = parse_value(value)
+    return pairs
+
+
+def parse_storage(texts: Iterable[str] | None) -> StorageOptions | None:
+    """Read the storage options of a new index; None without any."""
+    with as_usage("--storage"):
+        given: dict[str, Any] = _parse_pairs(texts, "--storage", _parse_storage_option)
+        return StorageOptions(**given) if given else None
+
+
+def _parse_storage_option(text: str) -> tuple[str, str]:
+    name, value = split_setting(text)
+    return check_choice("a storage option", name, STORAGE_NAMES), value
 
 
 def parse_query_settings(idf: IdfName | None, texts: Iterable[str] | None) -> dict[str, Any]:

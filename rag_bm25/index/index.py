@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ConsistencyLevel
     from rag_bm25.store.search_params import SearchParams
+    from rag_bm25.store.storage import StorageOptions
     from rag_bm25.store.tls import TLS
     from rag_bm25.vectors.sparse import SparseVector
 
@@ -125,6 +126,7 @@ class BM25Index:
         repair: bool = False,
         refresh_interval: float = 1.0,
         consistency: ConsistencyLevel = "Session",
+        storage: StorageOptions | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> BM25Index:
         """Open an index, or create it if there is none and a config is given.
@@ -135,7 +137,7 @@ class BM25Index:
             A file ending in ``.db`` for the embedded engine; the URI of a Milvus server, ``http://``, ``https://``,
             ``tcp://`` or ``unix:``, where a database name may follow as the path; or ``":memory:"``, for tests, a
             :class:`~rag_bm25.store.MemoryStore`, which is new, empty and private at every call. It connects to nothing,
-            so `token`, `tls`, `timeout` and `consistency` are refused.
+            so `token`, `tls`, `timeout`, `consistency` and `storage` are refused.
         collection : str
             Name of the index; its two Milvus collections are ``collection`` and ``collection_bm25``.
         config : IndexConfig, optional
@@ -158,6 +160,9 @@ class BM25Index:
             On a server: the writes that a search of the chunks waits for. "Session" waits for those of this process,
             "Bounded" also for those of others that are older than some seconds, "Strong" for all. Reads for a write, a
             recount or a refresh are always Strong.
+        storage : StorageOptions, optional
+            On a server: how it stores the chunks of a new index, such as the number of shards. An existing index must
+            have been created with the options that are given; :meth:`stats` shows them.
         on_event : callable of Event to None, optional
             Called after every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
 
@@ -166,14 +171,17 @@ class BM25Index:
         IndexNotFoundError
             If there is no such index, and no config to create it with.
         ConfigMismatchError
-            If the index was created with other parameters or another analyzer.
+            If the index was created with other parameters, another analyzer or other storage options.
+        ParameterError
+            If the engine would ignore a storage option, or an argument breaks a rule.
         FormatError
             If the collection is no index, damaged, or of a newer version.
         StoreError
             If Milvus cannot be reached, or another process has the file open.
         """
         options = OpenOptions(config, read_only, repair, refresh_interval, on_event)
-        store = open_store(uri, collection, options, token=token, tls=tls, timeout=timeout, consistency=consistency)
+        connection = {"token": token, "tls": tls, "timeout": timeout, "consistency": consistency, "storage": storage}
+        store = open_store(uri, collection, options, **connection)
         with closed_on_failure(store):
             return cls._open(store, options)
 
@@ -868,7 +876,8 @@ class BM25Index:
         Returns
         -------
         Explanation
-            A tree; its root is the score that Milvus gives.
+            A tree; its root is the score that Milvus gives, to 1e-5 of it. Where a server may round its index to fp16,
+            the root says so: the score of a search is then within 0.1 % of it, and equal with ``rescore=True``.
 
         Raises
         ------
@@ -904,10 +913,14 @@ class BM25Index:
         """
         names = check_namespaces(namespace)
         statistics = self._live.current().statistics
-        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled)
+        info = self._store.storage_info()
+        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
 
     def verify(self, *, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result.
+
+        Counts are compared exactly. They do not depend on what a server has rounded in its index: the stored vectors
+        are float32.
 
         Parameters
         ----------

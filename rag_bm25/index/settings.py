@@ -35,11 +35,16 @@ def require_setting(name: str) -> None:
 
 
 def parse_setting(text: str) -> tuple[str, str]:
+    """Split the ``name=value`` of a setting; see :func:`split_setting`."""
+    name, value = split_setting(text)
+    require_setting(name)
+    return name, value
+
+
+def split_setting(text: str) -> tuple[str, str]:
     """Split ``name=value``; the name may have hyphens, and the value is "" without ``=``."""
     name, _, value = text.partition("=")
-    name = name.strip().replace("-", "_")
-    require_setting(name)
-    return name, value.strip()
+    return name.strip().replace("-", "_"), value.strip()
 
 
 def parse_value(text: str) -> Value:

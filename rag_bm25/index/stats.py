@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.store.storage import StorageInfo
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class IndexStats:
     effective_k1, effective_b : float
         Parameters with which exact BM25, by the measured mean length, gives the same weights, see
         :func:`rag_bm25.weighting.calibration.effective_parameters`; `effective_b` holds for every weighting with a b.
+    storage : StorageInfo, optional
+        How the engine stores the chunks: its version, and what it has built. None for an adopted collection.
     """
 
     name: str
@@ -54,10 +57,15 @@ class IndexStats:
     chunk_size_ratio: float
     effective_k1: float
     effective_b: float
+    storage: StorageInfo | None = None
 
 
 def compute_stats(
-    name: str, config: IndexConfig, statistics: CorpusStatistics, namespaces: Sequence[str]
+    name: str,
+    config: IndexConfig,
+    statistics: CorpusStatistics,
+    namespaces: Sequence[str],
+    storage: StorageInfo | None = None,
 ) -> IndexStats:
     """Return the figures of some statistics; `namespaces` are all that exist."""
     ratio = config.chunk_size / statistics.mean_length if statistics.mean_length else 1.0
@@ -78,4 +86,5 @@ def compute_stats(
         chunk_size_ratio=ratio,
         effective_k1=effective_k1,
         effective_b=effective_b,
+        storage=storage,
     )

@@ -40,7 +40,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
     ----------
     index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, score_key, id_key
         As for :class:`MilvusBM25Retriever`.
-    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params
+    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
         As for :class:`MilvusBM25Retriever`.
     embedding : Embeddings
         The model; may be left out in mode "sparse".

@@ -61,7 +61,7 @@ class MilvusBM25Retriever(BaseRetriever):
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
-    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params
+    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
         As for :meth:`rag_bm25.BM25Index.search`.
     score_threshold : float, optional
         Leave out documents with a lower BM25 score. Scores have no common upper bound and depend on the query; for a
@@ -103,6 +103,7 @@ class MilvusBM25Retriever(BaseRetriever):
     relevant: list[str] | None = None
     irrelevant: list[str] | None = None
     search_params: dict[str, str | bool | int | float] | None = None
+    rescore: bool = False
     score_threshold: float | None = None
     score_key: str | None = None
     id_key: str | None = None

@@ -106,6 +106,7 @@ class QueryFacts:
     weighting: QueryWeighting
     corpus: CollectionStats
     min_should_match: int | str | None = None
+    tolerance: float | None = None  # of the score of the search, if the engine rounds the weights in its index
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +132,8 @@ def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
     if score > 0 and left_out:
         return Explanation(0.0, f"{what}: left out, since {left_out}", tuple(details))
     if score > 0:
-        return Explanation(score, f"{what}, sum of:", tuple(details))
+        rounded = "" if query.tolerance is None else f", which the search gives to within {query.tolerance:.1%}"
+        return Explanation(score, f"{what}{rounded}, sum of:", tuple(details))
     why = "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
     return Explanation(0.0, f"{what}: not found, since {why}", tuple(details))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.store.protocol import LogStore, Store, WriteLock
 from rag_bm25.store.rows import ChunkRow, DenseField, ImportState, LogRow, Match, Scope, SearchArm
+from rag_bm25.store.storage import StorageInfo, StorageOptions
 
 if TYPE_CHECKING:
     from rag_bm25.store.memory import MemoryStore
@@ -22,6 +23,8 @@ __all__ = [
     "MilvusStore",
     "Scope",
     "SearchArm",
+    "StorageInfo",
+    "StorageOptions",
     "Store",
     "WriteLock",
 ]

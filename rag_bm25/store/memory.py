@@ -15,6 +15,7 @@ from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
 from rag_bm25.store.rows import ALL_CHUNKS, ChunkRow, Match, check_metric
+from rag_bm25.store.storage import StorageInfo
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
@@ -165,11 +166,15 @@ class MemoryStore:
         rows = self._rows(arm.scope)
         if not isinstance(queries, np.ndarray):
             postings = _Postings(rows)
-            return [_best(rows, *postings.scores(query), arm.limit) for query in queries]
+            return [_best(rows, *postings.scores(query), arm) for query in queries]
         self._check_queries(queries, arm.metric)
         vectors = np.array([row.dense for row in rows], np.float64).reshape(len(rows), queries.shape[1])
         everything = np.arange(len(rows))
-        return [_best(rows, everything, _similarities(query, vectors, arm.metric), arm.limit) for query in queries]
+        return [_best(rows, everything, _similarities(query, vectors, arm.metric), arm) for query in queries]
+
+    def storage_info(self) -> StorageInfo:
+        self._check_call("storage_info")
+        return StorageInfo("memory")
 
     def count_chunks(self) -> int:
         self._check_call("count_chunks")
@@ -304,14 +309,15 @@ def _similarities(query: NDArray[np.float32], vectors: NDArray[np.float64], metr
     return products
 
 
-def _best(rows: list[ChunkRow], found: NDArray[np.int64], exact: NDArray[np.float64], limit: int) -> list[Match]:
+def _best(rows: list[ChunkRow], found: NDArray[np.int64], exact: NDArray[np.float64], arm: SearchArm) -> list[Match]:
     """Return the best of the rows that were found, by (-score, id, pk)."""
-    scores = exact.astype(np.float32)
+    scores, limit = exact.astype(np.float32), arm.limit
     if len(found) > limit:
         last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         found, scores = found[scores >= last], scores[scores >= last]  # with all rows that share the last score
     ranked = [(-score, rows[at].id, rows[at].pk, at) for at, score in zip(found.tolist(), scores.tolist(), strict=True)]
-    return [Match(_read(rows[at], contents=True, vectors=False), -score) for score, _, _, at in sorted(ranked)[:limit]]
+    best = sorted(ranked)[:limit]
+    return [Match(_read(rows[at], contents=True, vectors=arm.vectors), -score) for score, _, _, at in best]
 
 
 def matches(where: Filter, metadata: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.store.rows import ChunkRow, DenseField, KeyRange, LogRow, Match, SearchArm
+    from rag_bm25.store.storage import StorageInfo
     from rag_bm25.vectors.sparse import SparseVector
 
 
@@ -114,6 +115,8 @@ class Store(LogStore, Protocol):
         ------
         FormatError
             A collection of the name has other fields.
+        ConfigMismatchError, ParameterError
+            The store was given storage options that the collections do not have, or that the engine would ignore.
         """
         ...
 
@@ -216,6 +219,10 @@ class Store(LogStore, Protocol):
         StoreError
             Queries are dense, and the collection has no dense vectors, or another metric.
         """
+        ...
+
+    def storage_info(self) -> StorageInfo:
+        """Return how the engine stores the chunks, as it says itself."""
         ...
 
     def count_chunks(self) -> int:

@@ -110,13 +110,18 @@ class Match:
     Parameters
     ----------
     row : ChunkRow
-        The row, with its contents and without its vectors.
+        The row, with its contents, and with its sparse vector if the search asks for it.
     score : float
         The inner product of sparse vectors, > 0, or the similarity of dense ones, of any sign; greater is better.
     """
 
     row: ChunkRow
     score: float
+
+
+def rank_of(match: Match) -> tuple[float, str, str]:
+    """Return the sort key of a match: by falling score, then by id and pk."""
+    return (-match.score, match.row.id, match.row.pk)
 
 
 @dataclass(frozen=True)
@@ -194,9 +199,12 @@ class SearchArm:
         Search parameters of the engine; some make it leave out rows.
     metric : {"IP", "COSINE"}
         The metric of the index for dense queries; always ``IP`` for sparse ones.
+    vectors : bool
+        Whether the rows have their sparse vectors.
     """
 
     limit: int
     scope: Scope = ALL_CHUNKS
     params: SearchParams | None = None
     metric: DenseMetric = "IP"
+    vectors: bool = False

@@ -14,6 +14,30 @@ SearchParams: TypeAlias = "Mapping[str, str | bool | int | float]"
 # The search itself decides these.
 OURS = frozenset({"metric_type", "anns_field", "topk", "limit", "offset", "round_decimal", "group_by_field", "params"})
 
+# Those of Milvus's index of sparse vectors, up to 3.0, and of every search. It ignores a misspelt one.
+OF_SPARSE_SEARCHES = (
+    "bulk_query_nnz_threshold",
+    "dim_max_score_ratio",
+    "drop_ratio_search",
+    "hints",
+    "ignore_growing",
+    "radius",
+    "range_filter",
+    "refine_factor",
+    "search_algo",
+)
+
+
+def check_sparse_search_params(params: object) -> dict[str, Any]:
+    """Check the search parameters of sparse vectors, and copy them; empty for None."""
+    checked = check_search_params(params)
+    if unknown := sorted(checked.keys() - set(OF_SPARSE_SEARCHES)):
+        raise ParameterError(
+            f"search_params must be parameters of searches for sparse vectors, {', '.join(OF_SPARSE_SEARCHES)}, got "
+            f"{unknown[0]!r}, which Milvus would ignore"
+        )
+    return checked
+
 
 def check_search_params(params: object, name: str = "search_params") -> dict[str, Any]:
     """Check search parameters as Milvus names them, on one level, and copy them; empty for None."""

@@ -98,7 +98,7 @@ def test_loading_is_ingesting(places: Places, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("MILVUS_TOKEN", "psst")
     loaded = printed("bulk", "load", "parts", "--uri", "two.db")
     assert (loaded["num_chunks"], loaded["loaded"]) == (ingested, ingested)
-    assert places.opened[-1] == {"uri": "two.db", "collection": "docs", "token": "psst", "tls": None}
+    assert places.opened[-1] == {"uri": "two.db", "collection": "docs", "token": "psst", "tls": None, "storage": None}
     assert rows_of(places["two.db", "docs"]) == rows_of(places["one.db", "docs"])
     assert printed("verify", "--uri", "two.db")["ok"]
 

@@ -77,7 +77,7 @@ def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
     assert "equal to the source; 3 rows written in " in result.stdout
     assert milvus.opened == [
         {"uri": "rag.db", "collection": "docs", "token": "mine", "tls": None, "read_only": True},
-        {"uri": SERVER, "collection": "manuals", "token": "theirs", "tls": None, "read_only": False},
+        {"uri": SERVER, "collection": "manuals", "token": "theirs", "tls": None, "read_only": False, "storage": None},
     ]
     assert milvus[SERVER, "manuals"].chunks == milvus["rag.db", "docs"].chunks
     assert_fails(run("copy", *options), "manuals already exists. Drop it first or choose another name")

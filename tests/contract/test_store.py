@@ -76,6 +76,7 @@ class TestEmptyStore:
         assert store.get_chunks(["ab"], vectors=True) == []
         assert scanned(store, vectors=True) == {}
         assert store.search([ONE, ONE], SearchArm(3)) == [[], []]
+        assert store.search([ONE, ONE], SearchArm(3, vectors=True)) == [[], []]
         assert store.log_keys() == []
         assert store.get_log(["k"]) == []
 
@@ -202,6 +203,17 @@ class TestSearch:
         rng = np.random.default_rng(8)
         drawn = (np.unique(rng.integers(1, 400, 8)).astype(np.uint32) for _ in range(150))
         return [SparseVector(ids, (rng.random(len(ids)) * 5).astype(np.float32)) for ids in drawn]
+
+    def test_rows_have_their_vectors_where_these_are_asked_for(
+        self, store: Store, corpus: list[ChunkRow], queries: list[SparseVector]
+    ) -> None:
+        rows = by_pk(corpus)
+        plain, found = (store.search(queries, SearchArm(20, vectors=vectors)) for vectors in (False, True))
+        assert [pks(matches) for matches in plain] == [pks(matches) for matches in found]
+        assert [match.row for matches in found for match in matches] == [
+            rows[match.row.pk] for matches in plain for match in matches
+        ]
+        assert not any(len(match.row.vector) for matches in plain for match in matches)
 
     def test_scores_and_order_equal_numpy(
         self, store: Store, corpus: list[ChunkRow], queries: list[SparseVector]

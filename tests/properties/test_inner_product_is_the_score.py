@@ -1,4 +1,7 @@
-"""Promise 3: the store's score equals an independent BM25 written with loops, to 1e-5 relative."""
+"""Promise 3: the store's score equals an independent BM25 written with loops, to 1e-5 relative.
+
+Where a store rounds its weights to fp16, to 1e-3; and with ``rescore=True`` as everywhere else.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import BM25, Corpus, Field, split, words_and_bigrams
-from support.strategies import corpora, document_weightings, idf_names, query_weightings, texts, weightings
+from support.rounding_store import RoundingStore
+from support.strategies import corpora, document_weightings, idf_names, query_weightings, shares, texts, weightings
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.store.storage import FP16_TOLERANCE
 
 if TYPE_CHECKING:
     from rag_bm25.documents.encoder import LengthUnit
@@ -23,8 +28,8 @@ if TYPE_CHECKING:
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 
 
-def filled(chunks: dict[str, str], config: IndexConfig = CONFIG) -> BM25Index:
-    index = BM25Index.from_store(MemoryStore(), config=config)
+def filled(chunks: dict[str, str], config: IndexConfig = CONFIG, store: MemoryStore | None = None) -> BM25Index:
+    index = BM25Index.from_store(store or MemoryStore(), config=config)
     index.add(list(chunks.values()), ids=list(chunks))
     return index
 
@@ -75,6 +80,18 @@ def test_scores_are_those_of_the_loops(
     lengths = {id_: len(text) for id_, text in chunks.items()} if unit == "characters" else None
     expected = reference.scores(query.split(), corpus_of(chunks), lengths)
     assert scores(filled(chunks, config_of(document, weighting, unit)), query) == pytest.approx(expected, rel=1e-5)
+
+
+@given(corpora(max_size=10), texts(), idf_names, st.floats(1, 100), st.floats(0, 3), shares, st.integers(1, 10))
+def test_rescoring_gives_the_scores_of_the_loops_where_weights_are_rounded(
+    chunks: dict[str, str], query: str, idf: IdfName, chunk_size: float, k1: float, b: float, k: int
+) -> None:
+    config = replace(CONFIG, chunk_size=chunk_size, k1=k1, b=b, idf=idf)
+    expected = BM25(chunk_size, k1, b, idf).scores(query.split(), corpus_of(chunks))
+    index, exact = filled(chunks, config, RoundingStore()), filled(chunks, config)
+    assert scores(index, query) == pytest.approx(expected, rel=FP16_TOLERANCE)
+    assert scores(index, query, rescore=True) == pytest.approx(expected, rel=1e-5)
+    assert index.search(query, k, rescore=True) == exact.search(query, k)
 
 
 @given(corpora(), texts(), weightings(max_fields=3), query_weightings, st.data())

@@ -10,7 +10,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.statistics.corpus import NamespaceStatistics
+from rag_bm25.statistics.log.stored_statistics import StoredStatistics
 from rag_bm25.weighting.idf import CollectionStats
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def corpus(size: int) -> tuple[BM25Index, CountingStore]:
     return index, store
 
 
-def levels(statistics: NamespaceStatistics) -> Any:
+def levels(statistics: StoredStatistics) -> Any:
     return statistics.whole._df._levels
 
 
@@ -112,7 +112,7 @@ def test_search_is_one_call() -> None:
 def test_search_lists_no_namespaces(namespace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     index, _ = corpus(50)
     index.add(["apple"], namespace="other")
-    monkeypatch.setattr(NamespaceStatistics, "namespaces", property(lambda _: pytest.fail("they were listed")))
+    monkeypatch.setattr(StoredStatistics, "namespaces", property(lambda _: pytest.fail("they were listed")))
     assert index.search("apple", namespace=namespace)
 
 
@@ -149,9 +149,9 @@ def test_figures_are_worked_out_once_for_many_searches(monkeypatch: pytest.Monke
 
 def test_big_table_is_not_copied_for_a_batch() -> None:
     index, _ = corpus(1000)
-    statistics = index._live.view.statistics
+    largest = levels(index._live.view.statistics)[0]
     for number in range(20):
         index.add([f"fresh{number}"])
         index.search(f"fresh{number}")
-    assert levels(index._live.view.statistics)[0] is levels(statistics)[0]
+    assert levels(index._live.view.statistics)[0] is largest
     assert index.verify().ok

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from rag_bm25.store.embeddings import as_vector
 from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +47,7 @@ class ArmQuery:
 
     vector: SparseVector | NDArray[np.float32]  # an array of shape (dim,); an empty sparse vector finds nothing
     arm: SearchArm
+    search: Callable[[Any, SearchArm], list[list[Match]]]
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class HybridSearcher:
     ) -> list[HybridHit]:
         """Search both arms and fuse them."""
         (vector,) = self._searcher.vectors([query], arms[0].scope, options)
-        queries = [ArmQuery(vector, self._stored(arms[0])), self._dense_query(embedding, arms[1])]
+        sparse_query = ArmQuery(vector, self._stored(arms[0]), self._searcher.sparse_search(options))
+        queries = [sparse_query, self._dense_query(embedding, arms[1])]
         self._check_bound(how.fusion)
         found = self._candidates(queries, arms[0].scope.namespaces)
         rows = {match.row.pk: match.row for match in chain(*found)}
@@ -98,7 +100,7 @@ class HybridSearcher:
     def _dense_query(self, embedding: Sequence[float], arm: SearchArm) -> ArmQuery:
         dense = require_dense_field(self._config, "embedding given", self._store.name)
         vector = as_vector("embedding", embedding, dense)
-        return ArmQuery(vector, replace(self._stored(arm), metric=dense.metric))
+        return ArmQuery(vector, replace(self._stored(arm), metric=dense.metric), self._store.search)
 
     def _stored(self, arm: SearchArm) -> SearchArm:
         return replace(arm, scope=self._searcher.stored_scope(arm.scope))
@@ -115,7 +117,7 @@ class HybridSearcher:
         """Search for the best chunks of each arm; a newer row that one arm finds hides the older one in all of them."""
         limits = [query.arm.limit for query in queries]
         asked = list(limits)
-        found = [self._search(query, limit) for query, limit in zip(queries, limits, strict=True)]
+        found = [_search(query, limit) for query, limit in zip(queries, limits, strict=True)]
         while True:
             every = list(chain(*found))
             best = [latest_rows(rows, namespaces, every)[:limit] for rows, limit in zip(found, limits, strict=True)]
@@ -126,14 +128,15 @@ class HybridSearcher:
                 return best
             for at in lacking:
                 asked[at] = min(2 * asked[at], MAX_K)
-                found[at] = self._search(queries[at], asked[at])
+                found[at] = _search(queries[at], asked[at])
 
-    def _search(self, query: ArmQuery, limit: int) -> list[Match]:
-        """Search for the best rows of one arm, by (-score, id, pk)."""
-        arm, vector = replace(query.arm, limit=limit), query.vector
-        if isinstance(vector, SparseVector):
-            return self._store.search([vector], arm)[0] if len(vector) else []
-        return self._store.search(vector[np.newaxis], arm)[0]
+
+def _search(query: ArmQuery, limit: int) -> list[Match]:
+    """Search for the best rows of one arm, by (-score, id, pk)."""
+    arm, vector = replace(query.arm, limit=limit), query.vector
+    if isinstance(vector, SparseVector):
+        return query.search([vector], arm)[0] if len(vector) else []
+    return query.search(vector[np.newaxis], arm)[0]
 
 
 def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rag_bm25.analysis import Analyzer
 from rag_bm25.documents.checks import check_sequence
@@ -16,6 +16,7 @@ from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, shor
 from rag_bm25.index.arguments import list_names
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.ranking import MAX_K, top_k
+from rag_bm25.index.searching.rescoring import search_rescored
 from rag_bm25.index.searching.rows import read_chunk_by_namespace, read_chunks
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
@@ -29,9 +30,10 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.store.storage import FP16_TOLERANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.index.config import IndexConfig
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.idf import CollectionStats
     from rag_bm25.weighting.query import QueryWeighting
+
+    SparseSearch: TypeAlias = Callable[[Sequence[SparseVector], SearchArm], list[list[Match]]]
 
 MAX_KEPT = 1000
 """Maximum length, in characters, of a query that is remembered as it was weighed."""
@@ -97,6 +101,7 @@ class Searcher:
         self._looking_up = RLock()
         self._synonyms: tuple[Synonyms, SynonymTable] | None = None
         self._plain = Expander(self._analyzer)
+        self._tolerance: float | None = None  # of the engine's scores, once it has been read
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
 
     # Weights
@@ -178,15 +183,19 @@ class Searcher:
     ) -> list[list[Match]]:
         """Search for queries that have weights."""
         stored, wanted = self.stored_scope(scope), options.get("min_should_match")
-        params = options.get("search_params")
+        params, find = options.get("search_params"), self.sparse_search(options)
 
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
-            return self._store.search([query.vector for query in some], SearchArm(limit, stored, params))
+            return find([query.vector for query in some], SearchArm(limit, stored, params))
 
         if wanted is None:
             return top_k(search, queries, k, scope.namespaces)
         keep = partial(self._keep_enough_words, wanted)
         return top_k(search, queries, k, scope.namespaces, min(OVERFETCH * k, MAX_K), keep)
+
+    def sparse_search(self, options: QueryOptions) -> SparseSearch:
+        """Return the function that searches the store, with exact scores if the options ask for them."""
+        return partial(search_rescored, self._store) if options.get("rescore", False) else self._store.search
 
     def stored_scope(self, scope: Scope) -> Scope:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
@@ -213,8 +222,17 @@ class Searcher:
         row = self._read_explained(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
-        facts = QueryFacts(text, terms, stop_words, weighted.weighting, weighted.collection_stats, wanted)
+        weighting, stats = weighted.weighting, weighted.collection_stats
+        facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options))
         return explain(facts, self._chunk_facts(row))
+
+    def _score_tolerance(self, options: QueryOptions) -> float | None:
+        """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""
+        if options.get("rescore", False) or self._store.exclusive:
+            return None
+        if self._tolerance is None:
+            self._tolerance = self._store.storage_info().score_tolerance
+        return self._tolerance if self._tolerance == FP16_TOLERANCE else None
 
     def _read_explained(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
         """Read the one chunk that has an id in some namespaces."""

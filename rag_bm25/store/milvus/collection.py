@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
+from rag_bm25.store.storage import DEFAULT_STORAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.milvus.engine import Engine
     from rag_bm25.store.milvus.handle import EngineHandle
     from rag_bm25.store.rows import ConsistencyLevel, DenseField
+    from rag_bm25.store.storage import StorageOptions
 
 T = TypeVar("T")
 
@@ -25,7 +27,8 @@ STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 # The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
 SPARSE_METRIC = "IP"
-SPARSE_INDEX = {"index_type": "SPARSE_INVERTED_INDEX", "metric_type": SPARSE_METRIC}
+SPARSE_INDEX = "SPARSE_INVERTED_INDEX"
+MMAP = "mmap.enabled"
 
 
 class Collection:
@@ -59,6 +62,18 @@ class Collection:
         names: list[str] = self.engine.read("list_indexes", self.name)
         return names
 
+    def describe_storage(self, field: str) -> dict[str, Any]:
+        """Return the storage options that the engine says the collection has, with the index of a sparse field."""
+        collection = self.engine.read("describe_collection", self.name)
+        index = self.engine.read("describe_index", self.name, field) or {}
+        stored = {**collection.get("properties", {}), **index.get("params", {}), **index}
+        names = ("index_type", "inverted_index_algo", "quant_type")
+        return {
+            "shards": collection.get("num_shards") or None,  # 0 for an engine without any
+            "mmap": str(stored[MMAP]).lower() == "true" if MMAP in stored else None,
+            **{name: stored[name] for name in names if name in stored},
+        }
+
     def is_complete(self, fields: Mapping[str, Mapping[str, Any]]) -> bool:
         """Return whether the collection exists with its indexes; other fields are a ``FormatError``."""
         if not self.exists():
@@ -66,7 +81,12 @@ class Collection:
         check_fields(self.name, fields, field_types(self.describe_fields()))
         return set(vector_fields(fields)) <= set(self.index_names())
 
-    def complete(self, fields: Mapping[str, Mapping[str, Any]], dense: DenseField | None = None) -> None:
+    def complete(
+        self,
+        fields: Mapping[str, Mapping[str, Any]],
+        dense: DenseField | None = None,
+        storage: StorageOptions = DEFAULT_STORAGE,
+    ) -> None:
         """Create the collection and its indexes, as far as they are missing."""
         if self.is_complete(fields):
             return
@@ -74,12 +94,14 @@ class Collection:
         engine.check_collection(self.name)
         if not self.exists():
             schema = engine.client.make_schema(fields, partition_key="namespace" if engine.partition_key else None)
-            self._make(self.exists, "create_collection", schema=schema, num_shards=1, consistency_level=STRONG)
+            options = {"schema": schema, "consistency_level": STRONG, **_collection_options(storage)}
+            self._make(self.exists, "create_collection", **options)
         kinds = {DENSE: {"index_type": engine.dense_index, "metric_type": dense.metric}} if dense else {}
+        sparse = _sparse_index(storage)
         indexed = self.index_names()  # milvus-lite 3 refuses to make one twice
         for name in (name for name in vector_fields(fields) if name not in indexed):
             index = engine.client.prepare_index_params()
-            index.add_index(name, index_name=name, **kinds.get(name, SPARSE_INDEX))
+            index.add_index(name, index_name=name, **kinds.get(name, sparse))
             self._make(partial(self._is_indexed, name), "create_index", index_params=index, sync=False)
 
     def drop(self) -> None:
@@ -160,6 +182,25 @@ class Collection:
                 if time.monotonic() >= end:
                     raise
                 time.sleep(0.05)
+
+
+def _collection_options(storage: StorageOptions) -> dict[str, Any]:
+    """Write storage options as those of a new collection."""
+    options: dict[str, Any] = {"num_shards": storage.shards or 1}
+    return options if storage.mmap is None else {**options, "properties": {MMAP: _switch(storage.mmap)}}
+
+
+def _sparse_index(storage: StorageOptions) -> dict[str, Any]:
+    """Write storage options as those of an index of sparse vectors."""
+    params = {name: value for name, value in storage.given().items() if name in {"inverted_index_algo", "quant_type"}}
+    if storage.mmap is not None:  # what the index is told goes before what the collection is told
+        params[MMAP] = _switch(storage.mmap)
+    kind = {"index_type": storage.index_type or SPARSE_INDEX, "metric_type": SPARSE_METRIC}
+    return {**kind, "params": params} if params else kind
+
+
+def _switch(value: bool) -> str:
+    return str(value).lower()
 
 
 def pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -10,6 +10,7 @@ import signal
 import threading
 from collections import Counter
 from contextlib import contextmanager, suppress
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -21,7 +22,7 @@ from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.lock import DatabaseLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rag_bm25.store.protocol import WriteLock
@@ -59,6 +60,7 @@ class Engine:
     dense_index = "AUTOINDEX"  # approximate, for many rows; FLAT of the embedded engines is exact
     dense_bytes = MESSAGE_BYTES  # of dense vectors in a message or a reply
     dialect: Dialect = Dialect()
+    version = ""
     options: dict[str, Any]
     client: Any
 
@@ -82,6 +84,10 @@ class Engine:
     def write_lock(self) -> WriteLock:
         self._check_process()  # a forked child may have inherited it taken by a thread that it does not have
         return self._write_lock
+
+    def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:
+        """Return the storage options that have an effect, each with its values, () for all."""
+        return {}
 
     def check_collection(self, collection: str) -> None:
         """Refuse the name of a new collection that this engine would confuse with another."""
@@ -160,6 +166,7 @@ class EmbeddedEngine(Engine):
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self.path = path
+        self.version = metadata.version("milvus-lite")
         self.key = (os.getpid(), path, False)  # under which other stores find it
         self.afterwards: Callable[[], object] = lambda: None
         self.users = 0

@@ -24,9 +24,10 @@ from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, EmbeddedEngine, 
 from rag_bm25.store.milvus.expressions import Lite2Dialect
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES
 from rag_bm25.store.milvus.schema import LOG_FIELDS, SPARSE, vector_fields
+from rag_bm25.store.storage import INDEX_TYPES, MILVUS_2_ALGOS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 FILE_NAME = re.compile(r"[A-Za-z0-9.\-_]+", re.ASCII)
 MAX_FILE_NAME = 36
@@ -62,6 +63,10 @@ class Engine(EmbeddedEngine):
         self._filled: set[str] = set()
         self._visible: dict[str, float] = {}  # when the last rows of a collection are, on the monotonic clock
         super().__init__(path)
+
+    def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:
+        """Return the options of its C++ core; one shard and memory are all there is, and weights are float32."""
+        return {"index_type": INDEX_TYPES, "inverted_index_algo": MILVUS_2_ALGOS}
 
     def check_collection(self, collection: str) -> None:
         """Refuse a name that differs from another by case alone: both would be one table."""

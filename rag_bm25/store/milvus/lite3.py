@@ -17,6 +17,7 @@ from rag_bm25.store.milvus.engine import Engine as BaseEngine
 from rag_bm25.store.milvus.expressions import Lite3Dialect
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 RELEASED = "call load()"
@@ -48,6 +49,10 @@ class FlushingEngine(BaseEngine):
             if _ending.is_set():
                 raise StoreError(f"{method} failed at {self.name}: this program is ending")
             return super()._call(method, *args, **kwargs)
+
+    def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:
+        """Return nothing: the engine ignores the storage options, or refuses them."""
+        return {}
 
     def await_call(self) -> None:
         """Return when no call is in progress."""

@@ -132,17 +132,19 @@ def _json(value: Any) -> str:
 
 
 def _cells(column: Any, rows: int) -> list[Any] | None:
-    """Read a column of strings, integers or JSON objects; None if it has nulls, dynamic fields or another type."""
+    """Read a column of a type in `READERS`; None if it has nulls, dynamic fields or another type."""
     if column.type not in READERS or column.is_dynamic or not all(column.valid_data):
         return None
-    cells = READERS[column.type](column.scalars)
+    cells = READERS[column.type](column)
     return cells if len(cells) == rows else None
 
 
 READERS: dict[int, Callable[[Any], list[Any]]] = {
-    VARCHAR: lambda scalars: list(scalars.string_data.data),
-    INT64: lambda scalars: list(scalars.long_data.data),
-    JSON: lambda scalars: json.loads(b"[%b]" % b",".join(scalars.json_data.data)),  # a call for each would take longest
+    VARCHAR: lambda column: list(column.scalars.string_data.data),
+    INT64: lambda column: list(column.scalars.long_data.data),
+    # A call for each would take longest.
+    JSON: lambda column: json.loads(b"[%b]" % b",".join(column.scalars.json_data.data)),
+    SPARSE_FLOAT_VECTOR: lambda column: list(map(unpack_vector, column.vectors.sparse_float_vector.contents)),
 }
 
 

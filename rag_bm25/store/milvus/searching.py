@@ -10,7 +10,7 @@ from rag_bm25.store.milvus.collection import PAGE, SPARSE_METRIC, pages
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, DENSE, SPARSE, chunk_row
-from rag_bm25.store.rows import Match
+from rag_bm25.store.rows import Match, rank_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +41,7 @@ class ChunkSearch:
             "anns_field": field,
             "search_params": {"metric_type": metric, **(arm.params or {})},
             "filter": where_clause(self._chunks.engine.dialect, arm.scope),
+            "output_fields": [*CHUNK_OUTPUT, SPARSE] if arm.vectors else CHUNK_OUTPUT,
         }
         self._chunks.prepare().before_search(self._chunks.name)
         return [
@@ -60,30 +61,25 @@ class ChunkSearch:
             wanted = min(4 * wanted, MAX_ROWS)
             for at, matches in zip(cut, self._nearest([queries[at] for at in cut], wanted, request), strict=True):
                 found[at] = matches
-        return [sorted(matches, key=_rank)[:limit] for matches in found]
+        return [sorted(matches, key=rank_of)[:limit] for matches in found]
 
     def _nearest(self, queries: Sequence[Any], limit: int, request: Mapping[str, Any]) -> list[list[Match]]:
         """Search the engine for the rows with the highest scores."""
         request = {**request, "data": list(queries), "limit": limit}
         try:
-            hits = self._hits(CHUNK_OUTPUT, request)
+            hits = self._hits(request)
         except ReplyTooLargeError:  # the contents are fetched page by page
-            hits = self._hits(["pk"], request)
+            hits = self._hits({**request, "output_fields": ["pk"]})
             pks = [entity["pk"] for found in hits for _, entity in found]
-            stored = {entity["pk"]: entity for entity in self._chunks.get(pks, CHUNK_OUTPUT, PAGE)}
+            stored = {entity["pk"]: entity for entity in self._chunks.get(pks, request["output_fields"], PAGE)}
             hits = [
                 [(score, stored[entity["pk"]]) for score, entity in found if entity["pk"] in stored] for found in hits
             ]
         return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
 
-    def _hits(self, output: list[str], request: Mapping[str, Any]) -> _Hits:
-        options = {"output_fields": output, "consistency_level": self._consistency, **request}
-        found = self._chunks.engine.read("search", self._chunks.name, **options)
+    def _hits(self, request: Mapping[str, Any]) -> _Hits:
+        found = self._chunks.engine.read("search", self._chunks.name, consistency_level=self._consistency, **request)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
-
-
-def _rank(match: Match) -> tuple[float, str, str]:
-    return (-match.score, match.row.id, match.row.pk)
 
 
 def _is_cut(matches: Sequence[Match], limit: int, wanted: int) -> bool:

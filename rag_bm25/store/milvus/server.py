@@ -14,6 +14,7 @@ from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.address import login_in
 from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, Engine, connect_client
 from rag_bm25.store.milvus.lite3 import FlushingEngine
+from rag_bm25.store.storage import ALGOS, INDEX_TYPES, MILVUS_2_ALGOS, QUANT_TYPES, parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,6 +74,13 @@ class Server(Engine):
         )
         return repeated(super().read, method, *args, **kwargs)
 
+    def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:
+        """Return every option that the version has: an unknown one is ignored, or no index is built by it."""
+        is_new = parse_version(self.version)[:1] != (2,)
+        newer: dict[str, tuple[Any, ...]] = {"quant_type": QUANT_TYPES} if is_new else {}
+        algos = ALGOS if is_new else MILVUS_2_ALGOS
+        return {"shards": (), "mmap": (), "index_type": INDEX_TYPES, "inverted_index_algo": algos, **newer}
+
     def prepare(self, collection: str) -> None:
         """Load the collection: servers search only loaded ones. Loading twice is allowed."""
         self.read("load_collection", collection)
@@ -110,7 +118,9 @@ def connect(connection: Connection) -> Server:
     finally:
         unknown.close()
     kind = Lite3Server if version.startswith("milvus_lite") else Server
-    return kind(connection)
+    server = kind(connection)
+    server.version = version
+    return server
 
 
 def _find_cause(place: str) -> str:

@@ -24,6 +24,13 @@ from rag_bm25.store.milvus.schema import (
 )
 from rag_bm25.store.milvus.searching import ChunkSearch
 from rag_bm25.store.rows import ALL_CHUNKS, ConsistencyLevel, DenseField, check_metric
+from rag_bm25.store.storage import (
+    DEFAULT_STORAGE,
+    StorageInfo,
+    check_storage,
+    require_effective,
+    require_same_storage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.store.protocol import WriteLock
     from rag_bm25.store.rows import ChunkRow, Match, Scope, SearchArm
+    from rag_bm25.store.storage import StorageOptions
     from rag_bm25.store.tls import TLS
     from rag_bm25.vectors.sparse import SparseVector
 
@@ -44,7 +52,7 @@ class MilvusStore(MilvusLogStore, BulkImports):
 
     Parameters
     ----------
-    uri, collection, token, tls, timeout, read_only, consistency
+    uri, collection, token, tls, timeout, read_only, consistency, storage
         As for :meth:`rag_bm25.BM25Index.open`, but ``":memory:"`` is refused.
 
     Raises
@@ -69,8 +77,10 @@ class MilvusStore(MilvusLogStore, BulkImports):
         timeout: float | None = None,
         read_only: bool = False,
         consistency: ConsistencyLevel = "Session",
+        storage: StorageOptions | None = None,
     ) -> None:
         check_choice("consistency", consistency, get_args(ConsistencyLevel))
+        self._storage = check_storage(storage)
         super().__init__(Connection(uri, token, tls, timeout), collection, read_only=read_only)
         self._chunks = Collection(self._handle, collection)
         self._searches = ChunkSearch(self._chunks, consistency)
@@ -81,7 +91,11 @@ class MilvusStore(MilvusLogStore, BulkImports):
         return self._open.write_lock
 
     def exists(self) -> bool:
-        return self._has_complete_chunks() and super().exists()
+        require_effective(self._storage, self._open.storage_choices(), self._open.dialect.engine)
+        if not (self._has_complete_chunks() and super().exists()):
+            return False
+        self._require_same_storage()
+        return True
 
     def has_collections(self) -> bool:
         has_chunks, has_log = self._chunks.exists(), self._log.exists()
@@ -96,7 +110,11 @@ class MilvusStore(MilvusLogStore, BulkImports):
 
     def create(self, dense: DenseField | None = None) -> None:
         self._handle.writable()
-        self._chunks.complete(chunk_fields(dense.dim if dense else None), dense)
+        require_effective(self._storage, self._open.storage_choices(), self._open.dialect.engine)
+        is_begun = self._chunks.exists()
+        self._chunks.complete(chunk_fields(dense.dim if dense else None), dense, self._storage)
+        if is_begun:
+            self._require_same_storage()
         super().create()
         if dense is not None:
             check_metric(self.name, self._dense_field(), dense.metric, FormatError)
@@ -146,6 +164,15 @@ class MilvusStore(MilvusLogStore, BulkImports):
     def count_unloaded(self) -> int:
         stored = self._open.num_rows(self._chunks.name)
         return self.count_chunks() if stored is None else stored
+
+    def storage_info(self) -> StorageInfo:
+        engine = self._open
+        built = self._chunks.describe_storage(SPARSE) if self._chunks.exists() else {}
+        return StorageInfo(engine.dialect.engine, engine.version, **built)
+
+    def _require_same_storage(self) -> None:
+        if self._storage != DEFAULT_STORAGE:
+            require_same_storage(self.name, self.storage_info(), self._storage)
 
     def _has_complete_chunks(self) -> bool:
         return self._chunks.is_complete(chunk_fields(self.dense_dim()))

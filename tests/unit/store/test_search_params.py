@@ -11,7 +11,7 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.query.feedback import RM3
 from rag_bm25.store.search_params import check_search_params
 
-GIVEN = {"drop_ratio_search": 0.1, "hints": "iterative_filter", "ignore_growing": True, "ef": 64}
+GIVEN = {"drop_ratio_search": 0.1, "dim_max_score_ratio": 1.0, "hints": "iterative_filter", "ignore_growing": True}
 
 
 def test_what_is_given_is_copied() -> None:
@@ -71,6 +71,18 @@ def test_each_arm_of_a_hybrid_search_has_its_own(index: BM25Index, store: Memory
         "apple", [1.0, 0.0], arm_scores=True, search_params={"drop_ratio_search": 0.1}, dense_search_params={"ef": 9}
     )
     assert store.params == [{"drop_ratio_search": 0.1}, {"ef": 9}]
+
+
+@pytest.mark.parametrize("name", ["drop_ratio", "Drop_ratio_search", "ef", "nprobe", ""])
+def test_unknown_ones_of_a_lexical_search_are_answered(index: BM25Index, store: MemoryStore, name: str) -> None:
+    for search in (
+        lambda: index.search("apple", search_params={name: 0.1}),
+        lambda: index.search_hybrid("apple", [1.0, 0.0], search_params={name: 0.1}),
+        lambda: index.encode_queries(["apple"], search_params={name: 0.1}),
+    ):
+        with pytest.raises(ParameterError, match=f"drop_ratio_search, .*got '{name}', which Milvus would ignore"):
+            search()
+    assert store.params == []
 
 
 def test_bad_ones_are_refused_before_the_search(index: BM25Index, store: MemoryStore) -> None:
