@@ -10,6 +10,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.statistics.log.packing import unpack_page
 from rag_bm25.statistics.log.stored_statistics import StoredStatistics
 from rag_bm25.weighting.idf import CollectionStats
 
@@ -40,7 +41,7 @@ class CountingStore(MemoryStore):
 
     def insert_log(self, rows: Sequence[Any]) -> None:
         self.rows["insert_log"] += len(rows)
-        self.rows["counts"] += sum(len(row.added) + len(row.removed) for row in rows)
+        self.rows["counts"] += sum(len(unpack_page(row.packed)[0]) for row in rows if row.kind == "delta")
         super().insert_log(rows)
 
     def get_log(self, keys: Sequence[str], **options: bool) -> list[Any]:
