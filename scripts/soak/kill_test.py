@@ -37,6 +37,7 @@ import tempfile
 import threading
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib import metadata

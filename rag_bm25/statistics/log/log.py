@@ -228,9 +228,9 @@ class StatisticsLog:
 
     def resume_write(self, intent: Intent) -> OpenWrite:
         """Return the write of a stored intent."""
-        return OpenWrite(self, self._table, intent)
+        return OpenWrite(intent, self._table, self.open_batches, self._end_write)
 
-    def end_write(self, intent: Intent, change: Contribution) -> None:
+    def _end_write(self, intent: Intent, change: Contribution) -> None:
         """Store the delta of a batch, and count it."""
         self._require_this_format()
         num_terms = max(self._sums.num_terms, len(self.known_terms()))

@@ -9,8 +9,9 @@ from rag_bm25.statistics.log.batches import writer_of
 from rag_bm25.statistics.log.writes import DeltaRow, Intent, LeaseRow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rag_bm25.statistics.corpus import Contribution
-    from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.statistics.log.table import Listing, LogTable
 
 
@@ -58,17 +59,20 @@ class OpenBatches:
 class OpenWrite:
     """A write whose intent is stored: commit it, unless another writer has finished it already."""
 
-    def __init__(self, log: StatisticsLog, table: LogTable, intent: Intent) -> None:
+    def __init__(
+        self, intent: Intent, table: LogTable, open_batches: OpenBatches, end: Callable[[Intent, Contribution], None]
+    ) -> None:
         self.intent = intent
-        self._log = log
         self._table = table
+        self._open_batches = open_batches
+        self._end = end  # given the change
         self._num_renewals = 0
         self._renewed = time.monotonic()
 
     @property
     def is_open(self) -> bool:
         """Whether its delta is not there yet, as of the last refresh."""
-        return self.intent.batch in self._log.open_batches
+        return self.intent.batch in self._open_batches
 
     def stored_delta(self) -> Contribution | None:
         """Read its delta, None where that is not there, or in a run by now."""
@@ -88,4 +92,4 @@ class OpenWrite:
 
     def commit(self, after: Contribution) -> None:
         """Store the delta from the recorded to the present contribution, which ends the write."""
-        self._log.end_write(self.intent, after - self.intent.before)
+        self._end(self.intent, after - self.intent.before)
