@@ -114,7 +114,7 @@ class StatisticsLog:
 
     def _watched(self) -> set[tuple[str, str]]:
         """Return the entries that may still come, though later ones were read: by kind and name."""
-        coming = {entry for entry in self._incomplete if self._clock.age(entry[1]) < REMAINDER_SECONDS}
+        coming = {entry for entry in self._incomplete if self._clock.age(LogKey(*entry).batch) < REMAINDER_SECONDS}
         return coming | {("delta", batch) for batch in self.open_batches.batches}
 
     def _note(self, listing: Listing) -> None:

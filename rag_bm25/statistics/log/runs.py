@@ -254,7 +254,7 @@ def merge(sources: Sequence[Sums]) -> Iterator[tuple[Part, int, int, Iterator[Co
 
 def _part_of(source: Sums, part: Part, stream: CountStream) -> tuple[Part, CountStream]:
     """Return the part of a source and its stream; the only namespace of a source is all of it, and is read twice."""
-    if part is None and part not in source.totals:
+    if part is None and len(source.totals) == 1:  # of several that cancel each other, there is no whole
         return next(iter(source.totals), None), source.stream()
     return part, stream
 

@@ -186,12 +186,13 @@ class LogSums:
         superfluous = set(self.head.covers)
         kept = {run.name for run in (*self.head.runs, *head.runs)}
         with self._changing():
-            self._counted = set(head.covers) - superfluous
+            self._counted = set(head.covers)
             self._unfolded = {}
             self.statistics = self.statistics.moved(runs, ())
             self._set_base(name, head, runs)
         keys = map(LogKey.parse, self._table.list_all("delta", "head", "intent", "lease", "run", "snapshot").keys)
         self._table.delete([str(key) for key in keys if _is_superfluous(key, name, superfluous, kept)])
+        self._counted -= superfluous  # only now: rows that could not be deleted may be listed again
 
 
 def _is_superfluous(key: LogKey, head: str, covers: Collection[str], runs: Collection[str]) -> bool:
