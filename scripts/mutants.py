@@ -452,8 +452,8 @@ MUTANTS = [
     Mutant("statistics/log/sums", "nameless=self.head.nameless", "nameless=0"),
     Mutant(
         "statistics/log/sums",
-        "while len(same := [run for run in runs if run.level == level]) >= FAN - 1:",
-        "while same := []:",
+        "while levels.count(level) >= FAN - 1:",
+        "while False:",
     ),
     Mutant(
         "statistics/log/runs",

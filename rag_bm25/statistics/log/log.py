@@ -36,16 +36,18 @@ if TYPE_CHECKING:
 COMPACT_ABOVE = 64
 """Number of deltas, or of entries of few terms, above which a writer compacts a short log."""
 
-DELTAS_PER_FOLD = 64
-"""In a long log, it lets one delta wait for each so many that are in runs, ..."""
-
-MAX_WAITING = 4
-"""... up to so many times `COMPACT_ABOVE`."""
+DELTAS_PER_FOLD = 64  # in runs, for each that waits in a long log
+MAX_WAITING = 4  # times `COMPACT_ABOVE`
 
 COMPACTION_SECONDS = 600.0
 """Age at which another writer's compaction is taken for dead."""
 
 READ_ATTEMPTS = 10
+
+
+def max_waiting(num_folded: int) -> int:
+    """Return how many deltas may wait beside those in runs: the more these are, the more it costs to fold some."""
+    return min(max(COMPACT_ABOVE, num_folded // DELTAS_PER_FOLD), MAX_WAITING * COMPACT_ABOVE)
 
 
 class StatisticsLog:
@@ -260,7 +262,7 @@ class StatisticsLog:
 
     def compact(self, *, above: int | None = None) -> None:
         """Fold deltas into runs, and merge entries of few terms, where there are more than `above`."""
-        above = self._compact_above() if above is None else above
+        above = max_waiting(self._sums.head.num_deltas) if above is None else above
         if self._sums.num_unfolded <= above:
             return
         with self._compacting() as is_free:
@@ -275,11 +277,6 @@ class StatisticsLog:
                 self._publish()
                 self._terms.merge_few(above, self._clock)
                 self._terms.drop_known_remainders(self._remainders(), self._clock)
-
-    def _compact_above(self) -> int:
-        """Return how many deltas may wait: the more there are in runs, the more it costs to fold them."""
-        waiting = self._sums.head.num_deltas // DELTAS_PER_FOLD
-        return min(max(COMPACT_ABOVE, waiting), MAX_WAITING * COMPACT_ABOVE)
 
     def _remainders(self) -> list[str]:
         """Return the keys of incomplete entries of terms."""

@@ -27,7 +27,7 @@ from rag_bm25.statistics.log.packing import (
     unpack_json,
     unpack_page,
 )
-from rag_bm25.statistics.log.table import RowsMovedError
+from rag_bm25.statistics.log.table import ROWS_PER_INSERT, RowsMovedError
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ class _RunWriter:
         self._waiting.append((ids, df))
         self.num_counts += len(ids)
         self._num_waiting += len(ids)
-        if self._num_waiting >= COUNTS_AT_ONCE:
+        if self._num_waiting >= ROWS_PER_INSERT * packing.COUNTS_PER_ROW:
             self._write_pages(self._num_waiting // packing.COUNTS_PER_ROW * packing.COUNTS_PER_ROW)
 
     def finish(self, level: int) -> Run:

@@ -30,6 +30,14 @@ FAN = 8
 """Number of runs of one level that make one of the next."""
 
 
+def next_level(levels: Sequence[int]) -> int:
+    """Return the level of the next run, given those of the others; it takes in all runs below."""
+    level = 0
+    while levels.count(level) >= FAN - 1:
+        level += 1
+    return level
+
+
 class LogSums:
     """Statistics of each namespace, as sums of the deltas read or written so far; `statistics` is never changed."""
 
@@ -164,18 +172,16 @@ class LogSums:
 
     def fold(self, clock: BatchClock, num_terms: int) -> None:
         """Fold deltas into a run, and runs of one level into one of the next; delete what was superfluous before."""
-        runs, level = list(self._runs), 0
-        sources: list[Sums] = [self.statistics.held_changes()]
-        if any(isinstance(run, HeldSums) for run in runs):  # of format 1
-            runs, sources = [], [*sources, *runs]
-        while len(same := [run for run in runs if run.level == level]) >= FAN - 1:
-            sources, runs, level = [*sources, *same], [run for run in runs if run.level != level], level + 1
+        level = next_level([run.level for run in self._runs])
+        # Of format 1, everything is in memory, and is written now.
+        runs = [run for run in self._runs if run.level >= level and isinstance(run, Run)]
+        sources = [self.statistics.held_changes(), *(run for run in self._runs if run not in runs)]
         name = clock.new_batch()
         runs.append(write_run(self._table, name, level, sources))
         head = Head(
             name=name,
             base=self._base,
-            runs=tuple(run.info for run in runs if isinstance(run, Run)),
+            runs=tuple(run.info for run in runs),
             covers=tuple(sorted(self._counted)),
             num_deltas=self.num_deltas,
             missing=self.num_missing,
