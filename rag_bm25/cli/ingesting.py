@@ -1,8 +1,9 @@
 """``rag-bm25 ingest``."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from rag_bm25 import ingestion
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
 from rag_bm25.cli.rendering import count, join_first
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, make_splitter
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -67,7 +68,9 @@ def ingest(
     given = settings.given()
     found = ingestion.find_files(paths, root=root, name=name)
     _note_skipped(found)
-    with _open_or_create(place, given, create=bool(found.files)) as index, ingest_bar(progress, found.size) as update:
+    check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
+    index = _open_or_create(place, given, check, create=bool(found.files))
+    with index, ingest_bar(progress, found.size) as update:
         start = time.perf_counter()
         report = ingestion.ingest(
             index,
@@ -87,16 +90,21 @@ def ingest(
     _print_failures(report.failed)
 
 
-def _open_or_create(place: opt.Place, given: Mapping[str, Value], *, create: bool) -> BM25Index:
-    """Open the index, which must have the given settings, or create it with them."""
+def _open_or_create(
+    place: opt.Place, given: Mapping[str, Value], check: Callable[[IndexConfig], object], *, create: bool
+) -> BM25Index:
+    """Open the index, which must have the given settings, or create it with them; `check` refuses its config."""
     try:
         index = place.open()
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        return place.open(config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given))
+        config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given)
+        check(config)
+        return place.open(config=config)
     try:
         _require_same(index.config, given)
+        check(index.config)
     except BaseException:
         index.close()
         raise

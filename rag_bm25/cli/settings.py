@@ -19,6 +19,7 @@ from rag_bm25.documents.encoder import LengthUnit
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, with_settings
+from rag_bm25.ingestion.reading import Splitter, splitter
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 from rag_bm25.weighting.idf import IDF_NAMES, IdfName
 from rag_bm25.weighting.query import QueryWeighting
@@ -116,8 +117,16 @@ def parse_settings(texts: Iterable[str] | None, option: str) -> dict[str, Value]
         if not value:
             msg = f"must be NAME=VALUE,..., got {part!r}"
             raise typer.BadParameter(msg, param_hint=option)
-        settings[name] = parse_value(value)
+        settings[name] = read_value(name, value, option)
     return settings
+
+
+def read_value(name: str, text: str, option: str) -> Value:
+    """Read the value of a setting; that of a switch is checked, since others have the words of Python for it."""
+    value = parse_value(text)
+    if DESCRIPTIONS[name][0] == SWITCH and not isinstance(value, bool):
+        raise typer.BadParameter(f"{name} must be {SWITCH}, got {text!r}", param_hint=option)
+    return value
 
 
 def parse_query_settings(idf: IdfName | None, texts: Iterable[str] | None) -> dict[str, Any]:
@@ -155,6 +164,12 @@ def as_usage(option: str) -> Iterator[None]:
         yield
     except ParameterError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def make_splitter(config: IndexConfig, chunk_overlap: int | None, split_size: int | None = None) -> Splitter:
+    """Return a text splitter; the options of its lengths may not suit each other."""
+    with as_usage("--chunk-overlap"):
+        return splitter(config, chunk_overlap, split_size)
 
 
 def format_options(settings: Mapping[str, Value]) -> list[str]:
