@@ -744,14 +744,15 @@ class BM25Index:
         return self._hybrid.search(query, embedding, (sparse, dense), how, options)
 
     def encode_documents(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[SparseVector]:
         """Return the vectors of chunks with these texts; nothing is stored or counted.
 
         Parameters
         ----------
         texts, metadatas
-            As for :meth:`add`, but of any size, and `metadatas` matter only if the index has fields.
+            As for :meth:`add`, but of any size, and `metadatas` matter only if the index has fields. A chunk whose
+            metadata lacks a field is a chunk without it.
 
         Returns
         -------

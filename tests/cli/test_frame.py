@@ -97,6 +97,22 @@ def test_an_unknown_collection_is_named_and_not_created(docs: Path, databases: D
     assert not databases["./rag_bm25.db", "other"].exist
 
 
+@pytest.mark.parametrize(
+    ("arguments", "env"),
+    [
+        (["ingest", ".", "--uri", ":memory:"], {}),
+        (["search", "q"], {"MILVUS_URI": ":memory:"}),
+        (["copy", "--to-uri", ":memory:"], {}),
+        (["reindex", "--to-collection", "new", "--to-uri", ":memory:"], {}),
+    ],
+)
+def test_an_index_in_memory_would_be_forgotten(databases: Databases, arguments: list[str], env: dict[str, str]) -> None:
+    result = run(*arguments, env=env)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "':memory:' would be forgotten when the command ends: give a file ending in .db" in result.stderr
+    assert databases.opened == []
+
+
 def test_uri_and_token_come_from_the_environment(databases: Databases) -> None:
     run("stats", env={"MILVUS_URI": "http://host:1", "MILVUS_TOKEN": "key"})
     assert databases.opened == []

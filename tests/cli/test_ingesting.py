@@ -273,10 +273,3 @@ def test_a_library_caller_can_use_what_was_ingested(docs: Path, databases: Datab
     store = MemoryStore(collections=databases["./rag_bm25.db", "docs"])
     with BM25Index.from_store(store, config=IndexConfig(chunk_size=500)) as index:
         assert index.get(["r1"])[0].metadata == {"source": "docs/rows.jsonl", "chunk": 0, "page": 3}
-
-
-def test_an_index_in_memory_takes_no_token(docs: Path) -> None:
-    (docs.parent / "token").write_text("root:secret")
-    result = run("ingest", docs, "--uri", ":memory:", "--token", f"@{docs.parent / 'token'}")
-    assert_fails(result, "token must be left out with ':memory:', which connects to nothing")
-    assert "secret" not in result.output
