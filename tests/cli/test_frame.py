@@ -32,6 +32,28 @@ def test_every_command_has_help_with_examples(command: str) -> None:
     assert "--json" in result.stdout
 
 
+INTERRUPTED = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["rag-bm25", "stats"]
+from rag_bm25.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "typer", "rag_bm25.index", "rag_bm25.cli.app"])
+def test_ctrl_c_while_modules_are_imported_is_quiet(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED.format(module=module)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"rag-bm25 {__version__}\n"
 
