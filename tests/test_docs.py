@@ -69,31 +69,21 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(
     exec(compile("\n".join(code), page, "exec"), {})
 
 
-GIVEN = """
-from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-
-index = BM25Index.open("./rag.db", "docs")
-texts, ids, metadatas = ["劳务协议由双方协商解除。", "lab"], ["law-17", "lab"], [{"page": 3}, {"page": 4}]
-documents, model = [Document(text) for text in texts], DeterministicFakeEmbedding(size=384)
-"""
-
-
 @embedded
-def test_the_code_of_the_readme_runs_and_prints_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
+def test_the_code_of_a_readme_runs_as_printed(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("rapidfuzz")
     monkeypatch.chdir(tmp_path)
-    Path("synonyms.txt").write_text("劳动合同, 劳务协议\n", encoding="utf-8")
-    first, *others = blocks(ROOT / "README.md", "python")
     names: dict[str, Any] = {}
-    exec(compile(first, "README.md", "exec"), names)
-    assert capsys.readouterr().out == blocks(ROOT / "README.md", "text")[0]
-    exec(GIVEN, names)
+    first, *others = blocks(ROOT / page, "python")
+    exec(compile(first, page, "exec"), names)
+    assert capsys.readouterr().out == blocks(ROOT / page, "text")[0]
+    assert len(others) == 3
     for code in others:
-        exec(compile(code.replace("index.delete(ids)", "index.delete([])"), "README.md", "exec"), names)
-    names["index"].close()
+        exec(compile(code, page, "exec"), names)
+    assert "closed" in repr(names["index"])
 
 
 @embedded

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, get_origin
 
 import pytest
@@ -47,9 +51,22 @@ def test_exports_are_sorted_there_and_complete(name: str) -> None:
 
 
 def test_package_exports_what_it_imports_and_nothing_else() -> None:
-    public = {name for name in vars(rag_bm25) if not name.startswith("_")} - {"annotations"}
-    submodules = {name.split(".")[1] for name in NAMES if "." in name}
-    assert (public - submodules) | {"__version__"} == set(rag_bm25.__all__)
+    body = ast.parse(Path(rag_bm25.__file__).read_text(encoding="utf-8")).body
+    imported = next(node for node in body if isinstance(node, ast.If))
+    homes = {
+        name.name: node.module for node in imported.body if isinstance(node, ast.ImportFrom) for name in node.names
+    }
+    assert homes == rag_bm25._HOMES  # what type checkers see is what there is
+    assert {*homes, "__version__"} == set(rag_bm25.__all__) == set(dir(rag_bm25))
+
+
+def test_the_package_has_its_modules_and_no_other_names() -> None:
+    code = (
+        "import rag_bm25; print(rag_bm25.filters.parse_filter, hasattr(rag_bm25, 'nothing'), hasattr(rag_bm25, '_no'))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("<function parse_filter at ")
+    assert printed.endswith("> False False\n")
 
 
 def test_every_error_is_exported() -> None:

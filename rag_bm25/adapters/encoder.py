@@ -95,7 +95,7 @@ class BM25Encoder:
         """Number of chunks learned and not forgotten, N."""
         return self._statistics.whole.num_chunks
 
-    def fit(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> BM25Encoder:
+    def fit(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> BM25Encoder:
         """Forget everything, then learn.
 
         Parameters
@@ -114,18 +114,19 @@ class BM25Encoder:
         self.learn(texts, metadatas)
         return self
 
-    def learn(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> None:
+    def learn(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> None:
         """Count chunks; learning the same chunk twice counts it twice.
 
         Parameters
         ----------
         texts, metadatas
-            The chunks' texts, and one mapping for each if the config has fields.
+            The chunks' texts, and one mapping for each if the config has fields; None, or a mapping without a field,
+            is a chunk without it.
         """
         self.learn_and_encode(texts, metadatas)
 
     def learn_and_encode(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[SparseVector]:
         """Count chunks, and encode them.
 
@@ -139,15 +140,15 @@ class BM25Encoder:
         list of SparseVector
             As :meth:`encode_documents` returns them.
         """
-        texts, metadatas = check_texts(texts, metadatas, self.config.fields)
+        plain, given = check_texts(texts, metadatas, self.config.fields)
         with self._lock:
             ids = self._vocabulary.stage()
-            encoded = self._documents.encode(texts, ids, metadatas)
+            encoded = self._documents.encode(plain, ids, given)
             self._statistics.add("", Contribution.of(encoded.vectors, encoded.lengths.tolist()))
             self._vocabulary.add(ids.new)
             return list(encoded.vectors)
 
-    def forget(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None) -> None:
+    def forget(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> None:
         """Take chunks out of the counts.
 
         Parameters
@@ -160,9 +161,9 @@ class BM25Encoder:
         InputError
             A count would fall below zero; nothing was changed.
         """
-        texts, metadatas = check_texts(texts, metadatas, self.config.fields)
+        plain, given = check_texts(texts, metadatas, self.config.fields)
         with self._lock:
-            encoded = self._documents.encode(texts, self._vocabulary.stage(), metadatas)
+            encoded = self._documents.encode(plain, self._vocabulary.stage(), given)
             gone = Contribution.of(encoded.vectors, encoded.lengths.tolist())
             known = self._statistics.whole
             if gone.num_chunks > known.num_chunks or (known.df(gone.ids) < gone.df).any():
@@ -170,10 +171,10 @@ class BM25Encoder:
             self._statistics.add("", -gone)
 
     def encode_documents(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[SparseVector]:
-        texts, metadatas = check_texts(texts, metadatas, self.config.fields)
-        return list(self._documents.encode(texts, TermIds(self._vocabulary.displaced), metadatas).vectors)
+        plain, given = check_texts(texts, metadatas, self.config.fields)
+        return list(self._documents.encode(plain, TermIds(self._vocabulary.displaced), given).vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
         check_sequence("queries", queries, "str")

@@ -10,7 +10,7 @@ from rag_bm25 import ingestion
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result
 from rag_bm25.cli.rendering import render_calibration
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import mean_length
 from rag_bm25.index.config import IndexConfig
@@ -59,7 +59,7 @@ def calibrate(
 def _propose_for_files(
     paths: list[Path], config: IndexConfig, chunk_overlap: int | None, sample: int, seed: int, ratio: float
 ) -> Calibration:
-    split = ingestion.splitter(config, chunk_overlap)
+    split = make_splitter(config, chunk_overlap)
     texts = [piece.text for piece in ingestion.sample(ingestion.find_files(paths).files, split, sample, seed=seed)]
     if not texts:
         raise InputError(f"there is no text to measure in {', '.join(map(str, paths))}")

@@ -1,8 +1,9 @@
 """``rag-bm25 ingest``."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from rag_bm25 import ingestion
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
 from rag_bm25.cli.rendering import count, join_first
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, parse_storage
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, make_splitter, parse_storage
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -69,8 +70,9 @@ def ingest(
     given = settings.given()
     found = ingestion.find_files(paths, root=root, name=name)
     _note_skipped(found)
-    opened = _open_or_create(place, given, parse_storage(storage), create=bool(found.files))
-    with opened as index, ingest_bar(progress, found.size) as update:
+    check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
+    index = _open_or_create(place, given, check, parse_storage(storage), create=bool(found.files))
+    with index, ingest_bar(progress, found.size) as update:
         start = time.perf_counter()
         report = ingestion.ingest(
             index,
@@ -91,17 +93,25 @@ def ingest(
 
 
 def _open_or_create(
-    place: opt.Place, given: Mapping[str, Value], storage: StorageOptions | None, *, create: bool
+    place: opt.Place,
+    given: Mapping[str, Value],
+    check: Callable[[IndexConfig], object],
+    storage: StorageOptions | None,
+    *,
+    create: bool,
 ) -> BM25Index:
-    """Open the index, which must have the given settings, or create it with them."""
+    """Open the index, which must have the given settings, or create it with them; `check` refuses its config."""
     try:
         index = place.open(storage=storage)
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        return place.open(config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given), storage=storage)
+        config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given)
+        check(config)
+        return place.open(config=config, storage=storage)
     try:
         _require_same(index.config, given)
+        check(index.config)
     except BaseException:
         index.close()
         raise

@@ -16,7 +16,7 @@ from rag_bm25.bulk.parts import part_files, part_numbers
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result, progress_bars
 from rag_bm25.cli.rendering import count
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, parse_storage
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, make_splitter, parse_storage
 from rag_bm25.errors import InputError
 from rag_bm25.events import Progress
 from rag_bm25.index.config import IndexConfig
@@ -47,7 +47,7 @@ def encode(
     needed. The chunk size is 500 by default.
     """
     config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())
-    split = ingestion.splitter(config, chunk_overlap, split_size)
+    split = make_splitter(config, chunk_overlap, split_size)
     found = ingestion.find_files(paths)
     _require_readable(found)
     _make_room(folder, overwrite=overwrite)

@@ -10,11 +10,11 @@ import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars, show
-from rag_bm25.cli.reasons import name_namespace
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
 from rag_bm25.errors import FormatError
 from rag_bm25.filters import parse_filter
+from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
 from rag_bm25.index.settings import Value, with_settings

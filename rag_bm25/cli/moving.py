@@ -29,7 +29,10 @@ ToToken: TypeAlias = Annotated[
 
 
 def copy(
-    to_uri: Annotated[str, opt.option("Where to: a file ending in .db, or the URI of a Milvus server.")],
+    to_uri: Annotated[
+        str,
+        opt.option("Where to: a file ending in .db, or the URI of a Milvus server.", callback=opt.refuse_memory),
+    ],
     place: opt.Place,
     to_collection: Annotated[str | None, opt.option("Name of the copy; by default that of the index.")] = None,
     to_token: ToToken = None,
@@ -72,7 +75,10 @@ def reindex_(
     to_collection: Annotated[str, opt.option("Name of the new index.")],
     place: opt.Place,
     settings: IndexOptions,
-    to_uri: Annotated[str | None, opt.option("Place of the new index; by default that of the old one.")] = None,
+    to_uri: Annotated[
+        str | None,
+        opt.option("Place of the new index; by default that of the old one.", callback=opt.refuse_memory),
+    ] = None,
     to_token: ToToken = None,
     storage: Storage = None,
     progress: opt.ShowProgress = None,

@@ -38,6 +38,14 @@ def read_token(context: typer.Context, parameter: typer.CallbackParam, value: st
         raise typer.BadParameter(msg) from None
 
 
+def refuse_memory(uri: str | None) -> str | None:
+    """Refuse an index in memory, which would end with the command."""
+    if uri == ":memory:":
+        msg = "':memory:' would be forgotten when the command ends: give a file ending in .db, or the URI of a server"
+        raise typer.BadParameter(msg)
+    return uri
+
+
 def option(help: str, *names: str, **more: Any) -> Any:
     """Return an option; its default, if it has one, is in the help text."""
     return typer.Option(*names, help=help, show_default=False, **more)
@@ -50,7 +58,11 @@ def argument(metavar: str, help: str) -> Any:
 
 Uri: TypeAlias = Annotated[
     str,
-    typer.Option(envvar="MILVUS_URI", help="A file ending in .db (embedded engine), or the URI of a Milvus server."),
+    typer.Option(
+        envvar="MILVUS_URI",
+        help="A file ending in .db (embedded engine), or the URI of a Milvus server.",
+        callback=refuse_memory,
+    ),
 ]
 Token: TypeAlias = Annotated[
     str | None,

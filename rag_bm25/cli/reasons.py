@@ -9,6 +9,7 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.cli.rendering import join_first
 from rag_bm25.errors import MissingExtraError
+from rag_bm25.index.arguments import name_namespace
 
 if TYPE_CHECKING:
     from rag_bm25.index.index import BM25Index
@@ -35,11 +36,6 @@ def _reason_in_index(index: BM25Index, namespace: str) -> str:
         return ""
     others = join_first(map(name_namespace, stats.namespaces))
     return f"{name_namespace(namespace)} has no chunks; there are some in {others}"
-
-
-def name_namespace(namespace: str) -> str:
-    """Return a namespace as messages name it."""
-    return f"the namespace {namespace!r}" if namespace else "the default namespace"
 
 
 def _reason_in_query(index: BM25Index, query: str) -> str:

@@ -16,6 +16,7 @@ from rich.tree import Tree
 
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.evaluation import config_line
+from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.settings import format_fields
 from rag_bm25.query.explanation import format_value
 
@@ -138,7 +139,7 @@ def render_stats(stats: IndexStats) -> Text:
     rows = {
         "chunks": f"{stats.num_chunks:,}",
         "terms": f"{stats.num_terms:,}",
-        "namespaces": ", ".join(name or "(default)" for name in stats.namespaces) or "none",
+        "namespaces": ", ".join(map(name_namespace, stats.namespaces)) or "none",
         "mean IDF": f"{stats.average_idf:.4f}",
         "mean length": f"{stats.mean_length:,.1f} {unit}",
         "chunk size": f"{stats.chunk_size:g} {unit}",

@@ -10,9 +10,10 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.reasons import why_nothing
 from rag_bm25.cli.rendering import make_highlighter, render_explanation, render_hit
-from rag_bm25.cli.settings import parse_query_settings
+from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
@@ -66,6 +67,9 @@ class Question:
 
     def options(self) -> dict[str, Any]:
         """Return the options of the query, as a search takes them."""
+        if self.min_should_match is not None:
+            with as_usage("--min-should-match"):
+                check_min_should_match(self.min_should_match)
         expansion = None
         if self.synonyms is not None or self.fuzzy:
             rules = None if self.synonyms is None else Synonyms.read(self.synonyms)

@@ -20,6 +20,7 @@ from rag_bm25.documents.encoder import LengthUnit
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, split_setting, with_settings
+from rag_bm25.ingestion.reading import Splitter, splitter
 from rag_bm25.store.storage import STORAGE_NAMES, StorageOptions
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 from rag_bm25.weighting.idf import IDF_NAMES, IdfName
@@ -119,34 +120,49 @@ class IndexOptions:
 def parse_settings(texts: Iterable[str] | None, option: str) -> dict[str, Value]:
     """Read ``name=value,name=value``; the values are not checked."""
     try:
-        return _parse_pairs(texts, option, parse_setting)
+        return _parse_pairs(texts, option, parse_setting, read_value)
     except ParameterError as error:
         msg = f"{error}; `rag-bm25 settings` describes them"
         raise typer.BadParameter(msg, param_hint=option) from None
 
 
-def _parse_pairs(texts: Iterable[str] | None, option: str, parse: Callable[[str], tuple[str, str]]) -> dict[str, Value]:
-    """Read ``name=value,name=value``, each pair by `parse`."""
+def _parse_pairs(
+    texts: Iterable[str] | None,
+    option: str,
+    parse: Callable[[str], tuple[str, str]],
+    read: Callable[[str, str, str], Value],  # given name, text and option
+) -> dict[str, Value]:
+    """Read ``name=value,name=value``, each pair by `parse` and each value by `read`."""
     pairs: dict[str, Value] = {}
     for part in filter(None, ",".join(texts or ()).split(",")):
         name, value = parse(part)
         if not value:
             msg = f"must be NAME=VALUE,..., got {part!r}"
             raise typer.BadParameter(msg, param_hint=option)
-        pairs[name] = parse_value(value)
+        pairs[name] = read(name, value, option)
     return pairs
 
 
 def parse_storage(texts: Iterable[str] | None) -> StorageOptions | None:
     """Read the storage options of a new index; None without any."""
     with as_usage("--storage"):
-        given: dict[str, Any] = _parse_pairs(texts, "--storage", _parse_storage_option)
+        given: dict[str, Any] = _parse_pairs(
+            texts, "--storage", _parse_storage_option, lambda _name, text, _option: parse_value(text)
+        )
         return StorageOptions(**given) if given else None
 
 
 def _parse_storage_option(text: str) -> tuple[str, str]:
     name, value = split_setting(text)
     return check_choice("a storage option", name, STORAGE_NAMES), value
+
+
+def read_value(name: str, text: str, option: str) -> Value:
+    """Read the value of a setting; that of a switch is checked, since others have the words of Python for it."""
+    value = parse_value(text)
+    if DESCRIPTIONS[name][0] == SWITCH and not isinstance(value, bool):
+        raise typer.BadParameter(f"{name} must be {SWITCH}, got {text!r}", param_hint=option)
+    return value
 
 
 def parse_query_settings(idf: IdfName | None, texts: Iterable[str] | None) -> dict[str, Any]:
@@ -184,6 +200,12 @@ def as_usage(option: str) -> Iterator[None]:
         yield
     except ParameterError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def make_splitter(config: IndexConfig, chunk_overlap: int | None, split_size: int | None = None) -> Splitter:
+    """Return a text splitter; the options of its lengths may not suit each other."""
+    with as_usage("--chunk-overlap"):
+        return splitter(config, chunk_overlap, split_size)
 
 
 def format_options(settings: Mapping[str, Value]) -> list[str]:

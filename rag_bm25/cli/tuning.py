@@ -12,11 +12,11 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars
 from rag_bm25.cli.evaluating import config_to_plain, evaluate_configs, make_config
 from rag_bm25.cli.rendering import render_tuning
-from rag_bm25.cli.settings import AUTO, QUERY_NAMES, IndexOptions, as_usage, format_options
+from rag_bm25.cli.settings import AUTO, QUERY_NAMES, IndexOptions, as_usage, format_options, read_value
 from rag_bm25.evaluation.heat_map import require_drawable
 from rag_bm25.evaluation.tuning import GRIDS
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.settings import Value, parse_setting, parse_value
+from rag_bm25.index.settings import Value, parse_setting
 
 AGREEMENT = 1e-3  # of a mean computed on counts and the same mean through Milvus, where ties may fall otherwise
 
@@ -89,7 +89,7 @@ def _parse_searched(search: Sequence[str]) -> dict[str, list[Value]]:
     for text in search:
         with as_usage("--search"):
             name, values = parse_setting(text)
-        searched[name] = [parse_value(value) for value in values.split(",") if value.strip()]
+        searched[name] = [read_value(name, value, "--search") for value in values.split(",") if value.strip()]
     return searched
 
 

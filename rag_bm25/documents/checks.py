@@ -52,7 +52,7 @@ def check_sequence(name: str, given: object, of: str) -> None:
 
 
 def check_texts(
-    texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None, fields: Iterable[str] = ()
+    texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None, fields: Iterable[str] = ()
 ) -> tuple[list[str], list[Mapping[str, Any]] | None]:
     """Check texts to encode; they are not stored, and may have any size."""
     check_sequence("texts", texts, "str")
@@ -60,10 +60,11 @@ def check_texts(
     if metadatas is None:
         return plain, None
     _check_parallel("metadatas", metadatas, "mappings", texts)
-    for position, metadata in enumerate(metadatas):
+    given: list[Mapping[str, Any]] = [{} if metadata is None else metadata for metadata in metadatas]
+    for position, metadata in enumerate(given):
         _check_mapping(f"metadatas[{position}]", metadata)
         _check_fields(f"metadatas[{position}]", metadata, fields)
-    return plain, list(metadatas)
+    return plain, given
 
 
 def check_chunks(

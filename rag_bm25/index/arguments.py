@@ -49,14 +49,20 @@ def check_chunk_namespace(chunk_namespace: str | None, searched: tuple[str, ...]
         return None
     place = check_namespace(chunk_namespace, "chunk_namespace")
     if searched is not None and place not in searched:
-        msg = f"chunk_namespace must be one of the namespaces that were searched, {list_names(searched)}, got {place!r}"
+        places = list_namespaces(searched)
+        msg = f"chunk_namespace must be one of the namespaces that were searched, {places}, got {place!r}"
         raise InputError(msg)
     return place
 
 
-def list_names(names: Iterable[str]) -> str:
-    """List distinct names in a message."""
-    return list_first(map(repr, sorted(set(names))))
+def name_namespace(namespace: str) -> str:
+    """Return a namespace as messages name it."""
+    return f"the namespace {namespace!r}" if namespace else "the default namespace"
+
+
+def list_namespaces(names: Iterable[str]) -> str:
+    """List distinct namespaces in a message."""
+    return list_first(map(name_namespace, sorted(set(names))))
 
 
 def list_first(items: Iterable[str]) -> str:

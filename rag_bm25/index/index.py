@@ -14,6 +14,7 @@ from rag_bm25.errors import InputError, ReadOnlyError, short_repr
 from rag_bm25.events import Events
 from rag_bm25.index.arguments import check_chunk_namespace, check_k, check_namespaces, narrow, parse_scope
 from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
@@ -90,6 +91,11 @@ class BM25Index:
                 print(hit.score, hit.text)
     """
 
+    _live = WhileOpen[LiveStatistics]()
+    _searcher = WhileOpen[Searcher]()
+    _hybrid = WhileOpen[HybridSearcher]()
+    _pipeline = WhileOpen[WritePipeline]()
+
     def __init__(
         self,
         store: Store,
@@ -104,11 +110,12 @@ class BM25Index:
         self._store = store
         self._read_only = read_only
         self._encoder = encoder = config.document_encoder()
-        self._live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
-        self._searcher = Searcher(store, config, encoder, self._live)
-        self._hybrid = HybridSearcher(store, config, self._live, self._searcher)
-        self._pipeline = WritePipeline(store, config, encoder, self._live)
         self._is_open = True
+        live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
+        self._live = self._last_known = live  # the latter for those who look at a closed index
+        self._searcher = Searcher(store, config, encoder, live)
+        self._hybrid = HybridSearcher(store, config, live, self._searcher)
+        self._pipeline = WritePipeline(store, config, encoder, live)
 
     # Life
 
@@ -221,9 +228,10 @@ class BM25Index:
 
     def close(self) -> None:
         """Release the connection and, with an embedded engine, the file. Closing twice is allowed."""
+        if self._is_open:
+            self._pipeline.close()
         self._is_open = False
-        self._pipeline.close()
-        self._live.close()
+        self._last_known.close()
         self._store.close()
 
     def __enter__(self) -> BM25Index:
@@ -234,7 +242,7 @@ class BM25Index:
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
-        num_chunks = self._live.view.statistics.num_chunks
+        num_chunks = self._last_known.view.statistics.num_chunks
         return f"<BM25Index {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
 
     def __reduce__(self) -> NoReturn:
@@ -245,7 +253,7 @@ class BM25Index:
     @property
     def damage(self) -> list[str]:
         """Faults of the statistics as far as reading them shows, one clause each; :meth:`repair` mends them."""
-        return self._live.damage
+        return self._last_known.damage
 
     def refresh(self) -> None:
         """Read the changes of other writers to the statistics now."""
@@ -743,14 +751,15 @@ class BM25Index:
         return self._hybrid.search(query, embedding, (sparse, dense), how, options)
 
     def encode_documents(
-        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any]] | None = None
+        self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[SparseVector]:
         """Return the vectors of chunks with these texts; nothing is stored or counted.
 
         Parameters
         ----------
         texts, metadatas
-            As for :meth:`add`, but of any size, and `metadatas` matter only if the index has fields.
+            As for :meth:`add`, but of any size, and `metadatas` matter only if the index has fields. A chunk whose
+            metadata lacks a field is a chunk without it.
 
         Returns
         -------

@@ -18,6 +18,15 @@ ROW_KEYS = frozenset({"_id", "id", "text", "title", "metadata"})
 MAX_DOCUMENT_BYTES = 64 << 20
 """Maximum size of a text to split, and of a JSON line."""
 
+FROM_GBK = "`iconv -f gb18030 -t utf-8`"
+MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # which begins like the next
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF32_BE: "utf-32",
+}
+"""The byte order marks of other encodings."""
+
 
 @dataclass(frozen=True)
 class JsonLine:
@@ -85,10 +94,13 @@ def decode_utf8(data: bytes, where: str, start: int = 0) -> str:
     try:
         return data[skipped:].decode()
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{where}: not UTF-8 at byte {start + skipped + error.start} of the file. Convert it; if it is in GBK, "
-            "with `iconv -f gb18030 -t utf-8`."
-        ) from None
+        at = start + skipped + error.start
+        found = "" if start else next((name for mark, name in MARKS.items() if data.startswith(mark)), "")
+        if found:
+            msg = f"{where}: the file is in {found.upper()}, not UTF-8. Convert it with `iconv -f {found} -t utf-8`."
+        else:
+            msg = f"{where}: not UTF-8 at byte {at} of the file. Convert it; if it is in GBK, with {FROM_GBK}."
+        raise InputError(msg) from None
 
 
 def _parse_error(error: ValueError | RecursionError) -> str:

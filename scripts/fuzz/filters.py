@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPRESSIONS", "MAPPINGS", "check"]
 
-KEYS = ["a", "b", "a.b", "source", "x", "ab", "法律", "𠮷", "%"]
+KEYS = ["a", "b", "a.b", "source", "x", "ab", "法律", "𠮷", "𠮷野", "%", '"']
 WORDS = [
     *(*KEYS, "a%", "%b%", "_", "", " ", "1", "true", "null", "namespace", "\n", "\r", "\r\n", "\t", "\0", "\x1f"),
     *('"', "'", "\\", "\\\\", '\\"', *"][)({},", "\u2028", "\ud800", "\\n", "\\u0041", "//", "/*", "#", ";"),
@@ -177,7 +177,11 @@ def _depths(text: str) -> tuple[int, int]:
     return least, -1 if quote else depth
 
 
+_HAN = re.compile(
+    "[\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u9fff\uf900-\ufad9\U00020000-\U0003ffff]"
+)
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|[a-z_]+|==|!=|>=|<=|[<>()\[\],])', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:[Uu]([0-9a-f]{8}|[0-9a-f]{4})|(.))")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 _PYTHON = {"exists": "~", "like": "@", "true": "True", "false": "False", "null": "None"}
 
@@ -186,6 +190,8 @@ def _parse(text: str, dialect: Dialect) -> ast.expr:
     """Parse an expression as Python: strings as the engine reads them, `~` for exists, `@` for like."""
     python: list[str] = []
     at = 0
+    if dialect.engine == "Milvus":
+        text = _escape_ideographs(text)
     while at < len(text):
         match = _TOKEN.match(text, at)
         assert match, f"nothing that an engine knows at {at} of {text}"
@@ -204,11 +210,22 @@ def _read_string(literal: str, dialect: Dialect, *, is_key: bool) -> str:
     inside = literal[1:-1]
     if not isinstance(dialect, Lite2Dialect):
         assert not re.search(r"[\r\n]", inside), "a string over two lines"
-        return re.sub(r"\\(.)", lambda escape: _ESCAPES[escape[1]], inside)
+        if is_key and dialect.engine == "Milvus":
+            key = re.sub(r"\\u([0-9a-f]{4})", lambda escape: chr(int(escape[1], 16)), inside)
+            assert "][" not in key, "Milvus divides the key"
+            return key
+        return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPES[found[2]], inside)
     if is_key:
         return json.loads(literal)
     assert re.fullmatch(r'(?:[^"\\\r\n]|\\\r\n|\\[^\r])*', inside), "a line break that is not escaped"
     return re.sub(r"\\(\r\n|.)", r"\1", inside, flags=re.DOTALL)
+
+
+def _escape_ideographs(text: str) -> str:
+    """Do what Milvus does before it parses: ideographs become escapes of 16 bits, unless there are other escapes."""
+    if any(escaped[1] not in "\\ntrf\"'" for escaped in re.finditer(r"\\(.)", text, re.DOTALL)):
+        return text
+    return _HAN.sub(lambda han: f"\\u{ord(han[0]) & 0xFFFF:04x}", text)
 
 
 def _holds(node: ast.expr, row: dict[str, Any], dialect: Dialect) -> bool | None:

@@ -32,6 +32,28 @@ def test_every_command_has_help_with_examples(command: str) -> None:
     assert "--json" in result.stdout
 
 
+INTERRUPTED = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["rag-bm25", "stats"]
+from rag_bm25.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "typer", "rag_bm25.index", "rag_bm25.cli.app"])
+def test_ctrl_c_while_modules_are_imported_is_quiet(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED.format(module=module)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"rag-bm25 {__version__}\n"
 
@@ -95,6 +117,22 @@ def test_an_index_that_does_not_exist_is_named_and_not_created(databases: Databa
 def test_an_unknown_collection_is_named_and_not_created(docs: Path, databases: Databases) -> None:
     assert_fails(run("search", "q", "--collection", "other"), "there is no index")
     assert not databases["./rag_bm25.db", "other"].exist
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env"),
+    [
+        (["ingest", ".", "--uri", ":memory:"], {}),
+        (["search", "q"], {"MILVUS_URI": ":memory:"}),
+        (["copy", "--to-uri", ":memory:"], {}),
+        (["reindex", "--to-collection", "new", "--to-uri", ":memory:"], {}),
+    ],
+)
+def test_an_index_in_memory_would_be_forgotten(databases: Databases, arguments: list[str], env: dict[str, str]) -> None:
+    result = run(*arguments, env=env)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "':memory:' would be forgotten when the command ends: give a file ending in .db" in result.stderr
+    assert databases.opened == []
 
 
 def test_uri_and_token_come_from_the_environment(databases: Databases) -> None:

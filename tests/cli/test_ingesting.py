@@ -24,6 +24,17 @@ def test_ingest_reports_counts(docs: Path) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize("place", [(), ("--collection", "new")])
+def test_an_overlap_that_is_no_shorter_than_the_chunks_is_wrong_usage(
+    docs: Path, databases: Databases, place: tuple[str, ...]
+) -> None:
+    for command in (("ingest", docs, *place), ("bulk", "encode", docs, "--folder", docs / "new"), ("calibrate", docs)):
+        result = run(*command, "--chunk-overlap", 600)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "Invalid value for --chunk-overlap: chunk_overlap must be >= 0 and below" in result.stderr
+    assert [collection for (_, collection), stored in databases.items() if stored.exist] == ["docs"]
+
+
 def test_ingest_json(docs: Path) -> None:
     report = run_json("ingest", docs, "--collection", "new")
     assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
@@ -262,10 +273,3 @@ def test_a_library_caller_can_use_what_was_ingested(docs: Path, databases: Datab
     store = MemoryStore(collections=databases["./rag_bm25.db", "docs"])
     with BM25Index.from_store(store, config=IndexConfig(chunk_size=500)) as index:
         assert index.get(["r1"])[0].metadata == {"source": "docs/rows.jsonl", "chunk": 0, "page": 3}
-
-
-def test_an_index_in_memory_takes_no_token(docs: Path) -> None:
-    (docs.parent / "token").write_text("root:secret")
-    result = run("ingest", docs, "--uri", ":memory:", "--token", f"@{docs.parent / 'token'}")
-    assert_fails(result, "token must be left out with ':memory:', which connects to nothing")
-    assert "secret" not in result.output

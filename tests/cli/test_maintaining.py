@@ -26,6 +26,7 @@ def test_stats_show_the_drift_report(docs: Path) -> None:
     assert f"{stats['chunk_size_ratio']:.3f} = chunk size / mean length" in printed
     assert f"{stats['effective_k1']:.3f}, {stats['effective_b']:.3f}: effective k1 and b" in printed
     assert (stats["num_chunks"], stats["namespaces"]) == (3, [""])
+    assert "the default namespace\n" in printed
 
 
 def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import typer
 from support.command_line import run, run_json
 
 from rag_bm25 import IndexConfig, ParameterError
@@ -32,8 +33,21 @@ def test_the_listed_values_are_those_that_are_taken(name: str) -> None:
     none = ["none"] if "none" in DESCRIPTIONS[name][0] else []
     for value in (*known.get(values, words), *none):
         with_settings(IndexConfig(1), {**weighting, **parse_settings([f"{name}={value}"], "--set")})
-    with pytest.raises(ParameterError):
+    with pytest.raises((ParameterError, typer.BadParameter)):
         with_settings(IndexConfig(1), {**weighting, **parse_settings([f"{name}={wrong}"], "--set")})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("ingest", "x.txt", "--set", "stem=maybe"), "--set"),
+        (("tune", "sets", "--search", "stem=true,maybe"), "--search"),
+    ],
+)
+def test_a_switch_names_the_words_that_are_taken(arguments: tuple[str, ...], option: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert f"Invalid value for {option}: stem must be true or false, got 'maybe'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -454,7 +454,7 @@ class TestEnvironment:
             MilvusStore(tmp_path / "test.db", "docs")
 
     def test_what_is_no_database_is_refused_and_not_locked(self, tmp_path: Path) -> None:
-        (tmp_path / "test.db").write_text("no database, " * 1000)
+        (tmp_path / "test.db").write_text("SQLite format 3\0" + "no database, " * 1000)
         refused = run(OPEN, tmp_path / "test.db")
         assert re.search(r"StoreError: milvus-lite 2\.5 cannot open \S+ \(.*not a database.*\); check", refused.stderr)
         assert not (tmp_path / "test.db.owner").exists()

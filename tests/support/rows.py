@@ -23,6 +23,7 @@ HOSTILE = {
     "backslashes": "\\ \\\\ \\n \\' \\\" end\\",
     "lines": "a\nb\r\nc\td\n",
     "unicode": "劳动合同 解除 ﷽ 👩‍👩‍👧 é é \u2028 \u0085",
+    "rare ideographs": "𠮷野家",
     "controls": "\x01\x1b\x7f",
     "injection": "x') OR ('1'='1",
     "braces": "{x} {{y}} %s %(a)s",

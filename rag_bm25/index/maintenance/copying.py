@@ -13,6 +13,7 @@ import numpy as np
 
 from rag_bm25.errors import FormatError, IndexNotFoundError, StoreError
 from rag_bm25.events import report_progress
+from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.maintenance.pending import PendingIndex, json_digest
 from rag_bm25.index.maintenance.verification import count_rows
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
@@ -218,7 +219,7 @@ class _Original:
             change = stored.get(name, Contribution()) - recount.get(name, Contribution())
             if change.num_chunks or change.total_length or len(change.ids):
                 raise StoreError(
-                    f"the copy of {self.name} does not match its statistics in namespace {name!r}. If the index "
+                    f"the copy of {self.name} does not match its statistics in {name_namespace(name)}. If the index "
                     "changed during the copy, run it again. Otherwise run `verify`, then `repair`."
                 )
 

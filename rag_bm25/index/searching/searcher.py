@@ -13,7 +13,7 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
-from rag_bm25.index.arguments import list_names
+from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.ranking import MAX_K, top_k
 from rag_bm25.index.searching.rescoring import search_rescored
@@ -241,9 +241,9 @@ class Searcher:
         if len(rows) == 1:
             return next(iter(rows.values()))
         if rows:
-            places = list_names(rows)
+            places = list_namespaces(rows)
             raise InputError(f"{len(rows)} namespaces have a chunk {id_!r}, {places}: give chunk_namespace")
-        searched = "any namespace" if names is None else f"namespace{'s' * (len(names) > 1)} {list_names(names)}"
+        searched = "any namespace" if names is None else list_namespaces(names)
         raise ChunkNotFoundError(f"no chunk {id_!r} in {searched} of {self._store.name}")
 
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from rag_bm25.errors import FilterError
+from rag_bm25.errors import FilterError, short_repr
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.syntax import check_brackets, check_lite2
 
@@ -25,6 +25,8 @@ NOTHING = 'pk == ""'
 EVERYTHING = 'pk != ""'
 MAX_LENGTH = 1_000_000
 EXACT_FLOAT = 2**53
+FAR = r"[\U00010000-\U0010ffff]"
+FAR_HAN = r"[\U00016fe0-\U00016fff\U00020000-\U0003ffff]"
 
 
 class Dialect:
@@ -35,10 +37,23 @@ class Dialect:
 
     def quote(self, text: str) -> str:
         """Write a string literal."""
-        return f'"{"".join(self.escapes.get(char, char) for char in text)}"'
+        return f'"{"".join(map(self.escape, text))}"'
+
+    def escape(self, char: str) -> str:
+        """Write a character of a string; Milvus cuts ideographs beyond U+FFFF to 16 bits, unless they are escaped."""
+        return f"\\U{ord(char):08x}" if char > "\uffff" else self.escapes.get(char, char)
 
     def key(self, step: str) -> str:
-        return self.quote(step)
+        """Write a key of a path; Milvus divides it at ``][``, and decodes escapes of 16 bits there, but no others."""
+        if "][" in step:
+            raise FilterError(f"{self.engine} cannot read a key with ']['; rename the key {short_repr(step)}")
+        # An escape leaves all ideographs of an expression as they are, and a key has none for those beyond U+FFFF.
+        special = f"(?!{FAR})." if re.search(FAR_HAN, step) else r'["\\\x00-\x1f]'
+        written, escapes = re.subn(special, lambda char: f"\\u{ord(char[0]):04x}", step, flags=re.DOTALL)
+        if not escapes and re.search(FAR_HAN, step):
+            msg = f"{self.engine} cannot read a key of nothing but rare ideographs; rename the key {short_repr(step)}"
+            raise FilterError(msg)
+        return f'"{written}"'
 
     def path(self, path: Sequence[str]) -> str:
         return "metadata" + "".join(f"[{self.key(step)}]" for step in path)
@@ -108,6 +123,9 @@ class Lite2Dialect(Dialect):
     # Its unquoting drops a backslash and keeps what follows: a newline is written as backslash and newline.
     escapes: ClassVar[dict[str, str]] = {"\\": "\\\\", '"': '\\"', "\n": "\\\n"}
 
+    def escape(self, char: str) -> str:
+        return self.escapes.get(char, char)
+
     def quote(self, text: str) -> str:
         """Write a string literal; a lone carriage return cannot be written at all."""
         if re.search(r"\r(?!\n)", text):
@@ -147,6 +165,12 @@ class Lite3Dialect(Dialect):
     """Expressions for milvus-lite 3, whose logic has a third value, for missing values and mixed types."""
 
     engine = "milvus-lite 3"
+
+    def escape(self, char: str) -> str:
+        return self.escapes.get(char, char)
+
+    def key(self, step: str) -> str:
+        return self.quote(step)
 
     def members(self, path: str, values: Sequence[Scalar]) -> str:
         """Match any of `values`; ``in`` takes no paths."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.errors import IndexNotFoundError, MissingExtraError
 from rag_bm25.store.milvus.address import database_path
+from rag_bm25.store.milvus.contents import require_database
 from rag_bm25.store.milvus.engine import EmbeddedEngine, Engine
 from rag_bm25.store.milvus.private_copy import PrivateCopy, can_be_written
 from rag_bm25.store.milvus.server import connect
@@ -39,6 +40,7 @@ def open_engine(connection: Connection, *, read_only: bool) -> Engine:
         if key in _open:
             _open[key].check_in_place()
         else:
+            require_database(path)
             _open[key] = _open_copy(path) if is_copy else _embedded_class()(path)
         engine = _open[key]
         engine.key = key

@@ -41,6 +41,26 @@ def test_same_text_with_other_metadata_is_another_chunk(index: BM25Index) -> Non
     assert index.stats().num_chunks == 2
 
 
+@pytest.mark.parametrize("metadata", [None, {}, {"title": None}, {"Title": "fig"}, {"title": "fig"}])
+def test_vectors_are_made_of_the_metadata_that_can_be_added(store: MemoryStore, metadata: Any) -> None:
+    config = IndexConfig(chunk_size=4, analyzer=split, fields={"title": FieldWeight(chunk_size=2)})
+    index = BM25Index.from_store(store, config=config)
+    index.add(["apple"], metadatas=[metadata])
+    (row,) = store.collections.chunks.values()
+    assert index.encode_documents(["apple"], [metadata]) == [row.vector]
+    index.add(["pear"])
+    assert index.encode_documents(["pear"]) == index.encode_documents(["pear"], [None])
+
+
+@pytest.mark.parametrize("metadata", [5, {"title": 5}])
+def test_vectors_are_refused_where_chunks_are(store: MemoryStore, metadata: Any) -> None:
+    config = IndexConfig(chunk_size=4, analyzer=split, fields={"title": FieldWeight(chunk_size=2)})
+    index = BM25Index.from_store(store, config=config)
+    for call in (index.add, index.encode_documents):
+        with pytest.raises(InputError, match=r"metadatas\[0\]"):
+            call(["apple"], metadatas=[metadata])
+
+
 def test_nothing_can_be_added(index: BM25Index, store: MemoryStore) -> None:
     store.calls.clear()
     assert index.add([]) == []

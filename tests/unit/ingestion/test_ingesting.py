@@ -41,6 +41,15 @@ def test_bytes_that_are_no_text_fail_their_file_only(tmp_path: Path, index: BM25
     assert ids(index) == ["docs/b.txt#0"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_a_byte_order_mark_tells_the_encoding(tmp_path: Path, index: BM25Index, name: str, encoding: str) -> None:
+    path = write(tmp_path / name, "\ufeff劳动合同".encode(encoding))
+    family = encoding[:6]
+    hint = f"the file is in {family.upper()}, not UTF-8. Convert it with `iconv -f {family} -t utf-8`."
+    assert run(index, path).failed[name].endswith(hint)
+
+
 def test_a_file_that_cannot_be_read_fails(tmp_path: Path, index: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
     found = find_files([write(tmp_path / "a.txt")])
     (tmp_path / "a.txt").unlink()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.store import ChunkRow, LogRow, MemoryStore
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CONFIG = IndexConfig(chunk_size=500)
 ONE = SparseVector.from_dict({1: 1.0})
@@ -72,6 +75,39 @@ class TestOpening:
             assert [hit.id for hit in index.search("vector")] == ["a"]
         with pytest.raises(StoreError, match="memory, collection 'docs' is closed"):
             store.count_chunks()
+
+
+CALLS = [
+    lambda index: index.stats(),
+    lambda index: index.search(""),
+    lambda index: index.search("text"),
+    lambda index: index.search_batch([]),
+    lambda index: index.encode_queries(["text"]),
+    lambda index: index.encode_documents(["text"]),
+    lambda index: index.add([]),
+    lambda index: index.add(["another"]),
+    lambda index: index.add_stream([]),
+    lambda index: index.delete([]),
+    lambda index: index.get([]),
+    lambda index: index.chunks(),
+    lambda index: index.source_roots(),
+    lambda index: index.refresh(),
+    lambda index: index.verify(),
+    lambda index: index.repair(),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_closed_index_refuses_every_call(call: Callable[[BM25Index], Any], caplog: pytest.LogCaptureFixture) -> None:
+    index = BM25Index.open(":memory:", "docs", config=CONFIG)
+    index.add(["a text"])
+    index.close()
+    index.close()
+    for _ in range(2):  # the second call must not try to mend what the first began
+        with pytest.raises(StoreError, match="memory, collection 'docs' is closed"):
+            call(index)
+    assert not caplog.records
+    assert (index.damage, repr(index)) == ([], "<BM25Index memory, collection 'docs': 1 chunks, closed>")
 
 
 class TestRefusals:

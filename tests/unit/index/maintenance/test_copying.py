@@ -269,7 +269,7 @@ def test_source_that_changes_meanwhile_is_noticed(filled: BM25Index, store: Memo
     def late() -> None:
         filled.add(["fig"], ids=["late"])
 
-    with pytest.raises(StoreError, match=r"namespace ''\. If the index changed during the copy, run it again"):
+    with pytest.raises(StoreError, match=r"statistics in the default namespace\. If the index changed during the copy"):
         copy_index(store, target)
     assert_half_a_copy_is_nothing(target, config)
     assert copy_index(store, target.reopen()).copied == 1

@@ -68,12 +68,37 @@ def test_each_dialect_writes_its_own(where: Filter, server: str, lite2: str | No
         (LITE2, Not(Comparison(A, "contains", 1)), "milvus-lite 2.5 cannot evaluate 'not contains' at 'a' exactly"),
         (LITE3, Not(Comparison(A, "<=", 1)), "milvus-lite 3 cannot evaluate 'not <=' at 'a' exactly"),
         (LITE2, Comparison(A, "==", "a\rb"), r"milvus-lite 2.5 cannot compare with a carriage return, got 'a\\rb'"),
+        (SERVER, Comparison(("a][b",), "==", 1), r"Milvus cannot read a key with '\]\['; rename the key 'a\]\[b'"),
+        (
+            SERVER,
+            Comparison(("𠮷",), "==", 1),
+            "Milvus cannot read a key of nothing but rare ideographs; rename the key",
+        ),
         (LITE2, Not(Expression("length == 1")), "milvus-lite 2.5 needs a field or a parenthesis here"),
     ],
 )
 def test_what_an_engine_cannot_evaluate_names_it(dialect: Dialect, where: Filter, message: str) -> None:
     with pytest.raises(FilterError, match=message):
         where_clause(dialect, Scope(where))
+
+
+@pytest.mark.parametrize(
+    ("key", "server", "lite3"),
+    [
+        ("法律", '"法律"', '"法律"'),
+        ('a"b\\c\n', r'"a\u0022b\u005cc\u000a"', r'"a\"b\\c\n"'),
+        ("𠮷野", '"𠮷\\u91ce"', '"𠮷野"'),
+        ("😀", '"😀"', '"😀"'),
+    ],
+)
+def test_a_server_decodes_keys_by_rules_of_their_own(key: str, server: str, lite3: str) -> None:
+    assert SERVER.path([key]) == f"metadata[{server}]"
+    assert LITE3.path([key]) == f"metadata[{lite3}]"
+
+
+def test_milvus_would_cut_rare_ideographs_to_16_bits() -> None:
+    assert SERVER.quote("𠮷野家") == r'"\U00020bb7野家"'
+    assert LITE2.quote("𠮷野家") == LITE3.quote("𠮷野家") == '"𠮷野家"'
 
 
 def test_namespaces_and_filters_both_hold() -> None:

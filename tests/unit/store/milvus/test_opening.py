@@ -28,6 +28,7 @@ from rag_bm25.errors import (
 from rag_bm25.store.milvus import MilvusStore, is_missing_file, server
 from rag_bm25.store.milvus.address import login_in, without_secrets
 from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.contents import require_database
 from rag_bm25.store.milvus.foreign import ExternalCollection
 from rag_bm25.store.milvus.lock import DatabaseLock
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, SearchArm
@@ -360,3 +361,36 @@ class TestEmbedded:
         assert store.name.endswith(f" at {tmp_path}/rag.db, collection 'docs'")
         store.close()
         assert store.name.startswith("milvus-lite")
+
+
+class TestOtherContents:
+    """What is no database of an embedded engine is refused before one of them starts."""
+
+    @pytest.mark.parametrize("contents", ["notes\n", "SQLite format 2", "\0" * 4096])
+    def test_a_file(self, tmp_path: Path, contents: str) -> None:
+        path = tmp_path / "notes.db"
+        path.write_text(contents)
+        for read_only in (False, True):
+            with pytest.raises(
+                StoreError, match=r"notes\.db is no database: it does not begin as the files of milvus-"
+            ):
+                MilvusStore(path, "docs", read_only=read_only)
+        assert (path.read_text(), list(tmp_path.iterdir())) == (contents, [path])
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        path = tmp_path / "notes.db"
+        path.mkdir()
+        (path / "notes.txt").touch()
+        with pytest.raises(StoreError, match=r"notes\.db is no database: the folder has other files"):
+            MilvusStore(path, "docs")
+        assert list(tmp_path.rglob("*")) == [path, path / "notes.txt"]
+
+    @pytest.mark.parametrize("name", ["LOCK", "collections", "databases"])
+    def test_databases_are_left_to_the_engines(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "folder.db").mkdir()
+        require_database(tmp_path / "folder.db")
+        (tmp_path / "folder.db" / name).mkdir()
+        (tmp_path / "empty.db").touch()
+        (tmp_path / "file.db").write_bytes(b"SQLite format 3\0and more")
+        for database in ("folder.db", "empty.db", "file.db", "missing.db"):
+            require_database(tmp_path / database)
