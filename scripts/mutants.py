@@ -139,7 +139,7 @@ MUTANTS = [
     Mutant("statistics/corpus", "            self._whole = self._whole.plus(change)", "            pass"),
     Mutant("statistics/corpus", "self.of_one(namespace).plus(change)", "self.of_one(namespace)"),
     # One moment, and nobody waits
-    Mutant("statistics/corpus", "self._histogram.copy(), self._num_negative", "self._histogram, self._num_negative"),
+    Mutant("statistics/corpus", "new = before[before > 0], after[after > 0]", "new = before, after"),
     Mutant("statistics/log/terms", "self.displaced = {**self.displaced, **terms}", "pass"),
     Mutant("index/live_statistics", "_acquired(self._log_lock, wait=False)", "_acquired(self._log_lock, wait=True)"),
     Mutant(

@@ -6,7 +6,6 @@ changes.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -71,7 +70,7 @@ class CorpusStatistics:
         self.num_chunks = 0
         self.total_length = 0
         self._df = CountTable()
-        self._histogram: Counter[int] = Counter()
+        self._histogram = NO_COUNTS, NO_COUNTS  # each df > 0, rising, and its number of terms; never changed
         self._num_negative = 0  # terms with df < 0
         self._collection_stats: CollectionStats | None = None
 
@@ -79,7 +78,7 @@ class CorpusStatistics:
         """Return the sum of these statistics, which stay as they are, and a contribution."""
         total = CorpusStatistics()
         total.num_chunks, total.total_length = self.num_chunks, self.total_length
-        total._df, total._histogram, total._num_negative = self._df.copy(), self._histogram.copy(), self._num_negative
+        total._df, total._histogram, total._num_negative = self._df.copy(), self._histogram, self._num_negative
         total.add(change)
         return total
 
@@ -91,7 +90,7 @@ class CorpusStatistics:
     @property
     def num_terms(self) -> int:
         """Number of terms with df > 0."""
-        return self._histogram.total()
+        return int(self._histogram[1].sum())
 
     @property
     def mean_length(self) -> float:
@@ -101,14 +100,15 @@ class CorpusStatistics:
     @property
     def histogram(self) -> dict[int, int]:
         """Number of terms with each df > 0."""
-        return dict(self._histogram)
+        dfs, terms = self._histogram
+        return dict(zip(dfs.tolist(), terms.tolist(), strict=True))
 
     @property
     def collection_stats(self) -> CollectionStats:
         """N and the mean IDF, computed once after a change."""
         if self._collection_stats is None:
             num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
-            self._collection_stats = CollectionStats(num_chunks, average_idf(self._histogram, num_chunks))
+            self._collection_stats = CollectionStats(num_chunks, average_idf(self.histogram, num_chunks))
         return self._collection_stats
 
     def df(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -133,13 +133,10 @@ class CorpusStatistics:
 
     def _move_in_histogram(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
         """Count the terms under their new df instead of their old one."""
-        for dfs, sign in ((before, -1), (after, 1)):
-            for df, terms in zip(*(a.tolist() for a in np.unique(dfs, return_counts=True)), strict=True):
-                if df <= 0:
-                    continue
-                self._histogram[df] += sign * terms
-                if not self._histogram[df]:
-                    del self._histogram[df]
+        dfs, terms = self._histogram
+        old, new = before[before > 0], after[after > 0]
+        signs = np.repeat(np.array((-1, 1)), (len(old), len(new)))
+        self._histogram = sum_counts(np.concatenate((dfs, old, new)), np.concatenate((terms, signs)))
 
 
 class Statistics(Protocol):

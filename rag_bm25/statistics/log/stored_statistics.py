@@ -79,6 +79,8 @@ class StoredStatistics:
         return following
 
     def _hand_on(self, changes: tuple[Change, ...], following: StoredStatistics) -> None:
+        if self._whole_part != following._whole_part and (whole := self._loaded.get(self._whole_part)) is not None:
+            following.put(None, self._changed(None, whole, changes))
         for part, found in self._loaded.copy().items():
             following.put(part, self._changed(part, found, changes))
         self._next = changes, following
@@ -131,13 +133,18 @@ class StoredStatistics:
     @property
     def num_terms_read(self) -> int:
         """Number of terms with df > 0 of the whole, 0 as long as nobody has asked for them."""
-        part = None if len(self._totals) > 1 else next(iter(self._totals), None)
-        return self._loaded[part].num_terms if part in self._loaded else 0
+        found = self._loaded.get(self._whole_part)
+        return 0 if found is None else found.num_terms
 
     @property
     def whole(self) -> CorpusStatistics:
         """Statistics of all namespaces together."""
-        return self._part(None) if len(self._totals) > 1 else self._part(next(iter(self._totals), None))
+        return self._part(self._whole_part) if self._totals else CorpusStatistics()
+
+    @property
+    def _whole_part(self) -> Part:
+        """The part that has all counts: a single namespace is the whole, and is read once."""
+        return None if len(self._totals) != 1 else next(iter(self._totals))
 
     def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
         """Return the statistics of some namespaces, by default all, as a read-only object."""
