@@ -71,6 +71,11 @@ class LogTable:
         for kind, name in listing.names():
             self._marks[kind] = max(self._marks.get(kind, ""), name)
 
+    @property
+    def lists_all(self) -> bool:
+        """Whether the next listing has all rows."""
+        return not self._marks
+
     def begin_anew(self) -> None:
         """List all rows the next time."""
         self._marks = {}
