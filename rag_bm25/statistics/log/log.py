@@ -100,12 +100,13 @@ class StatisticsLog:
             listing = self._table.list_new(self._watched())
             try:
                 is_read = self._sums.read(listing)
-                self._terms.read(listing)
-                self._read_term_k1(listing)
+                if is_read:
+                    self._terms.read(listing)
+                    self._read_term_k1(listing)
             except RowsMovedError:
                 continue
-            self._note(listing)
             if is_read and self._num_lost_terms <= num_lost:
+                self._note(listing)
                 self._table.advance(listing)
                 return len(listing.keys)
             self._table.begin_anew()  # something is missing, which may only have come late
@@ -265,6 +266,7 @@ class StatisticsLog:
         above = self._compact_above() if above is None else above
         if self._sums.num_unfolded <= above:
             return
+        self._require_this_format()
         with self._compacting() as is_free:
             self.refresh()
             if not is_free or self._sums.num_unfolded <= above:
@@ -272,7 +274,6 @@ class StatisticsLog:
             with self.events.measure("compaction") as counts:
                 counts["deltas"] = self._sums.num_unfolded
                 known = self.known_terms()
-                self._require_this_format()
                 self._sums.fold(self._clock, max(self._sums.num_terms, len(known)))
                 self._publish()
                 self._terms.merge_few(above, self._clock)
