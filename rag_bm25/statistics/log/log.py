@@ -102,12 +102,13 @@ class StatisticsLog:
             listing = self._table.list_new(self._watched())
             try:
                 is_read = self._sums.read(listing)
-                self._terms.read(listing)
-                self._read_term_k1(listing)
+                if is_read:
+                    self._terms.read(listing)
+                    self._read_term_k1(listing)
             except RowsMovedError:
                 continue
-            self._note(listing)
             if is_read and self._num_lost_terms <= num_lost:
+                self._note(listing)
                 self._table.advance(listing)
                 return len(listing.keys)
             self._table.begin_anew()  # something is missing, which may only have come late
@@ -121,6 +122,8 @@ class StatisticsLog:
 
     def _note(self, listing: Listing) -> None:
         """Note which batches are unfinished, which entries incomplete, and the highest batch."""
+        if self._table.lists_all:  # the ends of batches that are not in it were deleted with their intents
+            self.open_batches = OpenBatches()
         self.open_batches.read(listing)
         for batch in self._sums.head.covers:
             self.open_batches.end(batch)
@@ -265,6 +268,7 @@ class StatisticsLog:
         above = max_waiting(self._sums.head.num_deltas) if above is None else above
         if self._sums.num_unfolded <= above:
             return
+        self._require_this_format()
         with self._compacting() as is_free:
             self.refresh()
             if not is_free or self._sums.num_unfolded <= above:
@@ -272,7 +276,6 @@ class StatisticsLog:
             with self.events.measure("compaction") as counts:
                 counts["deltas"] = self._sums.num_unfolded
                 known = self.known_terms()
-                self._require_this_format()
                 self._sums.fold(self._clock, max(self._sums.num_terms, len(known)))
                 self._publish()
                 self._terms.merge_few(above, self._clock)

@@ -122,8 +122,9 @@ class LogSums:
 
     def _adopt(self, base: str, head: Head, open_runs: Callable[[], Sequence[Sums]]) -> bool:
         """Take a base for the sums of the deltas that it covers, unless some of those were not counted yet."""
-        is_first = not (self._base or self._counted)
-        if not is_first and (head.base != self._base or not self._counted.issuperset(head.covers)):
+        is_first = self._table.lists_all and not (self._base or self._counted)
+        counted = self._counted.union(self.head.covers)
+        if not is_first and (head.base != self._base or not counted.issuperset(head.covers)):
             return False
         runs = open_runs()
         covers = set(head.covers)
@@ -203,8 +204,8 @@ class LogSums:
 
 def _is_superfluous(key: LogKey, head: str, covers: Collection[str], runs: Collection[str]) -> bool:
     """Return whether a head has made a row superfluous, given the deltas of the head before, and the runs of both."""
-    if key.kind == "run":
-        return key.name not in runs
+    if key.kind == "run":  # a later one is another writer's, which took this one for dead
+        return key.name < head and key.name not in runs
     if key.kind == "head":
         return key.name < head
     return key.kind == "snapshot" or key.name in covers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,6 +55,7 @@ class LogTable:
     def __init__(self, store: LogStore) -> None:
         self.store = store
         self._marks: dict[str, str] = {}  # of each kind, the greatest name that was read
+        self._marked: dict[str, float] = {}  # when it was first read
 
     def list_new(self, watched: Iterable[tuple[str, str]] = ()) -> Listing:
         """List the rows that came after those that were read, and those of some entries by kind and name."""
@@ -69,7 +71,13 @@ class LogTable:
     def advance(self, listing: Listing) -> None:
         """Note that the rows listed were read."""
         for kind, name in listing.names():
-            self._marks[kind] = max(self._marks.get(kind, ""), name)
+            if name > self._marks.get(kind, ""):
+                self._marks[kind], self._marked[kind] = name, time.monotonic()
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether the next listing has all rows."""
+        return not self._marks
 
     def begin_anew(self) -> None:
         """List all rows the next time."""
@@ -80,7 +88,8 @@ class LogTable:
         mark = self._marks.get(kind, "")
         if self.store.exclusive or not mark or kind == "snapshot":  # of which nobody writes new ones
             return mark
-        return earlier(mark, OVERLAP_SECONDS)
+        is_old = time.monotonic() - self._marked[kind] > OVERLAP_SECONDS
+        return mark if is_old else earlier(mark, OVERLAP_SECONDS)
 
     def read(self, keys: Sequence[str], *, packed: bool = False) -> list[LogRow]:
         """Read all of the rows, in the order of their keys."""

@@ -123,10 +123,16 @@ class LogTerms:
     def _load(self, terms: Vocabulary | KnownTerms) -> None:
         for _ in range(READ_ATTEMPTS):
             with suppress(RowsMovedError):
-                entries = self._table.list_all("terms").entries("terms")
-                self._sizes = self._read(entries, [terms])
+                self._read_all(terms)
                 return
-        self._read(self._table.list_all("terms").entries("terms"), [terms])
+        self._read_all(terms)
+
+    def _read_all(self, terms: Vocabulary | KnownTerms) -> None:
+        entries = self._table.list_all("terms").entries("terms")
+        sizes = self._read(entries, [terms])
+        if self._loaded:  # before: what has come since the last refresh is new to them
+            self._read({name: keys for name, keys in entries.items() if name not in self._sizes}, self._loaded)
+        self._sizes = sizes
 
     def read(self, listing: Listing) -> None:
         """Read the entries that are new; without their packed fields as long as no terms are loaded."""
