@@ -162,7 +162,8 @@ class BM25Index:
             Call :meth:`repair` before anything is read, for an index whose statistics are damaged; the report is
             `repaired`. If the stored config is lost too, `config` replaces it.
         refresh_interval : float
-            On a server: seconds for which a search may use statistics without asking for newer ones.
+            On a server: seconds after which a thread reads the writes of others, while somebody searches; with 0, every
+            search reads them first, and waits.
         consistency : {"Strong", "Bounded", "Session", "Eventually"}
             On a server: the writes that a search of the chunks waits for. "Session" waits for those of this process,
             "Bounded" also for those of others that are older than some seconds, "Strong" for all. Reads for a write, a
