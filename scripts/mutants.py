@@ -128,7 +128,7 @@ MUTANTS = [
         "statistics/corpus", "return cls(len(all_ids), int(sum(lengths)),", "return cls(len(all_ids), len(all_ids),"
     ),
     Mutant("statistics/corpus", "self._move_in_histogram(before, after)", "pass"),
-    Mutant("statistics/corpus", "((before, -1), (after, 1))", "((after, 1),)"),
+    Mutant("statistics/corpus", "np.array((-1, 1))", "np.array((0, 1))"),
     Mutant(
         "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
     ),
@@ -419,13 +419,13 @@ MUTANTS = [
     ),
     Mutant(
         "statistics/log/sums",
-        "if not is_first and (head.base != self._base or not self._counted.issuperset(head.covers)):",
+        "if not is_first and (head.base != self._base or not counted.issuperset(head.covers)):",
         "if False:",
     ),
     Mutant("statistics/log/sums", "head.base != self._base or not", "not"),
     Mutant(
         "statistics/log/sums",
-        "head.base != self._base or not self._counted.issuperset(head.covers)",
+        "head.base != self._base or not counted.issuperset(head.covers)",
         "head.base != self._base",
     ),
     Mutant(
@@ -447,7 +447,7 @@ MUTANTS = [
         "        superfluous = set(head.covers)\n",
     ),
     Mutant("statistics/log/sums", "(*self.head.runs, *head.runs)", "head.runs"),
-    Mutant("statistics/log/sums", "return key.name < head", "return True"),
+    Mutant("statistics/log/sums", 'key.kind == "snapshot" or key.name in covers', "True"),
     Mutant("statistics/log/sums", "missing=self.num_missing", "missing=0"),
     Mutant("statistics/log/sums", "nameless=self.head.nameless", "nameless=0"),
     Mutant(

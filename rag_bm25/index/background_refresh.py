@@ -62,7 +62,7 @@ class BackgroundRefresh:
                 is_told = False
             except RagBM25Error as error:
                 if not self._ended.is_set() and not is_told:
-                    self._events.warn("refresh", f"searches use older statistics: {error}", log_rows=0)
+                    self._events.warn("stale", f"searches use older statistics: {error}", failures=1)
                     is_told = True
             del refresh
 
