@@ -123,7 +123,7 @@ class StatisticsLog:
     def _note(self, listing: Listing) -> None:
         """Note which batches are unfinished, which entries incomplete, and the highest batch."""
         if self._table.lists_all:  # the ends of batches that are not in it were deleted with their intents
-            self.open_batches = OpenBatches()
+            self.open_batches.clear()
         self.open_batches.read(listing)
         for batch in self._sums.head.covers:
             self.open_batches.end(batch)

@@ -38,6 +38,10 @@ class OpenBatches:
         """Return whether a batch is one of them."""
         return batch in self.batches
 
+    def clear(self) -> None:
+        """Forget all batches, before everything is read anew."""
+        self._begun, self._ended = {}, {}
+
     def read(self, listing: Listing) -> None:
         """Note the intents and deltas of a listing."""
         for batch in listing.entries("intent"):
