@@ -58,7 +58,7 @@ def rows(bench: Bench) -> Iterator[Row]:
             at_least=RATE_AT_LEAST,
         )
     yield _opening(bench, path, many)
-    with BM25Index.open(path, NAME) as index:
+    with BM25Index.open(path, NAME, config=CONFIG) as index:
         first = [_search(index, f"tenant-{at}") for at in range(0, many, max(1, many // 50))]
         again = [_search(index, f"tenant-{at}") for at in range(0, many, max(1, many // 50))]
     yield Row(
@@ -73,7 +73,7 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def _search(index: BM25Index, namespace: str) -> float:
-    return seconds_of(lambda: index.search("w1 w2 w3", namespace=namespace)).wall
+    return seconds_of(lambda: index.search("t1 t2 t3", namespace=namespace)).wall
 
 
 def _opening(bench: Bench, path: Path, many: int) -> Row:
@@ -82,7 +82,7 @@ def _opening(bench: Bench, path: Path, many: int) -> Row:
     ours, stores = [], []
     for _ in range(bench.effort.openings):
         stores.append(seconds_of(lambda: MilvusStore(path, NAME).close()).wall)
-        ours.append(seconds_of(lambda: BM25Index.open(path, NAME).close()).wall)
+        ours.append(seconds_of(lambda: BM25Index.open(path, NAME, config=CONFIG).close()).wall)
     release_engine(engine)
     return Row(
         TOPIC,
