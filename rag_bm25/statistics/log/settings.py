@@ -12,7 +12,7 @@ from rag_bm25.statistics.log.packing import MAX_PACKED, check_dict, get_count, g
 from rag_bm25.statistics.log.table import LogTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rag_bm25.store.protocol import LogStore
     from rag_bm25.store.rows import LogRow
@@ -25,15 +25,15 @@ class ConfigRow:
     """Codec of the parameters of an index, which are JSON values."""
 
     @staticmethod
-    def encode(config: dict[str, Any], *, other_than: int = 0) -> list[LogRow]:
-        """Encode parameters of at most `MAX_CONFIG` bytes as rows, whose number differs from that of other ones."""
+    def encode(config: dict[str, Any], *, other_than: Collection[int] = ()) -> list[LogRow]:
+        """Encode parameters of at most `MAX_CONFIG` bytes as rows, whose number differs from those of other ones."""
         plain = json_bytes(config)
         if len(plain) > MAX_CONFIG:
             msg = f"the parameters of an index must have at most {MAX_CONFIG:,} bytes of JSON, got {len(plain):,}"
             raise ParameterError(msg)
         packed = pack(plain)
         pieces = [packed[at : at + MAX_PACKED] for at in range(0, len(packed), MAX_PACKED)]
-        if len(pieces) == other_than:
+        while len(pieces) in other_than:
             pieces.append("")
         return make_rows("config", "index", [({"format": FORMAT}, piece) for piece in pieces])
 
@@ -93,6 +93,8 @@ def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | N
 
 def _read_config(store: LogStore, keys: Sequence[str]) -> dict[str, Any] | None:
     rows, version = _config_in_force(store, keys)
+    if not rows and keys_of(keys, "config"):  # another process may have upgraded it since they were listed
+        rows, version = _config_in_force(store, store.log_keys())
     if not rows:
         return None
     if version > FORMAT:
@@ -121,8 +123,9 @@ def upgrade_format(store: LogStore) -> None:
     keys = keys_of(store.log_keys([range_after("config")]), "config")
     rows, version = _config_in_force(store, keys)
     if rows and version < FORMAT:
-        store.insert_log(ConfigRow.encode(LogTable(store).decode(ConfigRow.decode, rows), other_than=len(rows)))
-        store.delete_log([row.key for row in rows])
+        numbers = {LogKey.parse(key).parts for key in keys}  # also of an attempt that was cut short
+        store.insert_log(ConfigRow.encode(LogTable(store).decode(ConfigRow.decode, rows), other_than=numbers))
+        store.delete_log(keys)
     elif rows and len(keys) > len(rows):
         store.delete_log(sorted(set(keys) - {row.key for row in rows}))
 
