@@ -125,7 +125,7 @@ class StatisticsLog:
         if self._table.lists_all:  # the ends of batches that are not in it were deleted with their intents
             self.open_batches.clear()
         self.open_batches.read(listing)
-        for batch in self._sums.head.covers:
+        for batch in self._sums.counted:  # the rows of some may be deleted, or lost
             self.open_batches.end(batch)
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))

@@ -79,9 +79,10 @@ class LogSums:
         """Number of deltas that were there when others were written, and are gone."""
         return self.head.missing + max(0, self._last_number - self.num_deltas)
 
-    def is_counted(self, batch: str) -> bool:
-        """Return whether a delta is in the statistics; may be forgotten once it is in a run."""
-        return batch in self._counted
+    @property
+    def counted(self) -> set[str]:
+        """Deltas in the statistics; those in runs may be forgotten."""
+        return self._counted | set(self.head.covers)
 
     # Reading
 
@@ -123,8 +124,7 @@ class LogSums:
     def _adopt(self, base: str, head: Head, open_runs: Callable[[], Sequence[Sums]]) -> bool:
         """Take a base for the sums of the deltas that it covers, unless some of those were not counted yet."""
         is_first = self._table.lists_all and not (self._base or self._counted)
-        counted = self._counted.union(self.head.covers)
-        if not is_first and (head.base != self._base or not counted.issuperset(head.covers)):
+        if not is_first and (head.base != self._base or not self.counted >= set(head.covers)):
             return False
         runs = open_runs()
         covers = set(head.covers)
