@@ -107,7 +107,6 @@ MUTANTS = [
         "return abs(hash(term))",
     ),
     Mutant("vectors/terms", "id_ not in self._taken and ", ""),
-    Mutant("vectors/terms", " and self._vocabulary.term(id_) is None\n", "\n"),
     Mutant("vectors/terms", "self._displaced.get(term) or term_id(term)", "term_id(term)"),
     Mutant(
         "vectors/terms",
@@ -129,7 +128,7 @@ MUTANTS = [
         "statistics/corpus", "return cls(len(all_ids), int(sum(lengths)),", "return cls(len(all_ids), len(all_ids),"
     ),
     Mutant("statistics/corpus", "self._move_in_histogram(before, after)", "pass"),
-    Mutant("statistics/corpus", "((before, -1), (after, 1))", "((after, 1),)"),
+    Mutant("statistics/corpus", "np.array((-1, 1))", "np.array((0, 1))"),
     Mutant(
         "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
     ),
@@ -140,8 +139,7 @@ MUTANTS = [
     Mutant("statistics/corpus", "            self._whole = self._whole.plus(change)", "            pass"),
     Mutant("statistics/corpus", "self.of_one(namespace).plus(change)", "self.of_one(namespace)"),
     # One moment, and nobody waits
-    Mutant("statistics/corpus", "self._histogram.copy(), self._num_negative", "self._histogram, self._num_negative"),
-    Mutant("statistics/log/sums", "statistics = self.statistics.copy()", "statistics = self.statistics"),
+    Mutant("statistics/corpus", "new = before[before > 0], after[after > 0]", "new = before, after"),
     Mutant("statistics/log/terms", "self.displaced = {**self.displaced, **terms}", "pass"),
     Mutant("index/live_statistics", "_acquired(self._log_lock, wait=False)", "_acquired(self._log_lock, wait=True)"),
     Mutant(
@@ -156,7 +154,6 @@ MUTANTS = [
     ),
     Mutant("index/searching/memo", "if self._view is not view:", "if False:"),
     Mutant("index/searching/memo", "if self._view is view:", "if True:"),
-    Mutant("statistics/log/sums", "if deltas:", "if True:"),
     Mutant(
         "statistics/corpus",
         "np.minimum(np.maximum(self._df.get(ids), 0), max(self.num_chunks, 0))",
@@ -219,40 +216,11 @@ MUTANTS = [
     Mutant("index/searching/searcher", "                if match.row.pk in rows", "                if True"),
     # The log
     Mutant("statistics/log/keys", "        if len(parts) == parts[0].parts\n", ""),
-    Mutant("statistics/log/terms", "if id_ != term_id(term)}", "if False}"),
-    Mutant("statistics/log/writes", "_encode_df(ids[df < 0], -df[df < 0])", "_encode_df(ids[df < 0], df[df < 0])"),
-    Mutant("statistics/log/writes", "dict.fromkeys(totals, 0) if part else totals", "totals"),
     Mutant("statistics/log/writes", "added - removed", "added"),
-    Mutant("statistics/log/sums", "self.counted.add(batch)\n", "pass\n"),
-    Mutant(
-        "statistics/log/open_write",
-        "self._sums.add(intent.batch, intent.namespace, after - intent.before, number)",
-        "self._sums.add(intent.batch, intent.namespace, after, number)",
-    ),
-    Mutant("statistics/log/terms", "self.vocabulary.add(self._table.decode(TermsRow.decode, row))", "pass"),
     Mutant("statistics/log/terms", "self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))", "pass"),
-    Mutant(
-        "statistics/log/terms",
-        "for term, id_ in terms.items() if term in vocabulary.displaced}",
-        "for term, id_ in ()}",
-    ),
-    Mutant("statistics/log/batches", 'int(self._last[:16] or "0", 16) + 1', "0"),
     Mutant("statistics/log/batches", "self._last = max(self._last, batch)", "pass"),
-    Mutant("statistics/log/sums", "if name not in self.counted}", "}"),
-    Mutant("statistics/log/sums", "key.name in self.counted", "True"),
-    Mutant("statistics/log/sums", "return key.name < self._base", "return True"),
-    Mutant("statistics/log/terms", "self._table.insert(TermsRow.encode(name, terms))", "pass"),
-    Mutant(
-        "statistics/log/terms",
-        "few = [key for keys in small for key in keys]",
-        "few = [key for keys in entries.values() for key in keys[-1:]]",
-    ),
     Mutant("statistics/log/terms", "if len(small) <= above:", "if True:"),
     Mutant("statistics/log/terms", "> REMAINDER_SECONDS", ">= 0"),
-    Mutant("statistics/log/log", "if self._terms.remainders():", "if False:"),
-    Mutant("statistics/log/open_write", "self.intent, self._sums.num_deltas + 1", "self.intent, 0"),
-    Mutant("statistics/log/sums", "self.num_missing, self._head.nameless)", "0, self._head.nameless)"),
-    Mutant("statistics/log/log", "- self._sums.num_nameless)", ")"),
     Mutant("statistics/corpus", "int(np.count_nonzero(after < 0))", "0"),
     Mutant("index/live_statistics", "if self.log.position == position:", "if True:"),
     Mutant("store/milvus/lite2", "if seen >= stored:", "if False:"),
@@ -276,11 +244,6 @@ MUTANTS = [
     Mutant("index/writing/chunk_writer", "list(changes), _contribution(before))", "list(changes), _contribution([]))"),
     Mutant("index/writing/chunk_writer", "_contribution([*kept, *rows])", "_contribution(rows)"),
     Mutant("index/writing/chunk_writer", "            self.recover()\n", ""),
-    Mutant(
-        "index/writing/chunk_writer",
-        "        if write.is_counted:\n            write.drop()\n            return\n",
-        "",
-    ),
     Mutant("index/writing/chunk_writer", "stored[change.insert].batch != batch):", "False):"),
     Mutant("index/writing/chunk_writer", "stored[slot].batch < batch]", "True]"),
     Mutant("index/writing/chunk_writer", "row.text == chunk.text\n        and ", ""),
@@ -328,7 +291,6 @@ MUTANTS = [
         "with self.events.defer(), self._refreshing, self._using_log():\n            return",
         "with self.events.defer(), self._using_log():\n            return",
     ),
-    Mutant("index/live_statistics", "if self._is_due() and not self._has_log:", "if self._is_due():"),
     Mutant(
         "index/live_statistics", "if not self._has_log:\n            self._read()", "if True:\n            self._read()"
     ),
@@ -371,8 +333,6 @@ MUTANTS = [
         "if vocabulary.term(id_) is None]\n    differences",
         "if False]\n    differences",
     ),
-    Mutant("index/maintenance/verification", "{*counted.namespaces, *stored.namespaces}", "{*stored.namespaces}"),
-    Mutant("index/maintenance/verification", "{*counted.namespaces, *stored.namespaces}", "{*counted.namespaces}"),
     # Copies
     Mutant("index/maintenance/copying", "    original.require_equal(counted)\n", ""),
     Mutant("index/maintenance/pending", "        begin_copy(target, self.source, self.fingerprint)\n", ""),
@@ -415,6 +375,163 @@ MUTANTS = [
     Mutant("ingestion/reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),
     Mutant("events", "if self._on_event is not None:", "if False:"),
     Mutant("events", "except Exception:", "except KeyError:"),
+    # The second format of the log, and the views of readers
+    Mutant(
+        "vectors/terms",
+        "        return id_ not in self._taken and not self._known.taken([id_])[0]",
+        "        return id_ not in self._taken",
+    ),
+    Mutant("vectors/terms", "id_ if not taken and id_ not in self._taken else", "id_ if not taken else"),
+    Mutant("vectors/terms", "if term not in known and term not in self]", "if term not in known]"),
+    Mutant("vectors/known_terms", "hashes & np.uint64(0xFFFFFFFF)", "hashes & np.uint64(0)"),
+    Mutant("vectors/known_terms", "last = prints[~self._has(prints)]", "last = prints"),
+    Mutant("vectors/known_terms", "while levels and len(levels[-1]) < self.FACTOR * len(last):", "while False:"),
+    Mutant("statistics/log/stored_statistics", "        self._next = changes, following\n", "        pass\n"),
+    Mutant(
+        "statistics/log/stored_statistics",
+        "following.put(part, self._changed(part, found, changes))",
+        "following.put(part, found)",
+    ),
+    Mutant(
+        "statistics/log/stored_statistics",
+        "            found = self._changed(part, found, changes)\n            moment.put",
+        "            moment.put",
+    ),
+    Mutant(
+        "statistics/log/stored_statistics",
+        "undone = [Change(namespace, -change)",
+        "undone = [Change(namespace, change)",
+    ),
+    Mutant(
+        "statistics/log/stored_statistics",
+        "        found += [change for namespace, change in self._changes if part is None or part == namespace]\n",
+        "",
+    ),
+    Mutant(
+        "statistics/log/stored_statistics",
+        "if part is None or part == namespace:\n                found",
+        "if True:\n                found",
+    ),
+    Mutant(
+        "statistics/log/stored_statistics",
+        "for part in self._loaded.keys() - following._loaded.keys():  # read meanwhile",
+        "for part in ():",
+    ),
+    Mutant(
+        "statistics/log/sums",
+        "if not is_first and (head.base != self._base or not self.counted >= set(head.covers)):",
+        "if False:",
+    ),
+    Mutant("statistics/log/sums", "head.base != self._base or not", "not"),
+    Mutant(
+        "statistics/log/sums",
+        "head.base != self._base or not self.counted >= set(head.covers)",
+        "head.base != self._base",
+    ),
+    Mutant(
+        "statistics/log/sums",
+        "self._counted = covers | (self._counted - set(self.head.covers))",
+        "self._counted = covers",
+    ),
+    Mutant(
+        "statistics/log/sums",
+        "for batch, change in self._unfolded.items() if batch not in covers}",
+        "for batch, change in self._unfolded.items()}",
+    ),
+    Mutant("statistics/log/sums", "if name not in self._counted}", "}"),
+    Mutant("statistics/log/sums", "            self._counted.update(changes)\n", ""),
+    Mutant("statistics/log/sums", "        if self.num_missing > num_missing:\n            return False\n", ""),
+    Mutant(
+        "statistics/log/sums",
+        "        superfluous = set(self.head.covers)\n",
+        "        superfluous = set(head.covers)\n",
+    ),
+    Mutant("statistics/log/sums", "(*self.head.runs, *head.runs)", "head.runs"),
+    Mutant("statistics/log/sums", 'key.kind == "snapshot" or key.name in covers', "True"),
+    Mutant("statistics/log/sums", "missing=self.num_missing", "missing=0"),
+    Mutant("statistics/log/sums", "nameless=self.head.nameless", "nameless=0"),
+    Mutant(
+        "statistics/log/sums",
+        "while levels.count(level) >= FAN - 1:",
+        "while False:",
+    ),
+    Mutant(
+        "statistics/log/runs",
+        "            for _ in counts:  # the next part follows in the streams\n                pass\n",
+        "",
+    ),
+    Mutant(
+        "statistics/log/runs",
+        "return next(iter(source.totals), None), source.stream()",
+        "return next(iter(source.totals), None), stream",
+    ),
+    Mutant("statistics/log/runs", "        if run in read_head(table).runs:", "        if False:"),
+    Mutant("statistics/log/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
+    Mutant("statistics/log/table", "ranges += [range_of(*entry) for entry in watched]", "pass"),
+    Mutant("statistics/log/open_write", 'batch > self._ended.get(writer, "")', "True"),
+    Mutant(
+        "statistics/log/log",
+        "for batch in self._sums.counted:  # the rows of some may be deleted, or lost",
+        "for batch in ():",
+    ),
+    Mutant(
+        "statistics/log/log",
+        'return coming | {("delta", batch) for batch in self.open_batches.batches}',
+        "return coming",
+    ),
+    Mutant(
+        "statistics/log/log",
+        "Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)",
+        "Delta(intent.namespace, change, 0, num_terms)",
+    ),
+    Mutant(
+        "statistics/log/log",
+        "Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)",
+        "Delta(intent.namespace, change, self._sums.num_deltas + 1, 0)",
+    ),
+    Mutant("statistics/log/log", "            yield len(dead) == len(others)", "            yield True"),
+    Mutant(
+        "statistics/log/log",
+        "dead = [str(key) for key in others if self._clock.age(key.name) > COMPACTION_SECONDS]",
+        "dead = []",
+    ),
+    Mutant("statistics/log/log", 'if any(kind == "terms" for kind, _ in self._incomplete):', "if False:"),
+    Mutant(
+        "statistics/log/log",
+        "        self._require_this_format()\n        self._store.insert_log([*TermsRow",
+        "        self._store.insert_log([*TermsRow",
+    ),
+    Mutant(
+        "statistics/log/terms", "        self._table.insert(TermsRow.encode(name, terms, replaced=list(small)))\n", ""
+    ),
+    Mutant("statistics/log/terms", "replaced=list(small)", "replaced=()"),
+    Mutant(
+        "statistics/log/terms",
+        "terms.add(self._table.decode(TermsRow.decode, row))",
+        "pass",
+    ),
+    Mutant(
+        "statistics/log/settings",
+        "        store.delete_log(keys)\n    elif",
+        "        pass\n    elif",
+    ),
+    Mutant("statistics/log/settings", "other_than=numbers", "other_than=()"),
+    Mutant("statistics/log/batches", 'int(self._last[:CLOCK_DIGITS] or "0", 16) + 1', "0"),
+    Mutant("statistics/log/repair", "num_terms=max(len(vocabulary), whole.num_counts - nameless),", "num_terms=0,"),
+    Mutant(
+        "index/live_statistics",
+        "if not is_left_alone and self._is_due() and not self._has_log:",
+        "if not is_left_alone and self._is_due():",
+    ),
+    Mutant(
+        "index/background_refresh",
+        "while not self._ended.wait(self._interval) and self._is_used():",
+        "while not self._ended.wait(self._interval):",
+    ),
+    Mutant("index/maintenance/verification", "for name in sorted({*totals, *recount}):", "for name in sorted(totals):"),
+    Mutant(
+        "index/maintenance/verification", "for name in sorted({*totals, *recount}):", "for name in sorted(recount):"
+    ),
 ]
 
 

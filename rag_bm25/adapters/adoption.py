@@ -14,7 +14,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.stats import IndexStats, compute_stats
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.query.encoder import QueryEncoder
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.settings import read_config, write_config
@@ -195,7 +195,7 @@ class AdoptedEncoder:
     @property
     def num_chunks(self) -> int:
         """Number of chunks counted, N."""
-        return self._counts.statistics.whole.num_chunks
+        return self._counts.statistics.num_chunks
 
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
         return list(self._documents.encode(texts).vectors)
@@ -257,7 +257,7 @@ class _Settings:
 
 @dataclass(frozen=True)
 class _Counts:
-    statistics: NamespaceStatistics
+    statistics: Statistics
     vocabulary: Vocabulary | None  # None until it is needed
 
 
@@ -354,6 +354,7 @@ def _store(address: _Address, settings: _Settings, counts: _Counts) -> _Counts:
     with closing(address.open_log(read_only=False)) as store:
         store.create()
         log = StatisticsLog(store)
+        log.refresh()
         if read_config(store) is None:
             write_config(store, settings.to_dict())
         vocabulary = Vocabulary()
@@ -381,4 +382,6 @@ def _read(
             raise address.never_adopted("call adopt to count it")
         settings = _combine_settings(address, stored, config, text_field, filter)
         log.refresh()
-        return settings, _Counts(log.statistics, log.vocabulary() if vocabulary else None)
+        counted = NamespaceStatistics()  # in memory: the store is closed
+        counted.add("", log.statistics.whole.contribution())
+        return settings, _Counts(counted, log.vocabulary() if vocabulary else None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_bm25.documents.token_numbers import number_tokens
 from rag_bm25.vectors.sparse import EMPTY, SparseBatch, SparseVector, sum_by_key
-from rag_bm25.vectors.terms import NO_TERMS_ID, TermIds, num_words
+from rag_bm25.vectors.terms import NO_TERMS_ID, StagedTerms, TermIds, num_words
 from rag_bm25.weighting.fields import field_text
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
@@ -55,6 +55,8 @@ class CountedChunks:
 
     def with_ids(self, ids: Mapping[str, int]) -> dict[str, _Part]:
         """Return the parts with ids instead of positions."""
+        if isinstance(ids, StagedTerms):
+            ids.look_up(self.terms)
         return {name: (_with_ids(tf, self.terms, ids), lengths) for name, (tf, lengths) in self.parts.items()}
 
 

@@ -162,7 +162,8 @@ class BM25Index:
             Call :meth:`repair` before anything is read, for an index whose statistics are damaged; the report is
             `repaired`. If the stored config is lost too, `config` replaces it.
         refresh_interval : float
-            On a server: seconds for which a search may use statistics without asking for newer ones.
+            On a server: seconds after which a thread reads the writes of others, while somebody searches; with 0, every
+            search reads them first, and waits.
         consistency : {"Strong", "Bounded", "Session", "Eventually"}
             On a server: the writes that a search of the chunks waits for. "Session" waits for those of this process,
             "Bounded" also for those of others that are older than some seconds, "Strong" for all. Reads for a write, a
@@ -231,6 +232,7 @@ class BM25Index:
         if self._is_open:
             self._pipeline.close()
         self._is_open = False
+        self._last_known.close()
         self._store.close()
 
     def __enter__(self) -> BM25Index:
@@ -241,7 +243,7 @@ class BM25Index:
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
-        num_chunks = self._last_known.view.statistics.whole.num_chunks
+        num_chunks = self._last_known.view.statistics.num_chunks
         return f"<BM25Index {self._store.name}: {num_chunks:,} chunks, {'open' if self._is_open else 'closed'}>"
 
     def __reduce__(self) -> NoReturn:
@@ -921,8 +923,8 @@ class BM25Index:
         """
         names = check_namespaces(namespace)
         statistics = self._live.current().statistics
-        filled = [name for name in statistics.namespaces if statistics.of_one(name).num_chunks]
-        return compute_stats(self._store.name, self.config, statistics.of(names), filled, self._store.storage_info())
+        info = self._store.storage_info()
+        return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
 
     def verify(self, *, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
         """Count all stored vectors again and compare the statistics with the result.

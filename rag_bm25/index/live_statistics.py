@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rag_bm25.errors import StoreError
+from rag_bm25.index.background_refresh import BackgroundRefresh
 from rag_bm25.index.writing.chunk_writer import ChunkWriter
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.log import StatisticsLog
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rag_bm25.documents.encoder import DocumentEncoder
-    from rag_bm25.statistics.corpus import NamespaceStatistics
+    from rag_bm25.statistics.corpus import Statistics
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store, WriteLock
     from rag_bm25.vectors.terms import Vocabulary
@@ -54,6 +55,11 @@ class LiveStatistics:
         self._refreshing = threading.RLock()  # one thread refreshes, for all
         self._next_refresh = 0.0
         self._next_recovery = 0.0
+        # With an embedded engine only this process writes, and a search refreshes when another index has.
+        in_background = refresh_interval > 0 and not store.exclusive
+        self._background = (
+            BackgroundRefresh(self._refresh_in_background, refresh_interval, self.events) if in_background else None
+        )
         self._seen_writes = 0  # of other stores of this process, as of the last refresh
         self._wrong_count = ""
         self._reported: list[str] | None = None  # damage; None until the index has been opened
@@ -90,16 +96,26 @@ class LiveStatistics:
         self.finish_failed_batch()
 
     def refresh_if_due(self) -> None:
-        """Refresh if the interval has passed; with an embedded engine, if another index of this process has written."""
-        if self._is_due() and not self._has_log:
+        """Refresh if the interval has passed; with an embedded engine, if another index of this process has written.
+
+        On a server that happens in the background, except for the first search in a while.
+        """
+        is_left_alone = self._background is not None and self._background.is_running
+        if not is_left_alone and self._is_due() and not self._has_log:
             # With an embedded engine a search sees what this process wrote before: there it waits for another reader.
             with self.events.defer(), _acquired(self._refreshing, wait=self._store.exclusive) as free:
                 if free and self._is_due():
                     self._read_unless_written()
+        if self._background is not None:
+            self._background.use()
         self.finish_failed_batch()
 
     def _is_due(self) -> bool:
         return self._others_wrote() if self._store.exclusive else time.monotonic() >= self._next_refresh
+
+    def _refresh_in_background(self) -> None:
+        with self.events.defer(), self._refreshing:
+            self._read_unless_written()
 
     def _read_unless_written(self) -> None:
         """Read the log, unless a writer of this index has it."""
@@ -140,7 +156,7 @@ class LiveStatistics:
                 yield self._writer
 
     @contextmanager
-    def at_rest(self) -> Iterator[tuple[NamespaceStatistics, Vocabulary]]:
+    def at_rest(self) -> Iterator[tuple[Statistics, Vocabulary]]:
         """Keep writers of this process out, with everything read and no batch of theirs unfinished."""
         with self._store.write_lock:
             self._catch_up()
@@ -175,10 +191,14 @@ class LiveStatistics:
     def start(self) -> None:
         """Finish the batches of dead writers, read the statistics, and look for damage."""
         if not self._read_only:
-            self.log.refresh()
             self._writer.recover()
         self.refresh()
         self._look_for_damage()
+
+    def close(self) -> None:
+        """End what runs in the background."""
+        if self._background is not None:
+            self._background.end()
 
     def accept_count(self) -> None:
         """Withdraw the notice that N is not the number of rows: a recount has found them equal."""
@@ -233,7 +253,7 @@ class LiveStatistics:
     def _check_count(self) -> None:
         """Compare N with the number of stored rows, which are equal whenever no write is under way."""
         for _ in range(COUNT_ATTEMPTS):
-            position, counted = self.log.position, self.log.statistics.whole.num_chunks
+            position, counted = self.log.position, self.log.statistics.num_chunks
             if self.log.has_intents or counted == (stored := self._store.count_unloaded()):
                 return
             self.log.refresh()

@@ -122,7 +122,7 @@ def _stored_config(store: Store, options: OpenOptions) -> IndexConfig | None:
 def _count_logged(log: StatisticsLog) -> int:
     """Count the chunks of the log."""
     log.refresh()
-    return log.statistics.whole.num_chunks
+    return log.statistics.num_chunks
 
 
 def _not_found_error(name: str) -> IndexNotFoundError:

@@ -6,18 +6,17 @@ changes.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, CountTable
+from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, CountTable, sum_counts
 from rag_bm25.vectors.terms import NO_TERMS_ID
 from rag_bm25.weighting.idf import CollectionStats, average_idf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,22 +45,22 @@ class Contribution:
 
     def __add__(self, other: Contribution) -> Contribution:
         """Return the sum, without terms whose df is 0."""
-        ids, inverse = np.unique(np.concatenate((self.ids, other.ids)), return_inverse=True)
-        df = np.zeros(len(ids), np.int64)
-        np.add.at(df, inverse, np.concatenate((self.df, other.df)))
-        kept = df != 0
-        return Contribution(
-            self.num_chunks + other.num_chunks,
-            self.total_length + other.total_length,
-            ids[kept],
-            df[kept],
-        )
+        return add_up((self, other))
 
     def __neg__(self) -> Contribution:
         return Contribution(-self.num_chunks, -self.total_length, self.ids, -self.df)
 
     def __sub__(self, other: Contribution) -> Contribution:
         return self + -other
+
+
+def add_up(parts: Iterable[Contribution]) -> Contribution:
+    """Return the sum of contributions, without terms whose df is 0."""
+    parts = list(parts)
+    ids = np.concatenate([NO_IDS, *(part.ids for part in parts)])
+    df = np.concatenate([NO_COUNTS, *(part.df for part in parts)])
+    num_chunks, length = sum(part.num_chunks for part in parts), sum(part.total_length for part in parts)
+    return Contribution(num_chunks, length, *sum_counts(ids, df))
 
 
 class CorpusStatistics:
@@ -71,7 +70,7 @@ class CorpusStatistics:
         self.num_chunks = 0
         self.total_length = 0
         self._df = CountTable()
-        self._histogram: Counter[int] = Counter()
+        self._histogram = NO_COUNTS, NO_COUNTS  # each df > 0, rising, and its number of terms; never changed
         self._num_negative = 0  # terms with df < 0
         self._collection_stats: CollectionStats | None = None
 
@@ -79,7 +78,7 @@ class CorpusStatistics:
         """Return the sum of these statistics, which stay as they are, and a contribution."""
         total = CorpusStatistics()
         total.num_chunks, total.total_length = self.num_chunks, self.total_length
-        total._df, total._histogram, total._num_negative = self._df.copy(), self._histogram.copy(), self._num_negative
+        total._df, total._histogram, total._num_negative = self._df.copy(), self._histogram, self._num_negative
         total.add(change)
         return total
 
@@ -91,7 +90,7 @@ class CorpusStatistics:
     @property
     def num_terms(self) -> int:
         """Number of terms with df > 0."""
-        return self._histogram.total()
+        return int(self._histogram[1].sum())
 
     @property
     def mean_length(self) -> float:
@@ -101,14 +100,15 @@ class CorpusStatistics:
     @property
     def histogram(self) -> dict[int, int]:
         """Number of terms with each df > 0."""
-        return dict(self._histogram)
+        dfs, terms = self._histogram
+        return dict(zip(dfs.tolist(), terms.tolist(), strict=True))
 
     @property
     def collection_stats(self) -> CollectionStats:
         """N and the mean IDF, computed once after a change."""
         if self._collection_stats is None:
             num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
-            self._collection_stats = CollectionStats(num_chunks, average_idf(self._histogram, num_chunks))
+            self._collection_stats = CollectionStats(num_chunks, average_idf(self.histogram, num_chunks))
         return self._collection_stats
 
     def df(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -133,84 +133,117 @@ class CorpusStatistics:
 
     def _move_in_histogram(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
         """Count the terms under their new df instead of their old one."""
-        for dfs, sign in ((before, -1), (after, 1)):
-            for df, terms in zip(*(a.tolist() for a in np.unique(dfs, return_counts=True)), strict=True):
-                if df <= 0:
-                    continue
-                self._histogram[df] += sign * terms
-                if not self._histogram[df]:
-                    del self._histogram[df]
+        dfs, terms = self._histogram
+        old, new = before[before > 0], after[after > 0]
+        signs = np.repeat(np.array((-1, 1)), (len(old), len(new)))
+        self._histogram = sum_counts(np.concatenate((dfs, old, new)), np.concatenate((terms, signs)))
 
 
-class NamespaceStatistics:
-    """Statistics of each namespace, and of the whole; a single namespace is the whole, and is kept once."""
-
-    def __init__(self) -> None:
-        self._by_namespace: dict[str, CorpusStatistics] = {}
-        self._whole: CorpusStatistics | None = None
-        self._sums: dict[frozenset[str], CorpusStatistics] = {}
-        self._negative: set[str] = set()
-
-    def copy(self) -> NamespaceStatistics:
-        """Return the same statistics, which changes of these do not reach."""
-        copy = NamespaceStatistics()
-        copy._by_namespace, copy._whole = self._by_namespace.copy(), self._whole
-        copy._negative = self._negative.copy()
-        return copy
+class Statistics(Protocol):
+    """The statistics of each namespace, and of the whole."""
 
     @property
     def namespaces(self) -> list[str]:
         """Names of the namespaces that have, or had, chunks; sorted."""
-        return sorted(self._by_namespace)
+        ...
 
     @property
-    def negative(self) -> list[str]:
-        """Names of the namespaces with a count below zero; sorted."""
-        return sorted(self._negative)
+    def filled(self) -> list[str]:
+        """Names of the namespaces that have chunks; sorted."""
+        ...
+
+    @property
+    def num_chunks(self) -> int:
+        """N of all namespaces together."""
+        ...
 
     @property
     def whole(self) -> CorpusStatistics:
         """Statistics of all namespaces together."""
+        ...
+
+    def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
+        """Return the statistics of some namespaces, by default all, as a read-only object."""
+        ...
+
+    def of_one(self, namespace: str) -> CorpusStatistics:
+        """Return the statistics of one namespace as a read-only object, empty where it never had chunks."""
+        ...
+
+    def are_all(self, namespaces: Sequence[str]) -> bool:
+        """Return whether no other namespace has, or had, chunks; searches ask, at a cost that does not grow."""
+        ...
+
+    def contributions(self) -> dict[str, Contribution]:
+        """Return a copy of the statistics of each namespace, sorted by name."""
+        ...
+
+
+class NamespaceStatistics:
+    """Statistics that are counted in memory; a single namespace is the whole, and is kept once."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, CorpusStatistics] = {}
+        self._whole: CorpusStatistics | None = None
+        self._selections = SumCache()
+
+    @property
+    def namespaces(self) -> list[str]:
+        return sorted(self._by_namespace)
+
+    @property
+    def filled(self) -> list[str]:
+        return sorted(name for name, statistics in self._by_namespace.items() if statistics.num_chunks > 0)
+
+    @property
+    def num_chunks(self) -> int:
+        return self.whole.num_chunks
+
+    @property
+    def whole(self) -> CorpusStatistics:
         if self._whole is not None:
             return self._whole
         return next(iter(self._by_namespace.values()), CorpusStatistics())
 
-    def are_all(self, namespaces: Iterable[str]) -> bool:
-        """Return whether no other namespace has, or had, chunks; searches ask, at a cost that does not grow."""
-        return set(namespaces) >= self._by_namespace.keys()
-
     def of(self, namespaces: Sequence[str] | None = None) -> CorpusStatistics:
-        """Return the statistics of some namespaces, by default all, as a read-only object."""
         if namespaces is None or self.are_all(namespaces):
             return self.whole
         names = frozenset(namespaces).intersection(self._by_namespace)
-        found = self._sums.get(names)
-        if found is None:
-            found = _sum(self._by_namespace[name] for name in names)
-            kept = list(self._sums.items())[1 - MAX_CACHED_SUMS :]
-            self._sums = dict([*kept, (names, found)])  # another thread may be reading the last one
-        return found
+        return self._selections.sum(names, self._by_namespace.__getitem__)
 
     def of_one(self, namespace: str) -> CorpusStatistics:
-        """Return the statistics of one namespace as a read-only object, empty where it never had chunks."""
         return self._by_namespace.get(namespace) or CorpusStatistics()
 
+    def are_all(self, namespaces: Sequence[str]) -> bool:
+        return set(namespaces) >= self._by_namespace.keys()
+
     def contributions(self) -> dict[str, Contribution]:
-        """Return a copy of the statistics of each namespace, sorted by name."""
         return {name: self._by_namespace[name].contribution() for name in self.namespaces}
 
     def add(self, namespace: str, change: Contribution) -> None:
         """Add a contribution to a namespace and to the whole."""
-        self._sums = {}
+        self._selections = SumCache()
         if self._whole is None and self._by_namespace.keys() - {namespace}:
             self._whole = self.whole
-        self._by_namespace[namespace] = total = self.of_one(namespace).plus(change)
-        if total.is_negative:
-            self._negative.add(namespace)
-        else:
-            self._negative.discard(namespace)
+        self._by_namespace[namespace] = self.of_one(namespace).plus(change)
         if self._whole is not None:
             self._whole = self._whole.plus(change)
+
+
+class SumCache:
+    """The sums of the selections of namespaces that were asked for last; several threads may ask."""
+
+    def __init__(self) -> None:
+        self._sums: dict[frozenset[str], CorpusStatistics] = {}
+
+    def sum(self, names: frozenset[str], of_one: Callable[[str], CorpusStatistics]) -> CorpusStatistics:
+        """Return the sum of some namespaces, given the statistics of each."""
+        found = self._sums.get(names)
+        if found is None:
+            found = _sum(map(of_one, names))
+            kept = list(self._sums.items())[1 - MAX_CACHED_SUMS :]
+            self._sums = dict([*kept, (names, found)])  # another thread may be reading the last one
+        return found
 
 
 def _sum(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,9 +11,21 @@ from rag_bm25.vectors.sparse import group_starts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_Id = TypeVar("_Id", np.uint32, np.int64)
+
 NO_IDS = np.empty(0, np.uint32)
 NO_COUNTS = np.empty(0, np.int64)
 END = np.uint32(0xFFFFFFFF)  # above every id, so that a search in a level always ends at a place that it has
+
+
+def sum_counts(ids: NDArray[_Id], counts: NDArray[np.int64]) -> tuple[NDArray[_Id], NDArray[np.int64]]:
+    """Sum the counts of equal ids, in any order; return the ids that have some, rising, and their counts."""
+    order = np.argsort(ids, kind="stable")  # merges sorted runs, instead of sorting
+    ids = ids[order]
+    starts = group_starts(ids)
+    sums = np.add.reduceat(counts[order], starts) if len(starts) else NO_COUNTS
+    kept = sums != 0
+    return ids[starts][kept], sums[kept]
 
 
 class _Level(NamedTuple):
@@ -35,10 +47,7 @@ class _Level(NamedTuple):
     def merged_with(self, other: _Level) -> _Level:
         ids = np.concatenate((self.ids[:-1], other.ids[:-1]))
         counts = np.concatenate((self.counts[:-1], other.counts[:-1]))
-        order = np.argsort(ids, kind="stable")  # merges two sorted runs, instead of sorting
-        ids = ids[order]
-        starts = group_starts(ids)
-        return _Level.of(ids[starts], np.add.reduceat(counts[order], starts))
+        return _Level.of(*sum_counts(ids, counts))
 
 
 class CountTable:

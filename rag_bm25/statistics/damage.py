@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
+
+    from numpy.typing import NDArray
 
     from rag_bm25.statistics.corpus import Contribution
-    from rag_bm25.vectors.terms import Vocabulary
 
 
-def num_unnamed(totals: Iterable[Contribution], vocabulary: Vocabulary) -> int:
-    """Count the terms with df > 0 that the vocabulary does not have."""
+def num_unnamed(totals: Iterable[Contribution], named: Collection[int] | NDArray[np.uint32]) -> int:
+    """Count the terms with df > 0 whose ids the vocabulary does not have."""
     used = np.unique(np.concatenate([np.empty(0, np.uint32), *(total.ids[total.df > 0] for total in totals)]))
-    named = np.fromiter(vocabulary.ids, np.uint32, len(vocabulary))
-    return int(np.count_nonzero(~np.isin(used, named)))
+    return int(np.count_nonzero(~np.isin(used, np.fromiter(named, np.uint32, len(named)))))
 
 
 def damage_message(name: str, clauses: Iterable[str]) -> str:

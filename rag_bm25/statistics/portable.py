@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TextIO
 
-    from rag_bm25.statistics.corpus import NamespaceStatistics
+    from rag_bm25.statistics.corpus import Statistics
+
 
 KIND = "rag_bm25 statistics"
 FILE_FORMAT = 1
@@ -36,7 +37,7 @@ _NOT_GZIP = (gzip.BadGzipFile, zlib.error)
 
 
 def write_statistics(
-    path: str | Path, config: Mapping[str, Any], statistics: NamespaceStatistics, vocabulary: Vocabulary
+    path: str | Path, config: Mapping[str, Any], statistics: Statistics, vocabulary: Vocabulary
 ) -> None:
     """Write config, statistics and vocabulary to a file, replacing an existing one only when it is complete."""
     totals = statistics.contributions()

@@ -12,6 +12,7 @@ from rag_bm25.vectors.terms import TermIds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rag_bm25.statistics.corpus import Statistics
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class StatisticsView:
     """Statistics that no write changes: a reader that holds a view sees one moment."""
 
-    statistics: NamespaceStatistics = field(default_factory=NamespaceStatistics)
+    statistics: Statistics = field(default_factory=NamespaceStatistics)
     displaced: Mapping[str, int] = field(default_factory=dict)  # terms whose id is not their hash
     term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # by term id, once a pass over all chunks was made
     damage: tuple[str, ...] = ()  # one clause each

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.filters import Filter
     from rag_bm25.store.protocol import WriteLock
-    from rag_bm25.store.rows import DenseField, DenseMetric, LogRow, Scope, SearchArm
+    from rag_bm25.store.rows import DenseField, DenseMetric, KeyRange, LogRow, Scope, SearchArm
 
 SCAN_BATCH = 1000
 ORDERS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
@@ -196,9 +196,10 @@ class MemoryStore:
         for key in keys:
             self.collections.log.pop(key, None)
 
-    def log_keys(self) -> list[str]:
+    def log_keys(self, ranges: Sequence[KeyRange] | None = None) -> list[str]:
         self._check_call("log_keys")
-        return list(self.collections.log)
+        keys = list(self.collections.log)
+        return keys if ranges is None else [key for key in keys if any(low < key < high for low, high in ranges)]
 
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
         self._check_call("get_log")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Match, SearchArm
+    from rag_bm25.store.rows import ChunkRow, DenseField, KeyRange, LogRow, Match, SearchArm
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.vectors.sparse import SparseVector
 
@@ -52,6 +52,11 @@ class LogStore(Protocol):
         """Engine, URI without secrets, and collection, for messages."""
         ...
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether this process alone can write, as with embedded engines: only its own stores change anything."""
+        ...
+
     def insert_log(self, rows: Sequence[LogRow]) -> None:
         """Insert log rows under keys that are not stored yet, all or none if the engine can."""
         ...
@@ -60,8 +65,14 @@ class LogStore(Protocol):
         """Delete log rows; keys that are not stored are ignored."""
         ...
 
-    def log_keys(self) -> list[str]:
-        """Return the key of every log row, each once, in any order."""
+    def log_keys(self, ranges: Sequence[KeyRange] | None = None) -> list[str]:
+        """Return the keys of log rows, each once, in any order.
+
+        Parameters
+        ----------
+        ranges : sequence of (str, str), optional
+            Only the keys in one of these ranges, whose two ends are left out; by default all keys.
+        """
         ...
 
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
@@ -77,11 +88,6 @@ class LogStore(Protocol):
 
 class Store(LogStore, Protocol):
     """Two collections: the chunks and the statistics log."""
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether this process alone can write, as with embedded engines: only its own stores change anything."""
-        ...
 
     @property
     def write_lock(self) -> WriteLock:

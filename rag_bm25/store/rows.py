@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ConsistencyLevel: TypeAlias = Literal["Strong", "Bounded", "Session", "Eventually"]
 DenseMetric: TypeAlias = Literal["COSINE", "IP"]  # of dense vectors
 
+KeyRange: TypeAlias = tuple[str, str]
+"""Keys between two others, of which neither belongs to the range; strings compare as ASCII."""
+
 MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
 
 
@@ -130,7 +133,7 @@ class LogRow:
     key : str
         Primary key; printable ASCII without quotes or backslashes, at most 128 characters.
     kind : str
-        ``config``, ``delta``, ``snapshot``, ``terms``, ``intent``, ``lease`` or ``k1``.
+        At most 16 letters and digits, such as ``config``, ``delta`` or ``terms``.
     meta : dict
         A small JSON object.
     packed : str

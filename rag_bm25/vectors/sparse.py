@@ -128,7 +128,7 @@ def sorted_items(values: Mapping[int, float], dtype: type[_Number]) -> tuple[NDA
     return ids[order], numbers[order]
 
 
-def group_starts(keys: NDArray[np.uint32 | np.uint64]) -> NDArray[np.intp]:
+def group_starts(keys: NDArray[np.uint32 | np.uint64 | np.int64]) -> NDArray[np.intp]:
     """Return the position of the first of each group of equal keys, given sorted ones."""
     return np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from contextlib import suppress
 from itertools import count, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rag_bm25.errors import InputError, short_repr
 
@@ -110,6 +110,14 @@ class Vocabulary:
         id_ = self.displaced.get(term) or term_id(term)
         return id_ if self._terms.get(id_) == term else None
 
+    def lookup(self, terms: Sequence[str]) -> dict[str, int]:
+        """Return the ids of those terms that are known."""
+        return {term: id_ for term in terms if (id_ := self.id(term)) is not None}
+
+    def taken(self, ids: Sequence[int]) -> list[bool]:
+        """Return whether a term has each of these ids."""
+        return [id_ in self._terms for id_ in ids]
+
     def term(self, id_: int) -> str | None:
         """Look up the term of an id."""
         return self._terms.get(id_)
@@ -141,28 +149,45 @@ def _check_storable(term: str) -> None:
         raise InputError(msg)
 
 
+class TermSource(Protocol):
+    """Terms that have ids, for :class:`StagedTerms`."""
+
+    def lookup(self, terms: Sequence[str]) -> dict[str, int]:
+        """Return the ids of those terms that are known."""
+        ...
+
+    def taken(self, ids: Sequence[int]) -> list[bool]:
+        """Return whether a term has each of these ids."""
+        ...
+
+
 class StagedTerms(dict[str, int]):
     """Memo of term -> id for one batch; collects new terms."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, known: TermSource) -> None:
         super().__init__()
         self.new: dict[str, int] = {}
-        self._vocabulary = vocabulary
+        self._known = known
         self._taken: set[int] = set()
 
     def __missing__(self, term: str) -> int:
-        """Look up a term, and assign an id to a new one."""
-        hashed = term_id(term)  # once: a batch has tens of thousands of terms
-        id_ = self._vocabulary.displaced.get(term, hashed)
-        if self._vocabulary.term(id_) != term:
+        self.look_up([term])
+        return self[term]
+
+    def look_up(self, terms: Sequence[str]) -> None:
+        """Look many terms up at once, and assign ids to new ones, in their order."""
+        known = self._known.lookup(terms)
+        new = [term for term in dict.fromkeys(terms) if term not in known and term not in self]
+        self.update(known)
+        hashed = [term_id(term) for term in new]
+        for term, id_, taken in zip(new, hashed, self._known.taken(hashed), strict=True):
             _check_storable(term)
-            id_ = self.new[term] = hashed if self._is_free(hashed) else next(filter(self._is_free, _candidates(term)))
-            self._taken.add(id_)
-        self[term] = id_
-        return id_
+            free = id_ if not taken and id_ not in self._taken else next(filter(self._is_free, _candidates(term)))
+            self[term] = self.new[term] = free
+            self._taken.add(free)
 
     def _is_free(self, id_: int) -> bool:
-        return id_ not in self._taken and self._vocabulary.term(id_) is None
+        return id_ not in self._taken and not self._known.taken([id_])[0]
 
 
 def assign_known_ids(terms: Sequence[str], ids: Collection[int]) -> dict[str, int]:

@@ -9,7 +9,20 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench import environment, growth, ingestion, memory, opening, other_engines, peers, searching, serving, statistics
+from bench import (
+    environment,
+    growth,
+    ingestion,
+    memory,
+    opening,
+    other_engines,
+    peers,
+    scale,
+    searching,
+    serving,
+    small,
+    tenants,
+)
 from bench.plots import draw
 from bench.report import HEAD, Results, Row, line, page_section, update_page
 from bench.workbench import QUICK, Bench, Effort
@@ -19,7 +32,7 @@ if TYPE_CHECKING:
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows
-    for module in (ingestion, searching, serving, opening, growth, statistics, memory, peers, other_engines)
+    for module in (ingestion, searching, serving, small, tenants, opening, growth, scale, memory, peers, other_engines)
 }
 TITLES = {
     ingestion.TOPIC: "Ingestion",
@@ -30,7 +43,9 @@ TITLES = {
     growth.TOPIC: "Growth of an index",
     opening.TOPIC: "Opening, and memory of a vocabulary",
     memory.TOPIC: "Memory of an ingestion",
-    statistics.TOPIC: "Statistics, simulated without Milvus",
+    small.TOPIC: "Small writes",
+    tenants.TOPIC: "Many namespaces",
+    scale.TOPIC: "Statistics, simulated without Milvus",
 }
 
 

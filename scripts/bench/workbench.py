@@ -39,6 +39,8 @@ class Effort:
     openings: int = 5
     other_engines_up_to: int = 10_000  # chunks
     other_queries: int = 220
+    small_writes: int = 100
+    namespaces: tuple[int, int] = (100, 10_000)  # few, and many
     small: tuple[int, int] = (1_000_000, 50)  # simulated chunks, and batches
     large: tuple[int, int] = (100_000_000, 50)
 
@@ -55,8 +57,10 @@ QUICK = Effort(
     adds=2,
     terms=5_000,
     openings=1,
-    small=(1_000, 2),
-    large=(10_000, 2),
+    small_writes=3,
+    namespaces=(3, 12),
+    small=(20_000, 2),
+    large=(40_000, 2),
 )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-KINDS = ["config", "terms", "intent", "lease", "delta", "snapshot", "copy", "k1", "foreign", ""]
+KINDS = ["config", "terms", "intent", "lease", "delta", "snapshot", "head", "run", "copy", "k1", "foreign", ""]
 WORDS = [
     *("namespace", "chunks", "length", "time", "writer", "base", "covers", "displaced", "count", "format", "source"),
     *(

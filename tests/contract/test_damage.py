@@ -61,14 +61,15 @@ def test_a_drop_that_was_cut_short_is_finished_by_the_next(
     ("kind", "damage"),
     [
         ("terms", ["terms missing from the vocabulary: 3"]),
-        ("delta", ["the statistics count 0 chunks, but 3 are stored"]),
+        ("delta", ["changes missing from the statistics: 1", "the statistics count 0 chunks, but 3 are stored"]),
     ],
 )
 def test_rows_of_the_log_that_are_gone_are_told(
     filled: Store, opened: Callable[..., Store], kind: str, damage: list[str]
 ) -> None:
     expected = answers(BM25Index.from_store(opened()))
-    filled.delete_log([key for key in filled.log_keys() if key.startswith(kind)])
+    keys = sorted(key for key in filled.log_keys() if key.startswith(kind))
+    filled.delete_log(keys[:1] if kind == "delta" else keys)  # without the last delta, its batch is unfinished
     for read_only in (True, False):
         assert BM25Index.from_store(opened(), read_only=read_only).damage == damage
     index = BM25Index.from_store(opened(), repair=True)

@@ -249,7 +249,7 @@ def test_open_indexes_go_on_after_a_restart(restartable: milvus_servers.Restarta
         assert writer.verify().differences == []
 
 
-WRITES = ("insert_log", "insert_chunks", "delete_chunks", "delete_log")
+WRITES = ("insert_log", "insert_chunks", "delete_chunks")
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

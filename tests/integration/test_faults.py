@@ -110,7 +110,7 @@ class FailingCalls:
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("applied", [True, False])
 def test_retry_after_a_timeout_counts_once(applied: bool, tmp_path: Path, opened: Open) -> None:
-    for number in range(5):
+    for number in range(4):
         calls = FailingCalls(-1, applied=applied)
         store = engines.open_store("embedded", tmp_path, f"docs{number}")
         index = opened(serialized(store, calls.around, calls.before))
@@ -124,7 +124,7 @@ def test_retry_after_a_timeout_counts_once(applied: bool, tmp_path: Path, opened
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_retry_after_a_timeout_counts_once_though_another_wrote_in_between(applied: bool, opened: Open) -> None:
-    for number in range(5):
+    for number in range(4):
         store = MemoryStore(exclusive=False)
         calls = FailingCalls(-1, applied=applied)
         index = opened(serialized(store, calls.around, calls.before))
@@ -155,7 +155,7 @@ def test_connection_lost_at_any_write_of_a_batch(server_uri: str, tmp_path: Path
     index = opened(serialized(store, suppress, before))
     number = itertools.count()
     expected: dict[str, str] = {}
-    for write in range(5):
+    for write in range(4):
         new = {"a": f"apple {next(number)}", f"x{write}": "fig"}
         add(index, {"a": "apple"} | expected)
         cut_at[0] = write + 1

@@ -10,7 +10,7 @@ from support.memory_store import MemoryStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rag_bm25.store.rows import ChunkRow, LogRow
+    from rag_bm25.store.rows import ChunkRow, KeyRange, LogRow
 
 Moment: TypeAlias = Literal["before", "halfway", "after"]
 
@@ -45,9 +45,9 @@ class FaultyStore(MemoryStore):
         self._raise_if(self._is_due())
         return super().get_log(keys, **options)
 
-    def log_keys(self) -> list[str]:
+    def log_keys(self, ranges: Sequence[KeyRange] | None = None) -> list[str]:
         self._raise_if(self._is_due())
-        return super().log_keys()
+        return super().log_keys(ranges)
 
     def _write(self, method: Callable[[Any], None], items: Sequence[Any]) -> None:
         due = self._is_due()

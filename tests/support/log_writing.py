@@ -13,6 +13,9 @@ from rag_bm25.statistics.log.writes import Change, Intent
 from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rag_bm25.store.rows import LogRow
     from support.memory_store import MemoryStore
 
 
@@ -31,6 +34,16 @@ def write(log: StatisticsLog, after: Contribution, before: Contribution | None =
     log.open_write(intent(log, before, namespace), {}).commit(after)
 
 
+def write_words(log: StatisticsLog, words: Collection[str], namespace: str = "") -> None:
+    """Write a chunk of words, of which new ones become known terms."""
+    staged = log.known_terms().stage()
+    staged.look_up(list(words))
+    total = Contribution(
+        1, len(words), np.array(sorted(set(staged.values())), np.uint32), np.ones(len(staged), np.int64)
+    )
+    log.open_write(intent(log, namespace=namespace), staged.new).commit(total)
+
+
 def shown(log: StatisticsLog, namespace: str | None = None) -> tuple[int, int, dict[int, int]]:
     of = log.statistics.whole if namespace is None else log.statistics.of_one(namespace)
     total = of.contribution()
@@ -39,6 +52,17 @@ def shown(log: StatisticsLog, namespace: str | None = None) -> tuple[int, int, d
 
 def kinds(store: MemoryStore) -> list[str]:
     return sorted(LogKey.parse(key).kind for key in store.collections.log)
+
+
+def rows(store: MemoryStore, kind: str) -> list[LogRow]:
+    """Return the rows of a kind, in the order of their keys."""
+    found = [row for key, row in store.collections.log.items() if LogKey.parse(key).kind == kind]
+    return sorted(found, key=lambda row: LogKey.parse(row.key))
+
+
+def taken(store: MemoryStore, *keys: str) -> dict[str, LogRow]:
+    """Take rows out of the log, as if they had not arrived yet; return them."""
+    return {key: store.collections.log.pop(key) for key in keys}
 
 
 def read_anew(store: MemoryStore) -> StatisticsLog:

@@ -64,7 +64,7 @@ def test_counts(opened: Callable[..., BM25Index], told: Told, store: MemoryStore
     assert told.of("verify") == [{"chunks": 1, "terms": 1, "differences": 0}]
     (repair,) = told.of("repair")
     assert (repair["num_chunks"], repair["unfinished"]) == (1, 0)
-    assert {"log_rows": 5, "deltas": 3} in told.of("refresh")
+    assert {"log_rows": 9, "deltas": 3} in told.of("refresh")
     assert {event.index for event in told} == {"memory"}
     assert all(event.seconds >= 0 for event in told)
 

@@ -16,7 +16,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.maintenance.pending import PendingIndex, json_digest
 from rag_bm25.index.maintenance.verification import count_rows
-from rag_bm25.statistics.corpus import NamespaceStatistics
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.settings import read_config
@@ -135,7 +135,7 @@ def copy_index(source: Store, target: Store, *, progress: Callable[[Progress], N
     """
     original = _Original.read(source)
     original.pending.begin_in(target)
-    total = original.log.statistics.whole.num_chunks
+    total = original.log.statistics.num_chunks
 
     def tell(what: str, done: int) -> None:
         report_progress(progress, f"rows {what}", done, total)
@@ -195,12 +195,12 @@ class _Original:
             raise FormatError(damage_message(source.name, ["its statistics are lost"]))
         if config is None:
             raise _index_not_found(source)
+        log.refresh()
         if intents := log.intents():
             raise StoreError(
                 f"{source.name} has unfinished writes ({len(intents)}). Wait for its writers. If they are dead, open "
                 "the index for writing to finish them, for instance with `rag-bm25 verify`."
             )
-        log.refresh()
         log.check_terms()
         if log.damage:  # a copy would turn losses into facts
             raise FormatError(damage_message(source.name, log.damage))
@@ -214,9 +214,9 @@ class _Original:
     def require_equal(self, counted: NamespaceStatistics) -> None:
         """Compare the recount of the copy with the current statistics."""
         self.log.refresh()
-        stored = self.log.statistics
-        for name in {*counted.namespaces, *stored.namespaces}:
-            change = stored.of_one(name).contribution() - counted.of_one(name).contribution()
+        stored, recount = self.log.statistics.contributions(), counted.contributions()
+        for name in {*recount, *stored}:
+            change = stored.get(name, Contribution()) - recount.get(name, Contribution())
             if change.num_chunks or change.total_length or len(change.ids):
                 raise StoreError(
                     f"the copy of {self.name} does not match its statistics in {name_namespace(name)}. If the index "

@@ -109,7 +109,7 @@ def reencode(
 ) -> ReencodeReport:
     """Work out the k1 of each term, and encode all chunks with it."""
     live.refresh()
-    num_chunks = live.view.statistics.whole.num_chunks
+    num_chunks = live.view.statistics.num_chunks
     if not WEIGHTINGS[encoder.weighting.form].k1_per_term:
         return ReencodeReport(num_chunks, 0, 0, 0.0)
 

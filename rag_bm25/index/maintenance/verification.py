@@ -12,7 +12,7 @@ from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.errors import ConfigMismatchError
 from rag_bm25.events import report_progress
 from rag_bm25.index.writing.chunk_writer import delete_leftovers
-from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
 from rag_bm25.statistics.damage import num_unnamed
 from rag_bm25.statistics.log.repair import overwrite, salvage
 from rag_bm25.vectors.terms import NO_TERMS_ID, assign_known_ids, term_name
@@ -111,7 +111,7 @@ class RepairReport:
 
 def verify(
     store: Store,
-    stored: NamespaceStatistics,
+    stored: Statistics,
     vocabulary: Vocabulary,
     progress: Callable[[Progress], None] | None = None,
 ) -> VerifyReport:
@@ -120,8 +120,9 @@ def verify(
     found.run(progress)
     counted = found.statistics
     differences: list[Difference] = []
-    for name in sorted({*counted.namespaces, *stored.namespaces}):
-        both = stored.of_one(name).contribution(), counted.of_one(name).contribution()
+    totals, recount = stored.contributions(), counted.contributions()
+    for name in sorted({*totals, *recount}):
+        both = totals.get(name, Contribution()), recount.get(name, Contribution())
         differences += _differences(name, *both, vocabulary)
     whole = counted.whole.contribution()
     nameless = [id_ for id_ in whole.ids.tolist() if vocabulary.term(id_) is None]
@@ -146,7 +147,7 @@ def repair(store: Store, encoder: DocumentEncoder, progress: Callable[[Progress]
     found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
     statistics = found.statistics
     whole = statistics.whole.contribution()
-    nameless = num_unnamed([whole], vocabulary)
+    nameless = num_unnamed([whole], vocabulary.ids)
     overwrite(store, statistics.contributions(), vocabulary, nameless=nameless)
     return RepairReport(
         num_chunks=whole.num_chunks,

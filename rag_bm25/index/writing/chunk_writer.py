@@ -104,7 +104,7 @@ class ChunkWriter:
             stored = self._settle(namespace, digests)
             rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
             chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
-            vectors = self._encode(list(chunks.values()), self._log.vocabulary().stage()).vectors
+            vectors = self._encode(list(chunks.values()), self._log.known_terms().stage()).vectors
             changed = [digest for digest, vector in zip(chunks, vectors, strict=True) if vector != rows[digest].vector]
             if changed:
                 changes = [_replacement(digest, stored[digest]) for digest in changed]
@@ -117,6 +117,7 @@ class ChunkWriter:
         """Finish the writes of writers that died."""
         # An embedded engine has one process, so that every intent found is a dead one's. On a server an intent may
         # belong to a living writer, and is left alone for the time of its lease.
+        self._log.refresh()
         for intent in self._log.intents():
             if self._store.exclusive or intent.writer == self._writer or _is_expired(intent):
                 self._finish(intent)
@@ -126,7 +127,6 @@ class ChunkWriter:
     def _writing(self) -> Iterator[None]:
         """Before a batch: finish a failed one of this writer, read the changes of others, and compact the log."""
         if self._unfinished:
-            self._log.refresh()
             self.recover()
         self._unfinished = self.is_busy = True
         try:
@@ -154,9 +154,6 @@ class ChunkWriter:
         self._log.refresh()
         write = self._log.resume_write(intent)
         if not write.is_open:
-            return
-        if write.is_counted:
-            write.drop()
             return
         with self._log.events.measure("recovery") as counts:
             delete_leftovers(self._store, intent)
@@ -192,7 +189,7 @@ class ChunkWriter:
         """
         with self._log.events.measure("batch") as counts:
             batch = self._log.new_batch()
-            staged = self._log.vocabulary().stage()
+            staged = self._log.known_terms().stage()
             inserting = [change for change in changes if change.insert]
             encoded = self._encode(chunks, staged, counted)
             rows = _new_rows(namespace, batch, inserting, chunks, encoded)
@@ -213,7 +210,7 @@ class ChunkWriter:
         """Store the delta, or a correction if another writer took this one for dead and finished its batch."""
         if not self._store.exclusive:
             self._log.refresh()
-            if not write.is_open or write.is_counted:
+            if not write.is_open:
                 self._correct(write, after)
                 return
         write.commit(after)
@@ -222,7 +219,6 @@ class ChunkWriter:
         """Count the rows that were stored after another writer had finished this batch."""
         counted = write.stored_delta()
         if counted is None:
-            write.drop()
             raise StoreError(
                 f"a batch on {self._store.name} took longer than its lease of {LEASE_SECONDS:.0f} s, or met another "
                 "writer of the same chunks. Its chunks are stored. Run verify, and repair if it finds differences."
@@ -230,7 +226,6 @@ class ChunkWriter:
         intent = write.intent
         correction = replace(intent, batch=self._log.new_batch(), before=intent.before + counted)
         self._log.open_write(correction, {}).commit(after)
-        write.drop()
 
     def _delete(self, rows: Sequence[ChunkRow]) -> None:
         """Delete rows, except where another writer of the same chunk has put a newer one into the slot meanwhile."""

@@ -1,9 +1,11 @@
-"""Ids of batches: 24 hex digits, a clock in microseconds and then random ones."""
+"""Ids of batches: 24 hex digits, a clock in microseconds and then the writer."""
 
 from __future__ import annotations
 
 import secrets
 import time
+
+CLOCK_DIGITS = 16
 
 
 class BatchClock:
@@ -11,6 +13,7 @@ class BatchClock:
 
     def __init__(self) -> None:
         self._last = ""
+        self._writer = secrets.token_hex(4)
 
     def observe(self, batch: str) -> None:
         """Make all later ids greater than this one."""
@@ -18,10 +21,20 @@ class BatchClock:
 
     def new_batch(self) -> str:
         """Return an id greater than all ids that were made or observed."""
-        clock = max(time.time_ns() // 1_000, int(self._last[:16] or "0", 16) + 1)
-        self._last = f"{clock:016x}{secrets.token_hex(4)}"
+        clock = max(time.time_ns() // 1_000, int(self._last[:CLOCK_DIGITS] or "0", 16) + 1)
+        self._last = f"{clock:016x}{self._writer}"
         return self._last
 
     def age(self, batch: str) -> float:
         """Return how many seconds ago a batch began, on the clock that all writers share."""
-        return (int(self.new_batch()[:16], 16) - int(batch[:16], 16)) / 1e6
+        return (int(self.new_batch()[:CLOCK_DIGITS], 16) - int(batch[:CLOCK_DIGITS], 16)) / 1e6
+
+
+def writer_of(batch: str) -> str:
+    """Return the writer of a batch; in format 1, each batch has another."""
+    return batch[CLOCK_DIGITS:]
+
+
+def earlier(batch: str, seconds: float) -> str:
+    """Return the least id of a time before a batch."""
+    return f"{max(int(batch[:CLOCK_DIGITS], 16) - int(seconds * 1e6), 0):016x}"

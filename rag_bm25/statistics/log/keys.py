@@ -13,10 +13,13 @@ from rag_bm25.store.rows import LogRow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rag_bm25.store.rows import KeyRange
+
 SETTINGS = frozenset({"config", "copy", "root"})  # kinds without statistics, not named after a batch of chunks
 
 _BATCH = r"[0-9a-f]{1,40}"
 _NAMES = {"config": "index", "copy": "index", "snapshot": rf"[0-9]{{1,18}}\.{_BATCH}"}
+_AFTER_COLON = ";"  # sorts after every key that continues with a colon
 _KEY = re.compile(r"([a-z0-9]+):([0-9a-z.]+):(0|[1-9][0-9]{0,8}):([1-9][0-9]{0,8})")
 
 
@@ -35,6 +38,11 @@ class LogKey(NamedTuple):
             raise FormatError(f"the log is damaged: it has a row with the invalid key {text!r}. Run repair.")
         return cls(found[1], found[2], int(found[3]), int(found[4]))
 
+    @classmethod
+    def row(cls, kind: str, name: str, part: int) -> LogKey:
+        """Return the key of a row of an entry whose length another row tells."""
+        return cls(kind, name, part, part + 1)
+
     @property
     def batch(self) -> str:
         """The batch id in the name, "" where there is none."""
@@ -50,6 +58,16 @@ def make_rows(kind: str, name: str, pieces: Sequence[tuple[dict[str, Any], str]]
         LogRow(str(LogKey(kind, name, part, len(pieces))), kind, meta, packed)
         for part, (meta, packed) in enumerate(pieces)
     ]
+
+
+def range_after(kind: str, name: str = "") -> KeyRange:
+    """Return the range of the keys of a kind whose names are greater; all of them by default."""
+    return (f"{kind}:{name}{_AFTER_COLON}" if name else f"{kind}:", f"{kind}{_AFTER_COLON}")
+
+
+def range_of(kind: str, name: str) -> KeyRange:
+    """Return the range of the keys of one entry."""
+    return f"{kind}:{name}:", f"{kind}:{name}{_AFTER_COLON}"
 
 
 def kind_of(key: str) -> str:

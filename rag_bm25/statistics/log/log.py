@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,29 +10,44 @@ from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.batches import BatchClock
-from rag_bm25.statistics.log.keys import LogKey, complete_entries, keys_of, parse_sound_keys
-from rag_bm25.statistics.log.open_write import OpenWrite
+from rag_bm25.statistics.log.keys import LogKey, parse_sound_keys
+from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
+from rag_bm25.statistics.log.settings import upgrade_format
 from rag_bm25.statistics.log.sums import LogSums
-from rag_bm25.statistics.log.table import LogTable, RowsMovedError
+from rag_bm25.statistics.log.table import Listing, LogTable, RowsMovedError
 from rag_bm25.statistics.log.term_k1 import TermK1Row
-from rag_bm25.statistics.log.terms import LogTerms, TermsRow
-from rag_bm25.statistics.log.writes import IntentRow, LeaseRow
+from rag_bm25.statistics.log.terms import REMAINDER_SECONDS, LogTerms, TermsRow
+from rag_bm25.statistics.log.writes import Delta, DeltaRow, IntentRow, LeaseRow
 from rag_bm25.statistics.view import StatisticsView
+from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from rag_bm25.statistics.corpus import NamespaceStatistics
+    from rag_bm25.statistics.corpus import Contribution
+    from rag_bm25.statistics.log.stored_statistics import StoredStatistics
     from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import LogStore
+    from rag_bm25.vectors.known_terms import KnownTerms
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
 
 COMPACT_ABOVE = 64
-"""Maximum number of deltas, or of entries of few terms, before a writer compacts the log."""
+"""Number of deltas, or of entries of few terms, above which a writer compacts a short log."""
+
+DELTAS_PER_FOLD = 64  # in runs, for each that waits in a long log
+MAX_WAITING = 4  # times `COMPACT_ABOVE`
+
+COMPACTION_SECONDS = 600.0
+"""Age at which another writer's compaction is taken for dead."""
 
 READ_ATTEMPTS = 10
+
+
+def max_waiting(num_folded: int) -> int:
+    """Return how many deltas may wait beside those in runs: the more these are, the more it costs to fold some."""
+    return min(max(COMPACT_ABOVE, num_folded // DELTAS_PER_FOLD), MAX_WAITING * COMPACT_ABOVE)
 
 
 class StatisticsLog:
@@ -43,26 +58,31 @@ class StatisticsLog:
         self._table = LogTable(store)
         self._sums = LogSums(self._table)
         self._terms = LogTerms(self._table)
-        self._loaded_vocabulary: Vocabulary | None = None
         self._clock = BatchClock()
+        self._is_of_this_format = False  # as far as this process knows
+        self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
         self._k1_table = ""  # name of the newest one that was read
-        self.events = events or Events(store.name)
-        self.has_intents = False  # whether writes were in progress at the last refresh
         self._term_k1: SparseVector = EMPTY
+        self.open_batches = OpenBatches()  # as of the last refresh
+        self.events = events or Events(store.name)
         self.view = StatisticsView()  # what was read or written last, as a whole
 
     @property
-    def statistics(self) -> NamespaceStatistics:
+    def statistics(self) -> StoredStatistics:
         """The sum of all deltas read or written so far."""
         return self._sums.statistics
+
+    @property
+    def has_intents(self) -> bool:
+        """Whether writes were in progress at the last refresh."""
+        return bool(self.open_batches)
 
     # Reading
 
     def refresh(self) -> None:
         """Read the rows that any writer has appended since the last call."""
         with self.events.measure("refresh") as counts:
-            self._read()
-            counts.update(log_rows=len(self._table.keys), deltas=self._sums.num_unfolded)
+            counts.update(log_rows=self._read(), deltas=self._sums.num_unfolded)
         if self._terms.num_unnamed:  # another process may have repaired it
             self._terms.count_unnamed(self.statistics.whole)
         self._publish()
@@ -70,35 +90,48 @@ class StatisticsLog:
     def _publish(self) -> None:
         """Show readers what was read or written, all at once."""
         view = StatisticsView(
-            self.statistics, self._terms.displaced, self._term_k1, tuple(self.damage), self._loaded_vocabulary
+            self.statistics, self._terms.displaced, self._term_k1, tuple(self.damage), self._terms.vocabulary
         )
         if not view.is_same(self.view):
             self.view = view
 
-    def _read(self) -> None:
+    def _read(self) -> int:
+        """Read what is new; return the number of rows that were listed."""
         for _ in range(READ_ATTEMPTS):
-            self._table.refresh()
-            self.has_intents = bool(self._table.keys_of("intent"))  # once: every search asks for it
+            num_lost = self._num_lost_terms
+            listing = self._table.list_new(self._watched())
             try:
-                self._sums.read()
-                self._terms.read()
-                self._read_term_k1()
+                is_read = self._sums.read(listing)
+                if is_read:
+                    self._terms.read(listing)
+                    self._read_term_k1(listing)
             except RowsMovedError:
                 continue
-            self._forget_gone()
-            return
+            if is_read and self._num_lost_terms <= num_lost:
+                self._note(listing)
+                self._table.advance(listing)
+                return len(listing.keys)
+            self._table.begin_anew()  # something is missing, which may only have come late
         msg = f"the statistics of {self._store.name} changed {READ_ATTEMPTS} times while they were read: try again"
         raise StoreError(msg)
 
-    def _forget_gone(self) -> None:
-        """Forget deleted entries, whose names cannot come back; note the highest batch."""
-        keys = [LogKey.parse(key) for key in self._table.keys]
-        self._sums.counted &= {key.name for key in keys if key.kind in {"delta", "intent"}}
-        self._terms.forget_all_but({key.name for key in keys if key.kind == "terms"})
-        self._clock.observe(max((key.batch for key in keys), default=""))
+    def _watched(self) -> set[tuple[str, str]]:
+        """Return the entries that may still come, though later ones were read: by kind and name."""
+        coming = {entry for entry in self._incomplete if self._clock.age(LogKey(*entry).batch) < REMAINDER_SECONDS}
+        return coming | {("delta", batch) for batch in self.open_batches.batches}
 
-    def _read_term_k1(self) -> None:
-        tables = self._table.entries("k1")
+    def _note(self, listing: Listing) -> None:
+        """Note which batches are unfinished, which entries incomplete, and the highest batch."""
+        if self._table.lists_all:  # the ends of batches that are not in it were deleted with their intents
+            self.open_batches.clear()
+        self.open_batches.read(listing)
+        for batch in self._sums.counted:  # the rows of some may be deleted, or lost
+            self.open_batches.end(batch)
+        self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
+        self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
+
+    def _read_term_k1(self, listing: Listing) -> None:
+        tables = listing.entries("k1")
         newest = max(tables, default="")
         if newest > self._k1_table:
             self._term_k1 = self._table.decode(TermK1Row.decode, self._table.read(tables[newest], packed=True))
@@ -106,28 +139,43 @@ class StatisticsLog:
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all, and later refreshes keep it up to date."""
-        if self._loaded_vocabulary is None:
-            self._loaded_vocabulary = self._terms.load(self.refresh)
+        if self._terms.vocabulary is None:
+            self.refresh()
+            self._terms.load_vocabulary()
             self._terms.count_unnamed(self.statistics.whole)
             self._publish()
-        return self._loaded_vocabulary
+        return self._terms.vocabulary  # type: ignore[return-value]
+
+    def known_terms(self) -> KnownTerms:
+        """Return the fingerprint of every term ever seen, as a writer needs it; the first call reads them all."""
+        if self._terms.known is None:
+            self.refresh()
+            self._terms.load_known()
+            if not self._sums.num_terms:  # nobody has noted how many there must be
+                self._terms.count_unnamed(self.statistics.whole)
+        return self._terms.known  # type: ignore[return-value]
 
     @property
-    def position(self) -> frozenset[str]:
-        """Keys of the rows that the sums depend on: equal positions mean that nothing was written in between."""
-        return frozenset(self._table.keys_of("delta", "intent", "snapshot"))
+    def position(self) -> tuple[object, ...]:
+        """What the sums depend on: equal positions mean that nothing was written in between."""
+        return self._sums.head.name, self._sums.num_deltas, *self.open_batches.batches
 
     def intents(self) -> list[Intent]:
-        """Read the intents of unfinished writes, oldest first, each with the time of its last renewal."""
-        keys = self._store.log_keys()
+        """Read the intents that were unfinished at the last refresh, oldest first, with the times of their leases."""
+        if not self.open_batches:
+            return []
+        listing = self._table.list_all("intent", "lease")
+        found = []
+        for batch, keys in listing.entries("intent").items():
+            if batch in self.open_batches:
+                with suppress(RowsMovedError):
+                    found.append(self._table.decode(IntentRow.decode, self._table.read(keys, packed=True)))
+        leases = [key for key in listing.keys if LogKey.parse(key).kind == "lease"]
         renewed: dict[str, float] = {}
-        for row in self._store.get_log(keys_of(keys, "lease")):
+        for row in self._store.get_log(leases) if leases else []:
             lease = self._table.decode(LeaseRow.decode, row)
             renewed[lease.batch] = max(renewed.get(lease.batch, 0.0), lease.time)
-        wanted = [key for parts in complete_entries(keys, "intent").values() for key in parts]
-        found = [self._table.decode(IntentRow.decode, row) for row in self._store.get_log(wanted)]
-        heard_of = [replace(i, time=max(i.time, renewed.get(i.batch, 0.0))) for i in found]
-        return sorted(heard_of, key=lambda intent: intent.batch)
+        return [replace(intent, time=max(intent.time, renewed.get(intent.batch, 0.0))) for intent in found]
 
     # Damage
 
@@ -146,21 +194,26 @@ class StatisticsLog:
     @property
     def num_nameless(self) -> int:
         """Number of terms that no text explains, as the last repair found."""
-        return self._sums.num_nameless
+        return self._sums.head.nameless
 
     @property
     def _num_lost_terms(self) -> int:
-        """Number of terms in use without a name, except for those that a repair could not name either."""
-        return max(0, self._terms.num_lost(self.statistics.whole.num_terms) - self._sums.num_nameless)
+        """Number of terms that the vocabulary lacks, as far as that is known."""
+        in_use = self.statistics.num_terms_read - self.num_nameless
+        unnamed = self._terms.num_unnamed - self.num_nameless
+        return max(0, max(self._sums.num_terms, in_use) - self._terms.size, unnamed)
 
     def check_terms(self) -> None:
         """Look for terms that the vocabulary has lost; loads it only where a part of an entry is missing."""
-        if self._terms.remainders():
+        if not self._sums.num_terms:  # nobody has noted how many there must be
+            self.statistics.load([None])
+        if any(kind == "terms" for kind, _ in self._incomplete):
             self.vocabulary()
+        self._publish()
 
     def require_terms(self) -> None:
         """Refuse to assign ids to terms where the vocabulary has lost some, whose ids new ones could get."""
-        self.vocabulary()
+        self.known_terms()
         if self._num_lost_terms:
             raise FormatError(damage_message(self._store.name, self.damage))
 
@@ -172,34 +225,80 @@ class StatisticsLog:
 
     def open_write(self, intent: Intent, new_terms: Mapping[str, int]) -> OpenWrite:
         """Store the intent of a batch, and the terms that it is the first to use."""
+        self._require_this_format()
         self._store.insert_log([*TermsRow.encode(intent.batch, new_terms), *IntentRow.encode(intent)])
-        self._terms.add(intent.batch, new_terms, self.vocabulary())
+        self.open_batches.begin(intent.batch)
+        self._terms.add(intent.batch, new_terms)
         return self.resume_write(intent)
 
     def resume_write(self, intent: Intent) -> OpenWrite:
         """Return the write of a stored intent."""
-        return OpenWrite(self._table, self._sums, intent, self._publish)
+        return OpenWrite(intent, self._table, self.open_batches, self._end_write)
+
+    def _end_write(self, intent: Intent, change: Contribution) -> None:
+        """Store the delta of a batch, and count it."""
+        self._require_this_format()
+        num_terms = max(self._sums.num_terms, len(self.known_terms()))
+        delta = Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)
+        self._store.insert_log(DeltaRow.encode(intent.batch, delta))
+        self._sums.add(intent.batch, delta)
+        self.open_batches.end(intent.batch)
+        self._publish()
 
     def write_term_k1(self, term_k1: SparseVector) -> None:
         """Replace the stored table of the k1 of each term."""
-        old = keys_of(self._store.log_keys(), "k1")
+        old = list(self._table.list_all("k1").keys)
         self._clock.observe(max((key.batch for key in parse_sound_keys(old)), default=""))
         rows = TermK1Row.encode(self.new_batch(), term_k1)
         self._table.insert(rows)
-        self._store.delete_log(old)
+        self._table.delete(old)
         self._k1_table, self._term_k1 = LogKey.parse(rows[0].key).name, TermK1Row.decode(rows)
         self._publish()
 
+    def _require_this_format(self) -> None:
+        """Before the first row: let older versions of the package refuse the index."""
+        if not self._is_of_this_format:
+            upgrade_format(self._store)
+            self._is_of_this_format = True
+
+    # Compacting
+
     def compact(self, *, above: int | None = None) -> None:
-        """Sum up the deltas in a snapshot, and merge entries of few terms, where there are more than `above`."""
-        above = COMPACT_ABOVE if above is None else above
-        if len(self._sums.counted) <= above:
+        """Fold deltas into runs, and merge entries of few terms, where there are more than `above`."""
+        above = max_waiting(self._sums.head.num_deltas) if above is None else above
+        if self._sums.num_unfolded <= above:
             return
-        self.refresh()
-        with self.events.measure("compaction") as counts:
-            if len(self._sums.counted) > above:
-                counts["deltas"] = len(self._sums.counted)
-                self._sums.write_snapshot(self._clock)
-                with suppress(RowsMovedError):  # another writer is doing the same
-                    self._terms.merge_few(above, self._clock)
-                self._terms.drop_known_remainders(self.vocabulary(), self._clock)
+        self._require_this_format()
+        with self._compacting() as is_free:
+            self.refresh()
+            if not is_free or self._sums.num_unfolded <= above:
+                return
+            with self.events.measure("compaction") as counts:
+                counts["deltas"] = self._sums.num_unfolded
+                known = self.known_terms()
+                self._sums.fold(self._clock, max(self._sums.num_terms, len(known)))
+                self._publish()
+                self._terms.merge_few(above, self._clock)
+                self._terms.drop_known_remainders(self._remainders(), self._clock)
+
+    def _remainders(self) -> list[str]:
+        """Return the keys of incomplete entries of terms."""
+        listing = self._table.list_all("terms")
+        whole = {key for keys in listing.entries("terms").values() for key in keys}
+        return [key for key in listing.keys if key not in whole]
+
+    @contextmanager
+    def _compacting(self) -> Iterator[bool]:
+        """Keep the writers of other processes from compacting; yield False where one of them does."""
+        if self._store.exclusive:
+            yield True
+            return
+        own = LogKey("compaction", self.new_batch())
+        self._table.insert([LogRow(str(own), own.kind)])
+        try:
+            others = [LogKey.parse(key) for key in self._table.list_all(own.kind).keys if key != str(own)]
+            dead = [str(key) for key in others if self._clock.age(key.name) > COMPACTION_SECONDS]
+            self._table.delete(dead)
+            yield len(dead) == len(others)
+        finally:
+            self._table.delete([str(own)])

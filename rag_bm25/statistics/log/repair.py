@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.log.batches import BatchClock
+from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
-from rag_bm25.statistics.log.snapshots import SnapshotHead, SnapshotRow, num_folded, snapshot_name
-from rag_bm25.statistics.log.table import LogTable
+from rag_bm25.statistics.log.open_write import OpenBatches
+from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
+from rag_bm25.statistics.log.settings import upgrade_format
+from rag_bm25.statistics.log.table import Listing, LogTable
 from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.statistics.log.writes import IntentRow
@@ -22,25 +25,25 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.log.writes import Intent
     from rag_bm25.store.protocol import LogStore
 
-_NEVER_A_BASE = "-"  # base of a snapshot that does not add up with anything before it
-
 
 def salvage(store: LogStore) -> tuple[list[Intent], Vocabulary, int]:
-    """Return intents and terms of all sound rows, and how many terms are in complete entries, so were not lost."""
+    """Return unfinished writes, the terms of all sound rows, and how many are in complete entries, so were not lost."""
     table = LogTable(store)
     vocabulary, known = Vocabulary(), Vocabulary()
-    intents = []
-    keys = store.log_keys()
-    sound = map(str, parse_sound_keys(keys))
-    whole = {key for parts in complete_entries(sound, "terms").values() for key in parts}
-    for row in sorted(store.get_log(keys), key=lambda row: row.key):
+    sound = Listing([str(key) for key in parse_sound_keys(store.log_keys())])
+    whole = {key for parts in sound.entries("terms").values() for key in parts}
+    for row in sorted(store.get_log(keys_of(sound.keys, "terms")), key=lambda row: row.key):
         with suppress(FormatError):
-            if row.kind == "terms":
-                terms = table.decode(TermsRow.decode, row)
-                vocabulary.add(terms)
-                known.add(terms if row.key in whole else {})
-            elif row.kind == "intent":
-                intents.append(table.decode(IntentRow.decode, row))
+            terms = table.decode(TermsRow.decode, row)
+            vocabulary.add(terms)
+            known.add(terms if row.key in whole else {})
+    unfinished = OpenBatches()
+    unfinished.read(sound)
+    intents = []
+    for batch, keys in sound.entries("intent").items():
+        if batch in unfinished:
+            with suppress(FormatError):
+                intents.append(table.decode(IntentRow.decode, table.read(keys, packed=True)))
     return intents, vocabulary, len(known)
 
 
@@ -57,20 +60,30 @@ def overwrite(
     The settings stay, and a sound table of k1. All later batches are greater than `later_than`, for rows that came from
     elsewhere. `nameless` terms in use are in no text, so that the vocabulary lacks them.
     """
-    # Until the new snapshot is stored whole, the old rows count, and afterwards it alone does: a crash in between loses
+    # Until the new head is stored, the old rows count, and afterwards its run alone does: a crash in between loses
     # nothing, and another call does the rest.
     table, clock = LogTable(store), BatchClock()
     kept = SETTINGS | {"k1"} if _has_sound_term_k1(table) else SETTINGS
+    upgrade_format(store)
     old = [key for key in store.log_keys() if kind_of(key) not in kept]
     sound = parse_sound_keys(old)
-    counted = sorted({key.name for key in sound if key.kind in {"delta", "intent"}})
-    folded = max((num_folded(key.name) for key in sound if key.kind == "snapshot"), default=0) + len(counted) + 1
+    counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))
     clock.observe(max((later_than, *(key.batch for key in sound))))
-    batch = clock.new_batch()
-    table.insert(TermsRow.encode(batch, dict(zip(vocabulary, vocabulary.ids, strict=True))))
-    head = SnapshotHead(_NEVER_A_BASE, counted, nameless=nameless)
-    table.insert(SnapshotRow.encode(snapshot_name(folded, batch), head, totals))
-    store.delete_log(old)
+    name = clock.new_batch()
+    table.insert(TermsRow.encode(name, dict(zip(vocabulary, vocabulary.ids, strict=True))))
+    run = write_run(table, name, 0, [HeldSums.of(totals)])
+    whole = next(iter(run.totals.values()), PartTotal())
+    head = Head(
+        name=name,
+        base=NEVER_A_BASE,
+        runs=(run.info,),
+        covers=counted,
+        num_deltas=len(counted),
+        nameless=nameless,
+        num_terms=max(len(vocabulary), whole.num_counts - nameless),  # those without a name are missing
+    )
+    table.insert(HeadRow.encode(head))
+    table.delete(old)
 
 
 def _has_sound_term_k1(table: LogTable) -> bool:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rag_bm25.errors import FormatError, ParameterError
-from rag_bm25.statistics.log.keys import LogKey, complete_entries, keys_of, make_rows
+from rag_bm25.statistics.log.keys import LogKey, keys_of, make_rows, range_after
 from rag_bm25.statistics.log.packing import MAX_PACKED, check_dict, get_count, get_text, json_bytes, pack, unpack
 from rag_bm25.statistics.log.table import LogTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rag_bm25.store.protocol import LogStore
     from rag_bm25.store.rows import LogRow
 
-FORMAT = 1
+FORMAT = 2
 MAX_CONFIG = 64 << 20  # bytes of JSON, with some 1,000,000 user words
 
 
@@ -24,15 +25,17 @@ class ConfigRow:
     """Codec of the parameters of an index, which are JSON values."""
 
     @staticmethod
-    def encode(config: dict[str, Any]) -> list[LogRow]:
-        """Encode parameters of at most `MAX_CONFIG` bytes as rows."""
+    def encode(config: dict[str, Any], *, other_than: Collection[int] = ()) -> list[LogRow]:
+        """Encode parameters of at most `MAX_CONFIG` bytes as rows, whose number differs from those of other ones."""
         plain = json_bytes(config)
         if len(plain) > MAX_CONFIG:
             msg = f"the parameters of an index must have at most {MAX_CONFIG:,} bytes of JSON, got {len(plain):,}"
             raise ParameterError(msg)
         packed = pack(plain)
-        starts = range(0, len(packed), MAX_PACKED)
-        return make_rows("config", "index", [({"format": FORMAT}, packed[at : at + MAX_PACKED]) for at in starts])
+        pieces = [packed[at : at + MAX_PACKED] for at in range(0, len(packed), MAX_PACKED)]
+        while len(pieces) in other_than:
+            pieces.append("")
+        return make_rows("config", "index", [({"format": FORMAT}, piece) for piece in pieces])
 
     @staticmethod
     def decode(rows: Iterable[LogRow]) -> dict[str, Any]:
@@ -89,15 +92,42 @@ def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | N
 
 
 def _read_config(store: LogStore, keys: Sequence[str]) -> dict[str, Any] | None:
-    entries, table = complete_entries(keys, "config"), LogTable(store)
-    rows = store.get_log(entries["index"]) if entries else []
+    rows, version = _config_in_force(store, keys)
+    if not rows and keys_of(keys, "config"):  # another process may have upgraded it since they were listed
+        rows, version = _config_in_force(store, store.log_keys())
     if not rows:
         return None
-    version = table.decode(ConfigRow.format, rows[0])
     if version > FORMAT:
         msg = f"{store.name} has format {version}, this version of rag_bm25 reads up to {FORMAT}: upgrade rag_bm25"
         raise _NewerFormatError(msg)
-    return table.decode(ConfigRow.decode, rows)
+    return LogTable(store).decode(ConfigRow.decode, rows)
+
+
+def _config_in_force(store: LogStore, keys: Iterable[str]) -> tuple[list[LogRow], int]:
+    """Return the rows of the parameters, and their format: of two complete entries, those of the newer one."""
+    by_number = defaultdict(list)
+    for key in map(LogKey.parse, keys_of(keys, "config")):
+        by_number[key.parts].append(str(key))
+    found: tuple[list[LogRow], int] = [], 0
+    for parts, some in by_number.items():
+        rows = store.get_log(some)
+        version = LogTable(store).decode(ConfigRow.format, rows[0]) if len(rows) == parts else 0
+        if version > found[1]:
+            found = rows, version
+    return found
+
+
+def upgrade_format(store: LogStore) -> None:
+    """Give the parameters of an index of an older format the present one, so that older versions refuse it."""
+    # The new rows are under other keys, since there are more or less of them: a crash in between leaves both.
+    keys = keys_of(store.log_keys([range_after("config")]), "config")
+    rows, version = _config_in_force(store, keys)
+    if rows and version < FORMAT:
+        numbers = {LogKey.parse(key).parts for key in keys}  # also of an attempt that was cut short
+        store.insert_log(ConfigRow.encode(LogTable(store).decode(ConfigRow.decode, rows), other_than=numbers))
+        store.delete_log(keys)
+    elif rows and len(keys) > len(rows):
+        store.delete_log(sorted(set(keys) - {row.key for row in rows}))
 
 
 def begin_copy(store: LogStore, source: str, fingerprint: str) -> None:

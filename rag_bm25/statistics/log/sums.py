@@ -1,25 +1,41 @@
-"""The statistics that a log sums up to: its newest complete snapshot, and the deltas that it does not cover.
+"""The statistics that a log sums up to: the runs that its head names, and the deltas that are in none of them.
 
-A writer that finds many deltas sums them up in a snapshot, and deletes them afterwards; so the sum is the same at every
-moment. Of the deltas that are counted, the names are kept for as long as the log has their rows or their intents.
+A writer that finds many deltas folds them into a run, and runs into larger ones: each count is written again a few
+times, however long the history. What a head has made superfluous is deleted after the next one: readers find it.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rag_bm25.statistics.corpus import NamespaceStatistics
+from rag_bm25.statistics.log.head import Head, HeadRow
 from rag_bm25.statistics.log.keys import LogKey
-from rag_bm25.statistics.log.snapshots import SnapshotHead, SnapshotRow, num_folded, snapshot_name
+from rag_bm25.statistics.log.runs import HeldSums, Run, write_run
+from rag_bm25.statistics.log.snapshots import SnapshotRow
+from rag_bm25.statistics.log.stored_statistics import Change, StoredStatistics
 from rag_bm25.statistics.log.writes import DeltaRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.batches import BatchClock
-    from rag_bm25.statistics.log.table import LogTable
+    from rag_bm25.statistics.log.runs import Part, Sums
+    from rag_bm25.statistics.log.table import Listing, LogTable
+    from rag_bm25.statistics.log.writes import Delta
+    from rag_bm25.store.rows import LogRow
+
+FAN = 8
+"""Number of runs of one level that make one of the next."""
+
+
+def next_level(levels: Sequence[int]) -> int:
+    """Return the level of the next run, given those of the others; it takes in all runs below."""
+    level = 0
+    while levels.count(level) >= FAN - 1:
+        level += 1
+    return level
 
 
 class LogSums:
@@ -31,12 +47,15 @@ class LogSums:
         self._clear()
 
     def _clear(self) -> None:
-        self.statistics = NamespaceStatistics()
-        self.counted: set[str] = set()  # deltas in the statistics whose rows or intents may still be there
-        self._base = ""  # the newest snapshot that is in the statistics
-        self._in_base: set[str] = set()  # deltas that it names as covered
-        self._head = SnapshotHead("", [])  # of the base
+        self.statistics = StoredStatistics()
+        self.head = Head()  # whose runs are in the statistics
+        self.num_terms = 0  # that the vocabulary has, at least
+        self._base = ""  # name of the head, or of the snapshot of format 1 in its place
+        self._runs: Sequence[Sums] = ()
+        self._counted: set[str] = set()  # deltas in the statistics whose rows may still be there
+        self._unfolded: dict[str, Change] = {}  # those that are in no run
         self._last_number = 0  # greatest number of a delta read since the base
+        self._wanted: list[Part] = []  # parts that readers have asked for
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -46,87 +65,147 @@ class LogSums:
         self._torn = False
 
     @property
-    def num_nameless(self) -> int:
-        """Number of terms that no text explains, as the last repair found."""
-        return self._head.nameless
-
-    @property
     def num_unfolded(self) -> int:
-        """Number of deltas that are in no snapshot."""
-        return len(self.counted - self._in_base)
+        """Number of deltas that are in no run."""
+        return len(self._unfolded)
 
     @property
     def num_deltas(self) -> int:
-        """Number of deltas in the statistics, those in snapshots included."""
-        return num_folded(self._base) + self.num_unfolded
+        """Number of deltas in the statistics, those in runs included."""
+        return self.head.num_deltas + self.num_unfolded
 
     @property
     def num_missing(self) -> int:
         """Number of deltas that were there when others were written, and are gone."""
-        return self._head.missing + max(0, self._last_number - self.num_deltas)
+        return self.head.missing + max(0, self._last_number - self.num_deltas)
 
-    def read(self) -> None:
-        """Read the deltas that are new, and the newest snapshot unless all that it covers is counted."""
+    @property
+    def counted(self) -> set[str]:
+        """Deltas in the statistics; those in runs may be forgotten."""
+        return self._counted | set(self.head.covers)
+
+    # Reading
+
+    def read(self, listing: Listing) -> bool:
+        """Read the newest head and the new deltas; return False if the whole log must be listed for that."""
         if self._torn:
-            self._clear()
-            self._torn = False
-        self._read_snapshot()
-        self._read_deltas()
+            return self._begin_anew()
+        num_missing = self.num_missing
+        if not self._read_base(listing):
+            return self._begin_anew()
+        self._read_deltas(listing)
+        if self.num_missing > num_missing:
+            return False
+        self.statistics.load(self._wanted)
+        self._wanted = []
+        return True
 
-    def _read_snapshot(self) -> None:
-        snapshots = self._table.entries("snapshot")
+    def _begin_anew(self) -> bool:
+        """Forget everything; what readers have asked for is read again before they see the result."""
+        wanted = [*self._wanted, *self.statistics.loaded()]
+        self._clear()
+        self._torn, self._wanted = False, wanted
+        return False
+
+    def _read_base(self, listing: Listing) -> bool:
+        """Read the newest head, or snapshot of format 1; return False if it does not continue what was read."""
+        heads = listing.entries("head")
+        if (newest := max(heads, default="")) > self.head.name:
+            head = self._table.decode(HeadRow.decode, self._table.read(heads[newest], packed=True))
+            return self._adopt(head.name, head, lambda: self._open_runs(head))
+        snapshots = listing.entries("snapshot")
         newest = max(snapshots, default="")
-        if newest <= self._base:
-            return
-        head = self._table.decode(SnapshotRow.decode_head, self._table.read(snapshots[newest][:1])[0])
-        statistics, counted = self.statistics, self.counted
-        if head.base != self._base or not counted.issuperset(head.covers):
-            statistics, counted = NamespaceStatistics(), set(head.covers)
-            rows = self._table.read(snapshots[newest], packed=True)
-            for namespace, total in self._table.decode(SnapshotRow.decode, rows).items():
-                statistics.add(namespace, total)
-        with self._changing():
-            self.statistics, self.counted = statistics, counted
-            self._set_base(newest, head)
+        if self.head.name or newest <= self._base:
+            return True
+        rows = self._table.read(snapshots[newest], packed=True)
+        head = self._table.decode(SnapshotRow.decode_head, rows[0])
+        return self._adopt(newest, head, lambda: [HeldSums.of(self._table.decode(SnapshotRow.decode, rows))])
 
-    def _read_deltas(self) -> None:
-        new = {name: keys for name, keys in self._table.entries("delta").items() if name not in self.counted}
-        rows = self._table.read([key for keys in new.values() for key in keys])
-        deltas = [self._table.decode(DeltaRow.decode, row) for row in rows]
+    def _adopt(self, base: str, head: Head, open_runs: Callable[[], Sequence[Sums]]) -> bool:
+        """Take a base for the sums of the deltas that it covers, unless some of those were not counted yet."""
+        is_first = self._table.lists_all and not (self._base or self._counted)
+        if not is_first and (head.base != self._base or not self.counted >= set(head.covers)):
+            return False
+        runs = open_runs()
+        covers = set(head.covers)
         with self._changing():
-            if deltas:  # else the statistics stay the same, with all that is kept for them
-                self._add((delta.namespace, delta.change) for delta in deltas)
-            self.counted.update(new)
-            self._last_number = max([self._last_number, *(delta.number for delta in deltas)])
+            self._counted = covers | (self._counted - set(self.head.covers))
+            self._unfolded = {batch: change for batch, change in self._unfolded.items() if batch not in covers}
+            changes = tuple(self._unfolded.values())
+            self.statistics = StoredStatistics(runs) if is_first else self.statistics.moved(runs, changes)
+            self._set_base(base, head, runs)
+        return True
 
-    def add(self, batch: str, namespace: str, change: Contribution, number: int) -> None:
+    def _set_base(self, base: str, head: Head, runs: Sequence[Sums]) -> None:
+        self._base, self.head, self._runs, self._last_number = base, head, runs, 0
+        self.num_terms = max(self.num_terms, head.num_terms)
+
+    def _open_runs(self, head: Head) -> list[Sums]:
+        known = {run.info: run for run in self._runs if isinstance(run, Run)}
+        return [known.get(info) or Run.open(self._table, info) for info in head.runs]
+
+    def _read_deltas(self, listing: Listing) -> None:
+        new = {name: keys for name, keys in listing.entries("delta").items() if name not in self._counted}
+        rows = self._table.read([key for keys in new.values() for key in keys], packed=True)
+        by_name: dict[str, list[LogRow]] = defaultdict(list)
+        for row in rows:
+            by_name[LogKey.parse(row.key).name].append(row)
+        self._add({name: self._table.decode(DeltaRow.decode, some) for name, some in by_name.items()})
+
+    def add(self, batch: str, delta: Delta) -> None:
         """Count a delta that this process has stored."""
+        self._add({batch: delta})
+
+    def _add(self, deltas: Mapping[str, Delta]) -> None:
+        """Count deltas in new statistics: readers keep what they have."""
+        if not deltas:
+            return
+        changes = {batch: Change(delta.namespace, delta.change) for batch, delta in deltas.items()}
+        statistics = self.statistics.plus(tuple(changes.values()))
         with self._changing():
-            self._add([(namespace, change)])
-            self.counted.add(batch)
-            self._last_number = max(self._last_number, number)
+            self.statistics = statistics
+            self._counted.update(changes)
+            self._unfolded.update(changes)
+            self._last_number = max(self._last_number, *(delta.number for delta in deltas.values()))
+            self.num_terms = max(self.num_terms, *(delta.num_terms for delta in deltas.values()))
 
-    def _add(self, changes: Iterable[tuple[str, Contribution]]) -> None:
-        """Add changes to a copy of the statistics: readers keep what they have."""
-        statistics = self.statistics.copy()
-        for namespace, change in changes:
-            statistics.add(namespace, change)
-        self.statistics = statistics
+    # Folding
 
-    def write_snapshot(self, clock: BatchClock) -> None:
-        """Write a snapshot; delete the rows that it covers only after it is stored completely."""
-        totals = self.statistics.contributions()
-        name = snapshot_name(self.num_deltas, clock.new_batch())
-        head = SnapshotHead(self._base, sorted(self.counted), self.num_missing, self._head.nameless)
-        self._table.insert(SnapshotRow.encode(name, head, totals))
-        self._set_base(name, head)
-        self._table.store.delete_log([key for key in self._table.keys if self._is_covered(LogKey.parse(key))])
+    def fold(self, clock: BatchClock, num_terms: int) -> None:
+        """Fold deltas into a run, and runs of one level into one of the next; delete what was superfluous before."""
+        level = next_level([run.level for run in self._runs])
+        # Of format 1, everything is in memory, and is written now.
+        runs = [run for run in self._runs if run.level >= level and isinstance(run, Run)]
+        sources = [self.statistics.held_changes(), *(run for run in self._runs if run not in runs)]
+        name = clock.new_batch()
+        runs.append(write_run(self._table, name, level, sources))
+        head = Head(
+            name=name,
+            base=self._base,
+            runs=tuple(run.info for run in runs),
+            covers=tuple(sorted(self._counted)),
+            num_deltas=self.num_deltas,
+            missing=self.num_missing,
+            nameless=self.head.nameless,
+            num_terms=num_terms,
+        )
+        self._table.insert(HeadRow.encode(head))
+        superfluous = set(self.head.covers)
+        kept = {run.name for run in (*self.head.runs, *head.runs)}
+        with self._changing():
+            self._counted = set(head.covers)
+            self._unfolded = {}
+            self.statistics = self.statistics.moved(runs, ())
+            self._set_base(name, head, runs)
+        keys = map(LogKey.parse, self._table.list_all("delta", "head", "intent", "lease", "run", "snapshot").keys)
+        self._table.delete([str(key) for key in keys if _is_superfluous(key, name, superfluous, kept)])
+        self._counted -= superfluous  # only now: rows that could not be deleted may be listed again
 
-    def _set_base(self, name: str, head: SnapshotHead) -> None:
-        self._base, self._in_base, self._head, self._last_number = name, set(head.covers), head, 0
 
-    def _is_covered(self, key: LogKey) -> bool:
-        """Return whether the snapshot just written makes a row superfluous."""
-        if key.kind == "snapshot":
-            return key.name < self._base
-        return key.kind == "delta" and key.name in self.counted
+def _is_superfluous(key: LogKey, head: str, covers: Collection[str], runs: Collection[str]) -> bool:
+    """Return whether a head has made a row superfluous, given the deltas of the head before, and the runs of both."""
+    if key.kind == "run":  # a later one is another writer's, which took this one for dead
+        return key.name < head and key.name not in runs
+    if key.kind == "head":
+        return key.name < head
+    return key.kind == "snapshot" or key.name in covers

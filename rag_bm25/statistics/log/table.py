@@ -1,52 +1,101 @@
-"""The rows of a log, as listed last: read, decoded and inserted."""
+"""The rows of a log: list those that are new, read, decode and insert."""
 
 from __future__ import annotations
 
+import time
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rag_bm25.errors import FormatError
-from rag_bm25.statistics.log.keys import LogKey, complete_entries, keys_of
+from rag_bm25.errors import FormatError, StoreError
+from rag_bm25.statistics.log.batches import earlier
+from rag_bm25.statistics.log.keys import LogKey, complete_entries, range_after, range_of
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rag_bm25.store.protocol import LogStore
 
 ROWS_PER_INSERT = 200  # of at most 64 KB
+LISTED = ("delta", "head", "intent", "k1", "snapshot", "terms")  # in this order: see `list_new`
+OVERLAP_SECONDS = 60.0
+"""Time that a row may take from its name to its place in the log, on another host whose clock may be slow."""
 
 _T = TypeVar("_T")
 
 
-class RowsMovedError(Exception):
+class RowsMovedError(StoreError):
     """A row that was listed is gone: another writer has compacted the log meanwhile."""
 
 
-class LogTable:
-    """Rows by their keys; `keys` are those of the last :meth:`refresh`."""
+@dataclass(frozen=True)
+class Listing:
+    """Keys of rows that may be new."""
 
-    def __init__(self, store: LogStore) -> None:
-        self.store = store
-        self.keys: set[str] = set()
-
-    def refresh(self) -> None:
-        """List the keys."""
-        self.keys = set(self.store.log_keys())
-
-    def keys_of(self, *kinds: str) -> list[str]:
-        """Return the keys of some kinds."""
-        return keys_of(self.keys, *kinds)
+    keys: Sequence[str]
 
     def entries(self, kind: str) -> dict[str, list[str]]:
         """Map the names of complete entries to their keys, oldest first."""
         return complete_entries(self.keys, kind)
 
+    def names(self) -> set[tuple[str, str]]:
+        """Return the kinds and names of all entries, incomplete ones included."""
+        return {key[:2] for key in map(LogKey.parse, self.keys)}
+
+    def incomplete(self) -> set[tuple[str, str]]:
+        """Return the kinds and names of entries of which a row is missing, or on its way."""
+        whole = {(kind, name) for kind in LISTED for name in self.entries(kind)}
+        return self.names() - whole
+
+
+class LogTable:
+    """Rows by their keys."""
+
+    def __init__(self, store: LogStore) -> None:
+        self.store = store
+        self._marks: dict[str, str] = {}  # of each kind, the greatest name that was read
+        self._marked: dict[str, float] = {}  # when it was first read
+
+    def list_new(self, watched: Iterable[tuple[str, str]] = ()) -> Listing:
+        """List the rows that came after those that were read, and those of some entries by kind and name."""
+        # Deltas come before intents, so that a batch that ends meanwhile is seen to be open, and watched from then on.
+        ranges = [range_after(kind, self._mark(kind)) for kind in LISTED]
+        ranges += [range_of(*entry) for entry in watched]
+        return Listing(sorted(set(self.store.log_keys(ranges))))
+
+    def list_all(self, *kinds: str) -> Listing:
+        """List all rows of some kinds."""
+        return Listing(self.store.log_keys([range_after(kind) for kind in kinds]))
+
+    def advance(self, listing: Listing) -> None:
+        """Note that the rows listed were read."""
+        for kind, name in listing.names():
+            if name > self._marks.get(kind, ""):
+                self._marks[kind], self._marked[kind] = name, time.monotonic()
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether the next listing has all rows."""
+        return not self._marks
+
+    def begin_anew(self) -> None:
+        """List all rows the next time."""
+        self._marks = {}
+
+    def _mark(self, kind: str) -> str:
+        """Return the greatest name that need not be listed again."""
+        mark = self._marks.get(kind, "")
+        if self.store.exclusive or not mark or kind == "snapshot":  # of which nobody writes new ones
+            return mark
+        is_old = time.monotonic() - self._marked[kind] > OVERLAP_SECONDS
+        return mark if is_old else earlier(mark, OVERLAP_SECONDS)
+
     def read(self, keys: Sequence[str], *, packed: bool = False) -> list[LogRow]:
         """Read all of the rows, in the order of their keys."""
         rows = self.store.get_log(keys, packed=packed) if keys else []
         if len(rows) < len(keys):
-            raise RowsMovedError
+            raise RowsMovedError(f"{self.store.name} was compacted while it was read: try again")
         return sorted(rows, key=lambda row: LogKey.parse(row.key))
 
     def decode(self, decode: Callable[[Any], _T], rows: Any) -> _T:
@@ -62,3 +111,8 @@ class LogTable:
         """Insert rows, however many."""
         for start in range(0, len(rows), ROWS_PER_INSERT):
             self.store.insert_log(rows[start : start + ROWS_PER_INSERT])
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete rows, if any."""
+        if keys:
+            self.store.delete_log(keys)

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.statistics.damage import num_unnamed
 from rag_bm25.statistics.log.keys import LogKey, make_rows
 from rag_bm25.statistics.log.packing import (
-    MAX_PACKED,
-    MAX_PLAIN,
     check_dict,
     check_texts,
     get_count,
     json_bytes,
-    pack,
+    pack_in_pieces,
     unpack_json,
 )
+from rag_bm25.statistics.log.table import RowsMovedError
+from rag_bm25.vectors.known_terms import KnownTerms
 from rag_bm25.vectors.terms import MAX_ID, Vocabulary, term_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rag_bm25.statistics.corpus import CorpusStatistics
     from rag_bm25.statistics.log.batches import BatchClock
-    from rag_bm25.statistics.log.table import LogTable
+    from rag_bm25.statistics.log.table import Listing, LogTable
     from rag_bm25.store.rows import LogRow
 
+READ_ATTEMPTS = 10
+ROWS_AT_ONCE = 64
 TERMS_PER_ROW = 16_384
 FEW_TERMS = 5_000  # entries with fewer are merged
 REMAINDER_SECONDS = 3600.0
@@ -37,16 +39,18 @@ class TermsRow:
     """Codec of terms and their ids; an id is stored only where it is not the hash of its term."""
 
     @staticmethod
-    def encode(batch: str, terms: Mapping[str, int]) -> list[LogRow]:
-        """Encode terms as rows that can each be decoded alone; none for no terms."""
+    def encode(batch: str, terms: Mapping[str, int], *, replaced: Sequence[str] = ()) -> list[LogRow]:
+        """Encode terms as rows that can each be decoded alone, with the names of entries that they replace."""
         displaced = {term: id_ for term, id_ in terms.items() if id_ != term_id(term)}
         every = list(terms)
         cut = [every[at : at + TERMS_PER_ROW] for at in range(0, len(every), TERMS_PER_ROW)]
-        pieces = [
+        pieces: list[tuple[dict[str, Any], str]] = [
             ({"count": len(piece), "displaced": {term: displaced[term] for term in piece if term in displaced}}, packed)
             for some in cut
-            for piece, packed in _pack_pieces(some)
+            for piece, packed in pack_in_pieces(some, json_bytes)
         ]
+        if pieces:
+            pieces[0][0]["replaced"] = list(replaced)
         return make_rows("terms", batch, pieces)
 
     @staticmethod
@@ -65,6 +69,11 @@ class TermsRow:
         return ids
 
     @staticmethod
+    def decode_replaced(row: LogRow) -> list[str]:
+        """Decode the names of the entries that this one replaces, without the packed field."""
+        return check_texts(row.meta.get("replaced", []), "replaced")
+
+    @staticmethod
     def decode_count(row: LogRow) -> int:
         """Decode the number of terms, without the packed field."""
         return get_count(row.meta, "count")
@@ -77,58 +86,78 @@ def _check_ids(terms: Mapping[str, int]) -> None:
         raise ValueError(f"the id of a term must be in 1..{MAX_ID}")
 
 
-def _pack_pieces(terms: list[str]) -> list[tuple[list[str], str]]:
-    """Halve a list of terms until each piece fits into a row, packed and unpacked."""
-    plain = json_bytes(terms)
-    packed = pack(plain)
-    if len(packed) <= MAX_PACKED and len(plain) <= MAX_PLAIN:
-        return [(terms, packed)]
-    half = len(terms) // 2
-    return _pack_pieces(terms[:half]) + _pack_pieces(terms[half:])
-
-
 class LogTerms:
-    """The terms of a log: the displaced ones, and all of them once the vocabulary is loaded."""
+    """The terms of a log: the displaced ones, and all of them once they are loaded, as strings or as fingerprints."""
 
     def __init__(self, table: LogTable) -> None:
         self._table = table
         self._sizes: dict[str, int] = {}  # how many terms each entry has that was read
         self.num_unnamed = 0  # terms in use that the vocabulary lacks, as counted last
         self.displaced: Mapping[str, int] = {}
-        self.vocabulary: Vocabulary | None = None
+        self.vocabulary: Vocabulary | None = None  # for readers
+        self.known: KnownTerms | None = None  # for writers
 
-    def load(self, read: Callable[[], None]) -> Vocabulary:
-        """Load the vocabulary by a call that reads the whole log."""
-        vocabulary, sizes = Vocabulary(), self._sizes
-        self.vocabulary, self._sizes = vocabulary, {}
-        try:
-            read()
-        except BaseException:
-            # Half of the terms would be taken for all: new ones would get their ids.
-            self.vocabulary, self._sizes = None, sizes
-            raise
+    @property
+    def _loaded(self) -> list[Vocabulary | KnownTerms]:
+        return [terms for terms in (self.vocabulary, self.known) if terms is not None]
+
+    @property
+    def size(self) -> int:
+        """Number of terms; a term that two writers have added at once counts twice."""
+        return sum(self._sizes.values())
+
+    def load_vocabulary(self) -> Vocabulary:
+        """Load the strings of all terms."""
+        vocabulary = Vocabulary()
+        self._load(vocabulary)
+        self.vocabulary = vocabulary  # only now: half of the terms are not all
         return vocabulary
 
-    def read(self) -> None:
-        """Read the entries that are new; without their packed fields while the vocabulary is not loaded."""
-        new = {name: keys for name, keys in self._table.entries("terms").items() if name not in self._sizes}
-        sizes = Counter(dict.fromkeys(new, 0))
-        wanted = [key for keys in new.values() for key in keys]
-        for row in self._table.read(wanted, packed=self.vocabulary is not None):
-            sizes[LogKey.parse(row.key).name] += self._table.decode(TermsRow.decode_count, row)
-            self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))
-            if self.vocabulary is not None:
-                self.vocabulary.add(self._table.decode(TermsRow.decode, row))
-        self._sizes.update(sizes)
+    def load_known(self) -> KnownTerms:
+        """Load the fingerprints of all terms."""
+        known = KnownTerms()
+        self._load(known)
+        self.known = known  # only now: new terms would get the ids of those that are not there yet
+        return known
 
-    def forget_all_but(self, names: set[str]) -> None:
-        """Forget the other entries."""
-        self._sizes = {name: size for name, size in self._sizes.items() if name in names}
+    def _load(self, terms: Vocabulary | KnownTerms) -> None:
+        for _ in range(READ_ATTEMPTS):
+            with suppress(RowsMovedError):
+                self._read_all(terms)
+                return
+        self._read_all(terms)
 
-    def add(self, batch: str, terms: Mapping[str, int], vocabulary: Vocabulary) -> None:
+    def _read_all(self, terms: Vocabulary | KnownTerms) -> None:
+        entries = self._table.list_all("terms").entries("terms")
+        sizes = self._read(entries, [terms])
+        if self._loaded:  # before: what has come since the last refresh is new to them
+            self._read({name: keys for name, keys in entries.items() if name not in self._sizes}, self._loaded)
+        self._sizes = sizes
+
+    def read(self, listing: Listing) -> None:
+        """Read the entries that are new; without their packed fields as long as no terms are loaded."""
+        new = {name: keys for name, keys in listing.entries("terms").items() if name not in self._sizes}
+        self._sizes.update(self._read(new, self._loaded))
+
+    def _read(self, entries: Mapping[str, list[str]], loaded: Sequence[Vocabulary | KnownTerms]) -> dict[str, int]:
+        """Read entries, a few rows at a time; return how many terms each has, without those that another replaces."""
+        sizes, replaced = dict.fromkeys(entries, 0), set[str]()
+        keys = [key for parts in entries.values() for key in parts]
+        for start in range(0, len(keys), ROWS_AT_ONCE):
+            for row in self._table.read(keys[start : start + ROWS_AT_ONCE], packed=bool(loaded)):
+                sizes[LogKey.parse(row.key).name] += self._table.decode(TermsRow.decode_count, row)
+                replaced.update(self._table.decode(TermsRow.decode_replaced, row))
+                self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))
+                for terms in loaded:
+                    terms.add(self._table.decode(TermsRow.decode, row))
+        self._sizes.update(dict.fromkeys(self._sizes.keys() & replaced, 0))
+        return sizes | dict.fromkeys(sizes.keys() & replaced, 0)
+
+    def add(self, batch: str, terms: Mapping[str, int]) -> None:
         """Add the terms that a batch of this process has stored."""
-        vocabulary.add(terms)
-        self._add_displaced({term: id_ for term, id_ in terms.items() if term in vocabulary.displaced})
+        for loaded in self._loaded:
+            loaded.add(terms)
+        self._add_displaced({term: id_ for term, id_ in terms.items() if id_ != term_id(term)})
         self._sizes[batch] = len(terms)
 
     def _add_displaced(self, terms: Mapping[str, int]) -> None:
@@ -137,43 +166,32 @@ class LogTerms:
             self.displaced = {**self.displaced, **terms}
 
     def count_unnamed(self, whole: CorpusStatistics) -> None:
-        """Count the terms in use that the vocabulary lacks, if that is loaded."""
-        if self.vocabulary is not None:
-            self.num_unnamed = num_unnamed([whole.contribution()], self.vocabulary)
-
-    def num_lost(self, num_in_use: int) -> int:
-        """Return how many terms in use have no name, or a lower bound while the vocabulary is not loaded."""
-        return max(num_in_use - sum(self._sizes.values()), self.num_unnamed)
-
-    def remainders(self) -> list[str]:
-        """Return the keys of incomplete entries."""
-        whole = {key for keys in self._table.entries("terms").values() for key in keys}
-        return [key for key in self._table.keys_of("terms") if key not in whole]
+        """Count the terms in use that the vocabulary lacks, if terms are loaded."""
+        for loaded in self._loaded[:1]:
+            self.num_unnamed = num_unnamed([whole.contribution()], loaded.ids)
 
     def merge_few(self, above: int, clock: BatchClock) -> None:
         """Write the terms of small entries, where there are many, as one; deleting comes last."""
-        entries = self._table.entries("terms")  # complete ones: without its other parts, an entry does not count
-        small = [keys for name, keys in entries.items() if self._sizes[name] < FEW_TERMS]
+        entries = self._table.list_all("terms").entries("terms")  # complete ones: a part of an entry does not count
+        small = {name: keys for name, keys in entries.items() if self._sizes.get(name, FEW_TERMS) < FEW_TERMS}
         if len(small) <= above:
             return
-        few = [key for keys in small for key in keys]
+        few = [key for keys in small.values() for key in keys]
         terms = {
             term: id_
             for row in self._table.read(few, packed=True)
             for term, id_ in self._table.decode(TermsRow.decode, row).items()
         }
         name = clock.new_batch()
-        self._table.insert(TermsRow.encode(name, terms))
-        self._sizes[name] = len(terms)
-        self._table.store.delete_log(few)
+        self._table.insert(TermsRow.encode(name, terms, replaced=list(small)))
+        self._sizes.update(dict.fromkeys(small, 0), **{name: len(terms)})
+        self._table.delete(few)
 
-    def drop_known_remainders(self, vocabulary: Vocabulary, clock: BatchClock) -> None:
-        """Delete old parts of incomplete entries of which complete entries have all terms."""
-        dead = [key for key in self.remainders() if clock.age(LogKey.parse(key).name) > REMAINDER_SECONDS]
-        known = [
-            row.key
-            for row in (self._table.store.get_log(dead) if dead else [])
-            if all(vocabulary.id(term) == id_ for term, id_ in self._table.decode(TermsRow.decode, row).items())
-        ]
-        if known:
-            self._table.store.delete_log(known)
+    def drop_known_remainders(self, remainders: Iterable[str], clock: BatchClock) -> None:
+        """Delete old parts of incomplete entries, given their keys, of which complete entries have all terms."""
+        dead = [key for key in remainders if clock.age(LogKey.parse(key).name) > REMAINDER_SECONDS]
+        rows = self._table.store.get_log(dead) if dead else []
+        self._table.delete([row.key for row in rows if self._knows(self._table.decode(TermsRow.decode, row))])
+
+    def _knows(self, terms: Mapping[str, int]) -> bool:
+        return self.known is not None and self.known.lookup(list(terms)) == terms

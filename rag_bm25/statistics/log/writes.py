@@ -8,16 +8,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rag_bm25.statistics.corpus import Contribution
-from rag_bm25.statistics.log.keys import LogKey
-from rag_bm25.statistics.log.packing import check_texts, get_count, get_text, get_time, json_bytes, pack, unpack_json
+from rag_bm25.statistics.corpus import Contribution, add_up
+from rag_bm25.statistics.log.keys import LogKey, make_rows
+from rag_bm25.statistics.log.packing import (
+    check_texts,
+    get_count,
+    get_text,
+    get_time,
+    json_bytes,
+    pack,
+    pack_pages,
+    unpack_json,
+    unpack_pages,
+)
 from rag_bm25.store.rows import LogRow
-from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-MAX_ENTRIES = 100_000  # terms in one row of a delta
+    from rag_bm25.vectors.sparse import SparseVector
+
 MAX_FLOAT_COUNT = 2**24  # float32 has all integers up to here
 
 _CHANGE = re.compile(r"([0-9a-f]*):([a-z]?):([a-z]*)")
@@ -53,18 +65,13 @@ class Intent:
     changes: list[Change]
     before: Contribution  # of the changed chunks, before the write
 
-    @property
-    def key(self) -> str:
-        """Key of its row."""
-        return str(LogKey("intent", self.batch))
-
 
 class IntentRow:
-    """Codec of intents, of at most some 1,000 changes each."""
+    """Codec of intents, of at most some 1,000 changes each: the changes in one row, what they replace in others."""
 
     @staticmethod
     def encode(intent: Intent) -> list[LogRow]:
-        """Encode an intent as its only row."""
+        """Encode an intent as rows, all of which a reader needs."""
         meta = {
             "writer": intent.writer,
             "time": intent.time,
@@ -73,19 +80,23 @@ class IntentRow:
             "length": intent.before.total_length,
         }
         changes = [f"{change.digest}:{change.insert}:{change.delete}" for change in intent.changes]
-        before = _encode_df(intent.before.ids, intent.before.df)
-        return [LogRow(intent.key, "intent", meta, pack(json_bytes(changes)), added=before)]
+        pages = pack_pages(intent.before.ids, intent.before.df)
+        pieces = [(meta, pack(json_bytes(changes))), *(({}, page) for page in pages)]
+        return make_rows("intent", intent.batch, pieces)
 
     @staticmethod
-    def decode(row: LogRow) -> Intent:
-        meta = row.meta
+    def decode(rows: Sequence[LogRow]) -> Intent:
+        """Decode all rows, in order."""
+        first, *pages = rows
+        meta = first.meta
+        counts = unpack_pages(row.packed for row in pages) if pages else _decode_df(first.added)  # as in format 1
         return Intent(
-            batch=LogKey.parse(row.key).name,
+            batch=LogKey.parse(first.key).name,
             writer=get_text(meta, "writer"),
             time=get_time(meta),
             namespace=get_text(meta, "namespace"),
-            changes=[_decode_change(text) for text in check_texts(unpack_json(row.packed), "changes")],
-            before=Contribution(get_count(meta, "chunks"), get_count(meta, "length"), *_decode_df(row.added)),
+            changes=[_decode_change(text) for text in check_texts(unpack_json(first.packed), "changes")],
+            before=Contribution(get_count(meta, "chunks"), get_count(meta, "length"), *counts),
         )
 
 
@@ -111,49 +122,53 @@ class LeaseRow(NamedTuple):
         return cls(LogKey.parse(row.key).name, get_time(row.meta))
 
 
-class DeltaRow(NamedTuple):
-    """One row of a delta, which holds a part of its terms, and its codec."""
+@dataclass(frozen=True)
+class Delta:
+    """What a batch has changed."""
 
     namespace: str
     change: Contribution
-    number: int  # of deltas that its writer knew, this one included: readers must find as many; 0 in old indexes
+    number: int = 0  # of deltas that its writer knew, this one included: readers must find as many; 0 in old indexes
+    num_terms: int = 0  # of terms that its writer knew: the vocabulary must have as many; 0 in old indexes
+
+
+class DeltaRow:
+    """Codec of deltas: the totals in the first row, and the counts in as many as they need."""
 
     @staticmethod
-    def encode(batch: str, namespace: str, before: Contribution, after: Contribution, number: int = 0) -> list[LogRow]:
-        """Encode the change of a batch as rows of at most `MAX_ENTRIES` terms; the first one has the totals."""
-        change = after - before
-        starts = range(0, max(len(change.ids), 1), MAX_ENTRIES)
-        totals = {
-            "chunks_added": after.num_chunks,
-            "chunks_removed": before.num_chunks,
-            "length_added": after.total_length,
-            "length_removed": before.total_length,
+    def encode(batch: str, delta: Delta) -> list[LogRow]:
+        """Encode a delta as rows, all of which a reader needs."""
+        change = delta.change
+        meta = {
+            "namespace": delta.namespace,
+            "number": delta.number,
+            "terms": delta.num_terms,
+            "chunks": change.num_chunks,
+            "length": change.total_length,
         }
-        rows = []
-        for part, start in enumerate(starts):
-            span = slice(start, start + MAX_ENTRIES)
-            key = LogKey("delta", batch, part, len(starts))
-            meta = {"namespace": namespace, "number": number, **(dict.fromkeys(totals, 0) if part else totals)}
-            rows.append(LogRow(str(key), "delta", meta, "", *_split_by_sign(change.ids[span], change.df[span])))
-        return rows
+        first, *others = [*pack_pages(change.ids, change.df)] or [""]
+        return make_rows("delta", batch, [(meta, first), *(({}, page) for page in others)])
 
-    @classmethod
-    def decode(cls, row: LogRow) -> DeltaRow:
-        meta = {"number": 0, **row.meta}
-        added = Contribution(get_count(meta, "chunks_added"), get_count(meta, "length_added"), *_decode_df(row.added))
-        removed = Contribution(
-            get_count(meta, "chunks_removed"), get_count(meta, "length_removed"), *_decode_df(row.removed)
-        )
-        return cls(get_text(meta, "namespace"), added - removed, get_count(meta, "number"))
+    @staticmethod
+    def decode(rows: Sequence[LogRow]) -> Delta:
+        """Decode all rows, in order."""
+        meta = {"number": 0, "terms": 0, **rows[0].meta}
+        if "chunks_added" in meta:
+            change = add_up(map(_decode_change_of_format_1, rows))
+        else:
+            counts = unpack_pages(row.packed for row in rows if row.packed)
+            change = Contribution(get_count(meta, "chunks"), get_count(meta, "length"), *counts)
+        return Delta(get_text(meta, "namespace"), change, get_count(meta, "number"), get_count(meta, "terms"))
 
 
-def _split_by_sign(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> tuple[SparseVector, SparseVector]:
-    """Return the df that were added, and those that were removed."""
-    return _encode_df(ids[df > 0], df[df > 0]), _encode_df(ids[df < 0], -df[df < 0])
-
-
-def _encode_df(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> SparseVector:
-    return SparseVector(ids, df.astype(np.float32))  # exact: a batch is far below 2**24 chunks
+def _decode_change_of_format_1(row: LogRow) -> Contribution:
+    """Decode a part of a delta of the first format, which has its counts as vectors."""
+    meta = row.meta
+    added = Contribution(get_count(meta, "chunks_added"), get_count(meta, "length_added"), *_decode_df(row.added))
+    removed = Contribution(
+        get_count(meta, "chunks_removed"), get_count(meta, "length_removed"), *_decode_df(row.removed)
+    )
+    return added - removed
 
 
 def _decode_df(counts: SparseVector) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rag_bm25.filters import Filter, Scalar
-    from rag_bm25.store.rows import Scope
+    from rag_bm25.store.rows import KeyRange, Scope
 
 NOTHING = 'pk == ""'
 EVERYTHING = 'pk != ""'
@@ -66,6 +66,11 @@ class Dialect:
     def any_of(self, field: str, values: Sequence[str]) -> str:
         """Restrict one of our own string fields."""
         return f"{field} in [{', '.join(map(self.quote, values))}]" if values else NOTHING
+
+    def in_ranges(self, field: str, ranges: Sequence[KeyRange]) -> str:
+        """Restrict one of our own string fields to ranges without their ends."""
+        parts = [f"({field} > {self.quote(low)} and {field} < {self.quote(high)})" for low, high in ranges]
+        return " or ".join(parts) or NOTHING
 
     def expression(self, text: str) -> str:
         """Check a user's expression, so that it can be put into parentheses."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.store.milvus.connection import Connection
     from rag_bm25.store.milvus.engine import Engine
-    from rag_bm25.store.rows import LogRow
+    from rag_bm25.store.rows import KeyRange, LogRow
 
 KEYS_PAGE = 10_000
 
@@ -30,6 +30,10 @@ class MilvusLogStore:
     @property
     def name(self) -> str:
         return self._handle.name
+
+    @property
+    def exclusive(self) -> bool:
+        return self._open.exclusive
 
     @property
     def writes_of_others(self) -> int:
@@ -60,8 +64,9 @@ class MilvusLogStore:
         with self._log_changes():
             self._log.delete(keys)
 
-    def log_keys(self) -> list[str]:
-        return [entity["key"] for page in self._log.scan("", ["key"], KEYS_PAGE) for entity in page]
+    def log_keys(self, ranges: Sequence[KeyRange] | None = None) -> list[str]:
+        clause = "" if ranges is None else self._open.dialect.in_ranges("key", ranges)
+        return [entity["key"] for page in self._log.scan(clause, ["key"], KEYS_PAGE) for entity in page]
 
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
         output = [*LOG_COUNTS, "packed"] if packed else list(LOG_COUNTS)

@@ -87,10 +87,6 @@ class MilvusStore(MilvusLogStore, BulkImports):
         self._dense: DenseField | None = None  # as stored, once it has been read
 
     @property
-    def exclusive(self) -> bool:
-        return self._open.exclusive
-
-    @property
     def write_lock(self) -> WriteLock:
         return self._open.write_lock
 

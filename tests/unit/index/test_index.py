@@ -23,16 +23,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_reader_sees_others_after_the_refresh_interval(config: IndexConfig, clock: list[float]) -> None:
-    store = MemoryStore(exclusive=False)
-    writer = BM25Index.from_store(store, config=config)
-    reader = BM25Index.from_store(store.reopen(), config=config, refresh_interval=5)
-    writer.add(["apple"])
-    assert reader.search("apple") == []
-    clock[0] += 5
-    assert len(reader.search("apple")) == 1
-
-
 def test_refresh_sees_others_at_once(config: IndexConfig, clock: list[float]) -> None:
     store = MemoryStore(exclusive=False)
     writer = BM25Index.from_store(store, config=config)

@@ -117,7 +117,7 @@ READS: dict[str, Callable[[BM25Index], object]] = {
     "damage": lambda index: index.damage,
     "repr": repr,
 }
-WRITING = ["get_chunks", "insert_log", "insert_chunks", "delete_chunks", "delete_log"]
+WRITING = ["get_chunks", "insert_log", "insert_chunks", "delete_chunks"]
 
 
 def add(index: BM25Index) -> None:

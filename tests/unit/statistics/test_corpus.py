@@ -187,32 +187,6 @@ def test_table_copies_a_count_a_logarithmic_number_of_times(monkeypatch: pytest.
     assert sum(copied) < 20_000 * CountTable.FACTOR * num_levels
 
 
-def test_a_term_with_a_df_below_zero_makes_its_namespace_negative_until_it_is_counted() -> None:
-    statistics = NamespaceStatistics()
-    statistics.add("a", one(1))
-    statistics.add("b", one(1, 2))
-    statistics.add("b", one(2) - one(9))
-    assert statistics.negative == ["b"]
-    assert (statistics.of_one("b").num_chunks, statistics.of_one("b").is_negative) == (1, True)
-    statistics.add("b", one(9))
-    assert statistics.negative == []
-
-
-def test_statistics_do_not_change_with_their_copies() -> None:
-    def everything(statistics: NamespaceStatistics) -> object:
-        each = {name: shown(part) for name, part in statistics.contributions().items()}
-        return each, shown(statistics.whole.contribution()), statistics.whole.collection_stats, statistics.negative
-
-    statistics = NamespaceStatistics()
-    for number in range(40):
-        before = statistics.copy()
-        wanted = everything(before)
-        statistics.add("ab"[number % 2], one(1, 2 + number, length=5) if number % 5 else -one(9))
-        assert everything(before) == wanted
-        assert everything(statistics) != wanted
-    assert statistics.whole.num_chunks == 24
-
-
 # Namespaces
 
 

@@ -93,17 +93,31 @@ def test_rows_that_cannot_be_read(
     mended(store, config, filled)
 
 
-def test_damaged_snapshot(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
+@pytest.mark.parametrize("kind", ["head", "run"])
+def test_damaged_compaction(filled: BM25Index, store: MemoryStore, config: IndexConfig, kind: str) -> None:
     filled.repair()
-    spoil(store, "snapshot", packed="AAAA")
+    filled.search(QUERY, namespace=None)  # has read the counts
+    spoil(store, kind, packed="AAAA")
+    with pytest.raises(FormatError, match=r"memory is damaged: its log row '.*' cannot be read .*Run repair"):
+        BM25Index.from_store(store.reopen(), config=config)
     mended(store, config, filled)
 
 
-def test_snapshot_of_which_a_part_is_lost_is_passed_over(
-    filled: BM25Index, store: MemoryStore, config: IndexConfig
+@pytest.mark.parametrize("lost", [min, max])
+def test_run_of_which_a_row_is_lost(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, lost: Callable[[list[str]], str]
 ) -> None:
     filled.repair()
-    del store.collections.log[max(key for key in store.log_keys() if key.startswith("snapshot"))]
+    filled.search(QUERY, namespace=None)  # has read the counts
+    del store.collections.log[lost([key for key in store.log_keys() if key.startswith("run")])]
+    with pytest.raises(FormatError, match=r"memory is damaged: rows of its statistics are missing\. Run repair"):
+        BM25Index.from_store(store.reopen(), config=config).search(QUERY)
+    mended(store, config, filled)
+
+
+def test_head_that_is_lost_is_told(filled: BM25Index, store: MemoryStore, config: IndexConfig) -> None:
+    filled.repair()
+    lose(store, "head")
     assert not BM25Index.from_store(store.reopen(), config=config).verify().ok
     mended(store, config, filled)
 
@@ -157,7 +171,7 @@ def test_displaced_terms_are_found_again(
     assert index.search(QUERY) == filled.search(QUERY)
 
 
-@pytest.mark.parametrize("failing", range(4))
+@pytest.mark.parametrize("failing", range(6))
 @pytest.mark.parametrize("kind", ["delta", "terms"])
 def test_repair_that_fails_at_any_write_can_be_run_again(
     filled: BM25Index, store: MemoryStore, config: IndexConfig, failing: int, kind: str
@@ -173,7 +187,7 @@ def test_repair_that_fails_at_any_write_can_be_run_again(
     try:
         BM25Index.from_store(broken, config=config, repair=True)
     except StoreError:
-        assert failing < 3
+        assert failing < 5
     mended(store, config, filled)
 
 
@@ -271,6 +285,6 @@ def test_parameters_of_another_shape_are_replaced_by_the_given_ones(
 def test_an_index_of_a_newer_version_is_not_repaired(
     filled: BM25Index, store: MemoryStore, config: IndexConfig
 ) -> None:
-    spoil(store, "config", meta={"format": 2})
+    spoil(store, "config", meta={"format": 3})
     with pytest.raises(FormatError, match="upgrade rag_bm25"):
         BM25Index.from_store(store.reopen(), config=config, repair=True)

@@ -8,6 +8,7 @@ import numpy as np
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.index.maintenance.verification import Difference, VerifyReport
 from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.writes import Delta, DeltaRow
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
@@ -28,10 +29,10 @@ def test_report_counts_rows_and_terms(index: BM25Index) -> None:
     assert index.verify() == VerifyReport(4, 3, [])
 
 
-def test_wrong_totals_and_df_are_named(index: BM25Index) -> None:
+def test_wrong_totals_and_df_are_named(index: BM25Index, store: MemoryStore) -> None:
     index.add(["apple pie"], namespace="x")
     wrong = Contribution(1, 5, np.array([term_id("apple")], np.uint32), np.array([2]))
-    index._live.log.statistics.add("x", wrong)
+    store.insert_log(DeltaRow.encode("f" * 24, Delta("x", wrong)))
     report = index.verify()
     assert not report.ok
     assert report.differences == [

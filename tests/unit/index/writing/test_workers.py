@@ -248,7 +248,7 @@ class TestThread:
             index.add(["a", "b", "c", "d", "e", text, "g"])
         assert sorted(chunk.text for chunk in index.chunks()) == ["a", "b", "c", "d"]
         assert index.verify().ok
-        assert not [thread for thread in threading.enumerate() if thread.name.startswith("rag_bm25")]
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("rag_bm25_")]
         index.add(["a", "b", "c", "d", "e", "f", "g"])
         assert index.stats().num_chunks == 7
         assert index.verify().ok
@@ -265,7 +265,7 @@ class TestThread:
         with pytest.raises(StoreError, match="lost"):
             index.add(list("abcdefghij"))
         store.on_call = None
-        assert not [thread for thread in threading.enumerate() if thread.name.startswith("rag_bm25")]
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("rag_bm25_")]
         index.add(list("abcdefghij"))
         assert index.stats().num_chunks == 10
         assert index.verify().ok

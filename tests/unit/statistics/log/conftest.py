@@ -23,6 +23,5 @@ def small_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut every kind of entry after a few items, so that all of them have several rows."""
     monkeypatch.setattr("rag_bm25.statistics.log.terms.TERMS_PER_ROW", 2)
     monkeypatch.setattr("rag_bm25.statistics.log.packing.COUNTS_PER_ROW", 2)
-    monkeypatch.setattr("rag_bm25.statistics.log.writes.MAX_ENTRIES", 2)
     monkeypatch.setattr("rag_bm25.statistics.log.terms.FEW_TERMS", 4)
     monkeypatch.setattr("rag_bm25.statistics.log.table.ROWS_PER_INSERT", 1)

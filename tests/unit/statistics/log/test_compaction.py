@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from support.faulty_store import FaultyStore
-from support.log_writing import counted, intent, kinds, read_anew, shown, write
+from support.format_1 import snapshot_rows
+from support.log_writing import counted, intent, kinds, read_anew, rows, shown, taken, write, write_words
 
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.log import log as statistics_log
+from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.snapshots import SnapshotHead, SnapshotRow
+from rag_bm25.statistics.log.runs import HeldSums, write_run
+from rag_bm25.statistics.log.table import LogTable
 from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.vectors.terms import term_id
 
@@ -38,8 +41,39 @@ def test_compaction_keeps_the_sums(grown: StatisticsLog, store: MemoryStore) -> 
     reader = read_anew(store)
     for log in (grown, reader):
         assert [shown(log, namespace) for namespace in ("x", "y", None)] == before
-    assert kinds(store) == ["snapshot"] * 4 + ["terms"]
+    assert set(kinds(store)) == {"delta", "head", "intent", "run", "terms"}
+    assert [kinds(store).count(kind) for kind in ("head", "run", "terms")] == [1, 2, 1]
     assert set(reader.vocabulary()) == terms
+
+
+def test_what_a_compaction_covers_is_deleted_by_the_next_one(grown: StatisticsLog, store: MemoryStore) -> None:
+    """Readers that are one compaction behind find everything."""
+    covered = {row.key for kind in ("delta", "intent") for row in rows(store, kind)}
+    grown.compact(above=3)
+    assert covered <= store.collections.log.keys()
+    write(grown, counted(1, 2, b=1), namespace="x")
+    grown.compact(above=0)
+    assert not covered & store.collections.log.keys()
+    assert [kinds(store).count(kind) for kind in ("delta", "intent", "head")] == [1, 1, 1]
+    assert shown(read_anew(store)) == shown(grown)
+
+
+def test_intent_that_is_open_stays_through_compactions(grown: StatisticsLog, store: MemoryStore) -> None:
+    dead = StatisticsLog(store)
+    began = intent(dead, counted(1, 7, a=1))
+    dead.open_write(began, {}).renew()
+    for _ in range(4):
+        write(grown, counted(1, 2, b=1), namespace="x")
+        grown.compact(above=0)
+    (found,) = read_anew(store).intents()
+    assert (found.batch, found.time > began.time) == (began.batch, True)
+    grown.resume_write(found).commit(counted())
+    for _ in range(2):
+        write(grown, counted(1, 2, b=1), namespace="x")
+        grown.compact(above=0)
+    assert "lease" not in kinds(store)
+    assert not any(began.batch in key for key in store.collections.log)
+    assert shown(read_anew(store)) == shown(grown)
 
 
 def test_short_log_is_left_alone(grown: StatisticsLog, store: MemoryStore) -> None:
@@ -55,38 +89,86 @@ def test_log_is_compacted_above_64_deltas() -> None:
 def test_delta_that_another_writer_is_writing_is_left_by_compaction(
     grown: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_bm25.statistics.log.writes.MAX_ENTRIES", 2)
+    monkeypatch.setattr("rag_bm25.statistics.log.packing.COUNTS_PER_ROW", 2)
     write(StatisticsLog(store), counted(1, 4, a=1, b=1, c=1))
-    last = store.collections.log.popitem()
-    grown.compact(above=3)
-    store.collections.log.update([last])
+    last = taken(store, max(row.key for row in rows(store, "delta")))
+    for _ in range(2):
+        write(grown, counted(0, 0))
+        grown.compact(above=0)
+    store.collections.log.update(last)
     reader = read_anew(store)
     assert reader.statistics.whole.num_chunks == 9
     assert reader.statistics.whole.df(np.array([term_id("c")], np.uint32)).tolist() == [1]
 
 
-def test_snapshot_that_another_writer_is_writing_is_left_by_compaction(
+def test_snapshot_of_which_rows_are_missing_does_not_count(grown: StatisticsLog, store: MemoryStore) -> None:
+    """A compaction of format 1 was cut short."""
+    name = grown.new_batch()
+    store.insert_log(snapshot_rows(10, name, {"x": counted(), "y": counted()})[:1])
+    reader = read_anew(store)
+    for _ in range(2):
+        reader.refresh()
+        assert shown(reader) == shown(grown)
+    reader.compact(above=3)
+    assert shown(read_anew(store)) == shown(grown)
+    assert "snapshot" not in kinds(store)
+
+
+def test_run_without_a_head_does_not_count_and_goes_with_the_next_compaction(
     grown: StatisticsLog, store: MemoryStore
 ) -> None:
-    name = "999999999999.0000000000000000"
-    rows = SnapshotRow.encode(name, SnapshotHead("", []), {"x": counted(), "y": counted()})
-    store.insert_log(rows[:1])
+    left = write_run(LogTable(store), grown.new_batch(), 0, [HeldSums.of({"x": counted(5, 5, a=5)})])
+    assert shown(read_anew(store)) == shown(grown)
     grown.compact(above=3)
-    assert rows[0].key in store.collections.log
+    assert not any(left.info.name in key for key in store.collections.log)
     assert shown(read_anew(store)) == shown(grown)
 
 
-def test_second_snapshot_replaces_the_first(grown: StatisticsLog, store: MemoryStore) -> None:
+@pytest.mark.usefixtures("small_rows")
+def test_head_of_which_a_row_is_missing_does_not_count(
+    grown: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer is storing it, and has not deleted anything yet."""
+    monkeypatch.setattr("rag_bm25.statistics.log.head.MAX_PACKED", 40)
     grown.compact(above=3)
-    first = {key for key in store.collections.log if key.startswith("snapshot")}
+    write(grown, counted(1, 2, b=1), namespace="x")
+    before = dict(store.collections.log)
+    grown.compact(above=0)
+    assert len(rows(store, "head")) > 1
+    store.collections.log.update(before)
+    last = taken(store, rows(store, "head")[-1].key)
+    reader = read_anew(store)
+    assert (shown(reader), reader.position) == (shown(grown), (LogKey.parse(rows(store, "head")[0].key).name, 11))
+    store.collections.log.update(last)
+    reader.refresh()
+    assert (shown(reader), reader.position) == (shown(grown), grown.position)
+
+
+def test_second_compaction_replaces_the_head_and_keeps_the_runs(grown: StatisticsLog, store: MemoryStore) -> None:
+    grown.compact(above=3)
+    head, runs = ({row.key for row in rows(store, kind)} for kind in ("head", "run"))
     for _ in range(5):
         write(grown, counted(1, 2, b=1), namespace="x")
     grown.compact(above=3)
-    assert not first & set(store.collections.log)
+    assert not head & store.collections.log.keys()
+    assert runs <= store.collections.log.keys()
     assert shown(read_anew(store)) == shown(grown)
 
 
-def test_reader_goes_over_to_a_snapshot_without_counting_twice(grown: StatisticsLog, store: MemoryStore) -> None:
+def test_runs_that_were_merged_go_with_the_compaction_after(
+    grown: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_bm25.statistics.log.sums.FAN", 2)
+    grown.compact(above=3)
+    merged = {row.key for row in rows(store, "run")}
+    for there in (True, False):
+        write(grown, counted(1, 2, b=1), namespace="x")
+        grown.compact(above=0)
+        assert (merged <= store.collections.log.keys(), bool(merged & store.collections.log.keys())) == (there, there)
+        assert shown(read_anew(store)) == shown(grown)
+
+
+def test_reader_goes_over_to_a_head_without_counting_twice(grown: StatisticsLog, store: MemoryStore) -> None:
     reader = read_anew(store)
     grown.compact(above=3)
     write(grown, counted(1, 2, b=1), namespace="y")
@@ -94,7 +176,7 @@ def test_reader_goes_over_to_a_snapshot_without_counting_twice(grown: Statistics
     assert shown(reader) == shown(grown)
 
 
-def test_reader_that_missed_deltas_takes_the_snapshot(log: StatisticsLog, store: MemoryStore) -> None:
+def test_reader_that_missed_deltas_takes_the_runs(log: StatisticsLog, store: MemoryStore) -> None:
     write(log, counted(1, 2, a=1))
     reader = read_anew(store)
     for _ in range(5):
@@ -104,34 +186,41 @@ def test_reader_that_missed_deltas_takes_the_snapshot(log: StatisticsLog, store:
     assert shown(reader) == (6, 12, {term_id("a"): 6})
 
 
-@pytest.mark.parametrize("failing", range(6))
-@pytest.mark.parametrize("after", [False, True])
-def test_compaction_that_fails_at_any_call_changes_no_sum(
-    grown: StatisticsLog, store: MemoryStore, failing: int, after: bool
-) -> None:
-    before, terms = shown(grown), set(grown.vocabulary())
-    calls = iter(range(100))
+@pytest.mark.parametrize("moment", ["before", "halfway", "after"])
+@pytest.mark.parametrize("exclusive", [True, False])
+@pytest.mark.usefixtures("small_rows")
+def test_compaction_that_fails_at_any_call_changes_no_sum(moment: Moment, exclusive: bool) -> None:
+    """Neither at once, nor when others have gone on from what it left."""
+    for call in itertools.count():
+        store = FaultyStore(exclusive=exclusive)
+        store.create()
+        log = StatisticsLog(store)
+        for number in range(9):
+            write_words(log, ["all", f"w{number % 4}"], "xyz"[number % 3])
+            log.compact(above=2)
+        before = shown(log)
+        write(log, counted(0, 0), namespace="x")
+        store.fail_at(call, moment)
+        try:
+            log.compact(above=0)
+        except StoreError:
+            store.fail_at(None)
+            assert (shown(read_anew(store)), read_anew(store).damage) == (before, [])
+            for one in (log, read_anew(store), log, log):
+                one.refresh()
+                assert shown(one) == before
+                write(one, counted(0, 0), namespace="x")
+                one.compact(above=0)
+                assert (shown(one), one.damage) == (before, [])
+                assert (shown(read_anew(store)), read_anew(store).damage) == (before, [])
+        else:
+            assert call > 5
+            return
 
-    def fail(method: str) -> None:
-        if method in ("insert_log", "delete_log") and next(calls) == failing:
-            raise StoreError("lost")
 
-    store.on_call = fail
-    try:
-        grown.compact(above=3)
-    except StoreError:
-        store.on_call = None
-        reader = read_anew(store)
-        assert shown(reader) == before
-        assert set(reader.vocabulary()) == terms
-        grown.refresh()
-        assert shown(grown) == before
-
-
-def test_snapshot_carries_large_counts_exactly() -> None:
+def test_run_carries_large_counts_exactly(store: MemoryStore) -> None:
     total = counted(2**30, 2**40, a=2**24 + 1, b=2**24 - 1, c=2**30 + 12345)
-    head = SnapshotHead("", [])
-    back = SnapshotRow.decode(SnapshotRow.encode("n", head, {"": total}))[""]
+    back = write_run(LogTable(store), "0" * 24, 0, [HeldSums.of({"": total})]).read("")
     assert (back.num_chunks, back.total_length) == (2**30, 2**40)
     assert back.df.tolist() == total.df.tolist()
 
@@ -145,12 +234,6 @@ def test_empty_statistics_can_be_compacted(log: StatisticsLog, store: MemoryStor
 
 
 # Entries of several rows
-
-
-def write_words(log: StatisticsLog, words: list[str]) -> None:
-    staged = log.vocabulary().stage()
-    opened = log.open_write(intent(log), {word: staged[word] for word in words})
-    opened.commit(counted(1, len(words), **dict.fromkeys(words, 1)))
 
 
 @pytest.mark.usefixtures("small_rows")

@@ -4,13 +4,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from support.log_writing import counted, intent, kinds, read_anew, shown, write
+from support.log_writing import counted, intent, kinds, read_anew, rows, shown, taken, write
 
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.term_k1 import TermK1Row
-from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.statistics.log.writes import Change, DeltaRow, Intent
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
@@ -38,8 +38,16 @@ def test_delta_is_what_changed(log: StatisticsLog, store: MemoryStore) -> None:
 
 def test_counts_that_did_not_change_are_not_stored(log: StatisticsLog, store: MemoryStore) -> None:
     write(log, after=counted(1, 6, a=1, c=1), before=counted(1, 4, a=1, b=1))
-    (row,) = store.collections.log.values()
-    assert (row.added.to_dict(), row.removed.to_dict()) == ({term_id("c"): 1}, {term_id("b"): 1})
+    (row,) = rows(store, "delta")
+    change = DeltaRow.decode([row]).change
+    assert (change.num_chunks, change.total_length) == (0, 2)
+    assert dict(zip(change.ids.tolist(), change.df.tolist(), strict=True)) == {term_id("c"): 1, term_id("b"): -1}
+
+
+def test_delta_without_counts_has_one_row(log: StatisticsLog, store: MemoryStore) -> None:
+    write(log, counted(1, 0))
+    assert kinds(store) == ["delta", "intent"]
+    assert shown(read_anew(store)) == (1, 0, {})
 
 
 def test_refresh_reads_only_what_is_new(log: StatisticsLog, store: MemoryStore) -> None:
@@ -61,24 +69,23 @@ def test_own_delta_is_not_counted_twice(log: StatisticsLog) -> None:
     assert shown(log) == (1, 4, {term_id("a"): 1})
 
 
-def test_long_delta_is_cut_into_parts(log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_bm25.statistics.log.writes.MAX_ENTRIES", 2)
+@pytest.mark.usefixtures("small_rows")
+def test_long_delta_is_cut_into_pages(log: StatisticsLog, store: MemoryStore) -> None:
     write(log, counted(1, 4, a=1, b=1, c=1, d=1, e=1))
-    assert kinds(store) == ["delta"] * 3
+    assert kinds(store) == ["delta"] * 3 + ["intent"]
     assert shown(read_anew(store)) == (1, 4, {term_id(term): 1 for term in "abcde"})
 
 
-def test_delta_of_which_a_part_is_missing_is_passed_over(
-    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rag_bm25.statistics.log.writes.MAX_ENTRIES", 2)
-    write(log, counted(1, 4, a=1, b=1, c=1))
-    last = store.collections.log.popitem()
+@pytest.mark.usefixtures("small_rows")
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_delta_of_which_a_part_is_missing_is_passed_over(log: StatisticsLog, store: MemoryStore, missing: int) -> None:
+    write(log, counted(1, 4, a=1, b=1, c=1, d=1, e=1))
+    last = taken(store, rows(store, "delta")[missing].key)
     reader = read_anew(store)
     assert shown(reader) == (0, 0, {})
-    store.collections.log.update([last])
+    store.collections.log.update(last)
     reader.refresh()
-    assert shown(reader) == (1, 4, {term_id(term): 1 for term in "abc"})
+    assert shown(reader) == (1, 4, {term_id(term): 1 for term in "abcde"})
 
 
 def test_namespaces_are_kept_apart(log: StatisticsLog, store: MemoryStore) -> None:
@@ -123,10 +130,10 @@ def test_batches_rise_where_the_clock_steps_back(
     log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(log, counted(1, 1, a=1))
-    (key,) = store.collections.log
+    name = LogKey.parse(rows(store, "delta")[0].key).name
     monkeypatch.setattr(time, "time_ns", lambda: 1_000_000)
-    assert log.new_batch() > LogKey.parse(key).name
-    assert read_anew(store).new_batch() > LogKey.parse(key).name
+    assert log.new_batch() > name
+    assert read_anew(store).new_batch() > name
 
 
 def test_older_batch_of_another_writer_does_not_turn_the_clock_back(
@@ -158,29 +165,79 @@ def test_intent_comes_back_as_it_was(log: StatisticsLog) -> None:
     assert (before.ids.tolist(), before.df.tolist()) == (began.before.ids.tolist(), began.before.df.tolist())
 
 
+@pytest.mark.usefixtures("small_rows")
+def test_intent_of_several_rows_comes_back_as_it_was(log: StatisticsLog, store: MemoryStore) -> None:
+    began = intent(log, counted(2, 9, a=2, b=1, c=1, d=1, e=2))
+    log.open_write(began, {})
+    assert kinds(store) == ["intent"] * 4
+    (found,) = read_anew(store).intents()
+    assert (found.before.ids.tolist(), found.before.df.tolist()) == (
+        began.before.ids.tolist(),
+        began.before.df.tolist(),
+    )
+
+
+@pytest.mark.usefixtures("small_rows")
+def test_intent_of_which_a_row_is_missing_has_not_begun(log: StatisticsLog, store: MemoryStore) -> None:
+    log.open_write(intent(log, counted(2, 9, a=2, b=1, c=1)), {})
+    last = taken(store, rows(store, "intent")[-1].key)
+    reader = read_anew(store)
+    assert not reader.has_intents
+    store.collections.log.update(last)
+    reader.refresh()
+    assert len(reader.intents()) == 1
+
+
 def test_intents_are_listed_oldest_first(log: StatisticsLog, store: MemoryStore) -> None:
-    began = [intent(log) for _ in range(4)]
-    for one in reversed(began):
-        log.open_write(one, {})
-    assert [found.batch for found in log.intents()] == [one.batch for one in began]
+    began = []
+    for _ in range(4):
+        writer = StatisticsLog(store)
+        began.append((intent(writer), writer))
+    for one, writer in reversed(began):
+        writer.open_write(one, {})
+    log.refresh()
+    assert [found.batch for found in log.intents()] == [one.batch for one, _ in began]
 
 
-def test_commit_drops_the_intent_after_the_delta(log: StatisticsLog, store: MemoryStore) -> None:
+def test_of_one_writer_the_last_intent_alone_is_open(log: StatisticsLog, store: MemoryStore) -> None:
+    """A writer ends its batches in order: what an older one has changed is in a delta, or was."""
+    first, second = intent(log), intent(log)
+    log.open_write(first, {})
+    log.open_write(second, {})
+    for one in (log, read_anew(store)):
+        assert [found.batch for found in one.intents()] == [second.batch]
+
+
+def test_intent_ends_with_its_delta_and_stays_in_the_log(log: StatisticsLog, store: MemoryStore) -> None:
+    """One call less for each batch; the compaction after next deletes it."""
     began = intent(log)
-    write = log.open_write(began, {})
+    opened = log.open_write(began, {})
+    assert opened.is_open
     store.calls.clear()
-    write.commit(counted(1, 1, a=1))
-    assert store.calls == ["insert_log", "delete_log"]
-    assert kinds(store) == ["delta"]
+    opened.commit(counted(1, 1, a=1))
+    assert [call for call in store.calls if call.endswith("_log") and call != "get_log"] == ["insert_log"]
+    assert kinds(store) == ["delta", "intent"]
+    assert not opened.is_open
+    for one in (log, read_anew(store)):
+        assert (one.has_intents, one.intents()) == (False, [])
 
 
-def test_renewed_lease_counts_and_goes_with_its_intent(log: StatisticsLog, store: MemoryStore) -> None:
+def test_intent_is_finished_by_another_process(log: StatisticsLog, store: MemoryStore) -> None:
+    log.open_write(intent(log, counted(1, 4, a=1)), {})
+    other = read_anew(store)
+    (found,) = other.intents()
+    other.resume_write(found).commit(counted(1, 6, b=1))
+    log.refresh()
+    assert not log.has_intents
+    assert shown(log) == shown(read_anew(store)) == (0, 2, {term_id("a"): -1, term_id("b"): 1})
+
+
+def test_renewed_lease_counts(log: StatisticsLog, store: MemoryStore) -> None:
     began = intent(log)
-    write = log.open_write(began, {})
-    write.renew()
+    opened = log.open_write(began, {})
+    opened.renew()
     assert log.intents()[0].time > began.time
-    write.commit(counted())
-    assert kinds(store) == ["delta"]
+    assert read_anew(store).intents()[0].time > began.time
 
 
 def test_lease_is_renewed_when_it_is_due(log: StatisticsLog, store: MemoryStore) -> None:
@@ -205,8 +262,8 @@ def test_new_terms_are_read_by_others(log: StatisticsLog, store: MemoryStore) ->
 def test_terms_are_stored_with_or_before_their_intent(log: StatisticsLog, store: MemoryStore) -> None:
     store.calls.clear()
     log.open_write(intent(log), {"a": term_id("a")})
-    assert store.calls[0] == "insert_log"
-    assert sorted(kinds(store)) == ["intent", "terms"]
+    assert [call for call in store.calls if call != "log_keys"] == ["insert_log"]
+    assert [LogKey.parse(key).kind for key in store.collections.log] == ["terms", "intent"]
 
 
 def test_displaced_terms_are_known_without_the_vocabulary(log: StatisticsLog, store: MemoryStore) -> None:

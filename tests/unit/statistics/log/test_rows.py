@@ -41,6 +41,12 @@ def counts(*pairs: tuple[int, int]) -> str:
     return raw(gaps.tobytes() + df.tobytes())
 
 
+def page(*pairs: tuple[int, int]) -> str:
+    """Gaps between ids, then df, as planes of bytes."""
+    gaps, df = np.array([gap for gap, _ in pairs], "<u4"), np.array([count for _, count in pairs], "<i8")
+    return raw(gaps.view(np.uint8).reshape(-1, 4).T.tobytes() + df.view(np.uint8).reshape(-1, 8).T.tobytes())
+
+
 def row(kind: str, meta: Any = None, packed: str = "", *, name: str = BATCH, part: str = "0:1", **more: Any) -> LogRow:
     return LogRow(f"{kind}:{name}:{part}", kind, {} if meta is None else meta, packed, **more)
 
@@ -54,12 +60,15 @@ def read(*rows: LogRow) -> None:
     read_config(store)
     log = StatisticsLog(store)
     log.vocabulary()
+    log.statistics.contributions()
     log.intents()
 
 
 DELTA = {"namespace": "", "chunks_added": 1, "chunks_removed": 0, "length_added": 2, "length_removed": 0}
 INTENT = {"writer": "w", "time": 1.0, "namespace": "", "chunks": 0, "length": 0}
 SUMS = {"namespace": "", "chunks": 1, "length": 2, "base": "", "covers": [BATCH]}
+NEW_DELTA = {"namespace": "", "number": 1, "terms": 0, "chunks": 1, "length": 2}
+HEAD = {"base": "", "runs": [], "covers": [], "num_deltas": 0, "missing": 0, "nameless": 0, "num_terms": 0}
 NO_COUNTS = {"added": SparseVector.from_dict({7: float("nan")})}
 SNAPSHOT = f"000000000001.{BATCH}"
 COUNTED = [
@@ -95,13 +104,28 @@ COUNTED = [
         row("intent", INTENT, packed([1])),
         row("intent", INTENT, packed(["no change"])),
         row("intent", INTENT, packed([]), **NO_COUNTS),
-        row("lease", {"time": None}),
         row("delta", {**DELTA, "namespace": []}),
         row("delta", {**DELTA, "chunks_added": "1"}),
         row("delta", {**DELTA, "chunks_added": 2**53 + 1}),
         row("delta", {**DELTA, "length_removed": 1.0}),
         row("delta", DELTA, **NO_COUNTS),
         row("delta", []),
+        row("delta", NEW_DELTA, page((0, 1))),
+        row("delta", NEW_DELTA, page((2**32 - 1, 1))),
+        row("delta", NEW_DELTA, page((3, 2**53 + 1))),
+        row("delta", NEW_DELTA, raw(b"seven..")),
+        row("delta", NEW_DELTA, BOMB),
+        row("delta", {**NEW_DELTA, "terms": None}),
+        row("delta", {**NEW_DELTA, "length": 1.5}),
+        row("head", {}, packed([])),
+        row("head", {}, packed({**HEAD, "covers": [1]})),
+        row("head", {}, packed({**HEAD, "base": None})),
+        row("head", {}, packed({**HEAD, "num_deltas": "1"})),
+        row("head", {}, packed({**HEAD, "runs": [[BATCH, 0, 1]]})),
+        row("head", {}, packed({**HEAD, "runs": [[BATCH, 0, 1, None]]})),
+        row("head", {}, packed({**HEAD, "runs": None})),
+        row("head", {}, BOMB),
+        row("terms", {"count": 1, "displaced": {}, "replaced": [1]}, packed(["a"])),
         row("snapshot", {**SUMS, "covers": ""}, name=SNAPSHOT),
         row("snapshot", {**SUMS, "covers": [1]}, name=SNAPSHOT),
         row("snapshot", {**SUMS, "base": None}, name=SNAPSHOT),
@@ -147,6 +171,11 @@ def test_a_key_that_is_none_of_ours_is_an_error_that_names_it(key: str) -> None:
         LogKey.parse(key)
 
 
+def test_a_damaged_lease_is_an_error_that_names_it() -> None:
+    with pytest.raises(FormatError, match=f"its log row 'lease:{BATCH}:0:1' cannot be read .*Run repair"):
+        read(row("lease", {"time": None}), row("intent", INTENT, packed([])))
+
+
 def test_a_row_with_such_a_key_is_found_when_the_log_is_read() -> None:
     with pytest.raises(FormatError, match="it has a row with the invalid key 'delta:x:0:1'"):
         read(LogRow("delta:x:0:1", "delta"))
@@ -181,7 +210,7 @@ def test_parameters_that_nobody_could_read_are_not_written(monkeypatch: pytest.M
 
 
 def test_terms_are_cut_into_rows_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_bm25.statistics.log.terms.MAX_PLAIN", 40)
+    monkeypatch.setattr("rag_bm25.statistics.log.packing.MAX_PLAIN", 40)
     terms = {f"term{number}": number + 1 for number in range(20)}
     rows = TermsRow.encode(BATCH, terms)
     assert len(rows) > 2

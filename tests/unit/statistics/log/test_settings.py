@@ -41,4 +41,4 @@ def test_newer_format_is_refused_with_both_versions(store: MemoryStore, monkeypa
         write_config(store, {})
     with pytest.raises(FormatError) as caught:
         read_config(store)
-    assert str(caught.value) == "memory has format 3, this version of rag_bm25 reads up to 1: upgrade rag_bm25"
+    assert str(caught.value) == "memory has format 3, this version of rag_bm25 reads up to 2: upgrade rag_bm25"

@@ -1,0 +1,337 @@
+"""Runs: the sums of many deltas, by namespace and term id, of which a reader reads the pages that it needs.
+
+The rows of a run are pages of counts, and then its totals: N, length and number of counts of each namespace, in the
+order of the pages. The head of the log names the runs in force; several together hold the statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from rag_bm25.errors import FormatError
+from rag_bm25.statistics.corpus import Contribution, add_up
+from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, sum_counts
+from rag_bm25.statistics.log import packing
+from rag_bm25.statistics.log.head import RunInfo, read_head
+from rag_bm25.statistics.log.keys import LogKey
+from rag_bm25.statistics.log.packing import (
+    check_counts,
+    check_dict,
+    json_bytes,
+    pack_in_pieces,
+    pack_pages,
+    unpack_json,
+    unpack_page,
+)
+from rag_bm25.statistics.log.table import ROWS_PER_INSERT, RowsMovedError
+from rag_bm25.store.rows import LogRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TypeAlias
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.statistics.log.table import LogTable
+
+    Counts: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
+
+Part = str | None
+"""A namespace, or None for all namespaces together, which a run of several has as well."""
+
+NAMESPACES_PER_ROW = 2_000
+COUNTS_AT_ONCE = 1 << 19  # about as many are in memory of each run while runs are merged
+
+
+class PartTotal(NamedTuple):
+    """Totals of a part, and where its counts begin in the pages."""
+
+    num_chunks: int = 0
+    total_length: int = 0
+    num_counts: int = 0
+    start: int = 0
+
+
+class Sums(Protocol):
+    """Sums of some deltas, by part."""
+
+    @property
+    def level(self) -> int: ...
+
+    @property
+    def totals(self) -> Mapping[Part, PartTotal]: ...
+
+    def read(self, part: Part) -> Contribution:
+        """Return the sums of a part that `totals` has."""
+        ...
+
+    def stream(self) -> CountStream:
+        """Return a stream of all counts, part by part in the order of `totals`."""
+        ...
+
+
+class CountStream(Protocol):
+    """Counts that are read once, in order."""
+
+    def take(self, number: int) -> Counts:
+        """Return the next counts, at most a number of them."""
+        ...
+
+
+@dataclass(frozen=True)
+class HeldSums:
+    """Sums in memory."""
+
+    parts: Mapping[Part, Contribution]  # all namespaces first, then in the order of their names
+    level: int = 0
+
+    @classmethod
+    def of(cls, by_namespace: Mapping[str, Contribution], level: int = 0) -> HeldSums:
+        """Hold the sums of namespaces, and those of all together where there are several."""
+        parts: dict[Part, Contribution] = {}
+        if len(by_namespace) > 1:
+            parts[None] = add_up(by_namespace.values())
+        return cls(parts | {name: by_namespace[name] for name in sorted(by_namespace)}, level)
+
+    @property
+    def totals(self) -> Mapping[Part, PartTotal]:
+        return {part: PartTotal(t.num_chunks, t.total_length, len(t.ids)) for part, t in self.parts.items()}
+
+    def read(self, part: Part) -> Contribution:
+        return self.parts[part]
+
+    def stream(self) -> CountStream:
+        counts = ((total.ids, total.df) for total in self.parts.values())
+        return _Buffer(counts)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sums in the log."""
+
+    table: LogTable
+    info: RunInfo
+    totals: Mapping[Part, PartTotal]
+
+    @classmethod
+    def open(cls, table: LogTable, info: RunInfo) -> Run:
+        """Read the totals of a run."""
+        rows = _read_rows(table, info, range(info.pages, info.rows))
+        return cls(table, info, table.decode(partial(_decode_totals, info), rows) if rows else {})
+
+    @property
+    def level(self) -> int:
+        return self.info.level
+
+    def read(self, part: Part) -> Contribution:
+        """Read the pages of a part."""
+        total = self.totals[part]
+        if not total.num_counts:
+            return Contribution(total.num_chunks, total.total_length)
+        size = self.info.page_size
+        first, end = total.start // size, total.start + total.num_counts
+        rows = _read_rows(self.table, self.info, range(first, -(-end // size)))
+        return self.table.decode(partial(_decode_part, total, total.start - first * size), rows)
+
+    def stream(self) -> CountStream:
+        size = max(1, COUNTS_AT_ONCE // self.info.page_size)
+        starts = range(0, self.info.pages, size)
+        return _Buffer(
+            page for start in starts for page in self._pages(range(start, min(start + size, self.info.pages)))
+        )
+
+    def _pages(self, places: Iterable[int]) -> Iterator[Counts]:
+        return (self.table.decode(_decode_page, row) for row in _read_rows(self.table, self.info, places))
+
+
+def _read_rows(table: LogTable, run: RunInfo, places: Iterable[int]) -> list[LogRow]:
+    try:
+        return table.read([str(LogKey.row("run", run.name, place)) for place in places], packed=True)
+    except RowsMovedError:
+        if run in read_head(table).runs:
+            msg = f"{table.store.name} is damaged: rows of its statistics are missing. Run repair."
+            raise FormatError(msg) from None
+        raise
+
+
+def _decode_page(row: LogRow) -> Counts:
+    return unpack_page(row.packed)
+
+
+def _decode_part(total: PartTotal, start: int, rows: Sequence[LogRow]) -> Contribution:
+    """Decode the counts of a part, which begin at a place in the first of its pages."""
+    ids, df = _joined(map(_decode_page, rows))
+    ids, df = ids[start : start + total.num_counts], df[start : start + total.num_counts]
+    if len(ids) < total.num_counts or (ids[1:] <= ids[:-1]).any():
+        raise ValueError("it has too few counts, or their ids do not rise")
+    return Contribution(total.num_chunks, total.total_length, ids, df)
+
+
+def _decode_totals(run: RunInfo, rows: Sequence[LogRow]) -> dict[Part, PartTotal]:
+    totals: dict[Part, PartTotal] = {}
+    start = 0
+    for row in rows:
+        columns = check_dict(unpack_json(row.packed), "totals")
+        numbers = (check_counts(columns[name], name) for name in ("chunks", "lengths", "counts"))
+        for part, num_chunks, length, num_counts in zip(columns["namespaces"], *numbers, strict=True):
+            if not isinstance(part, Part) or num_counts < 0 or part in totals:
+                raise ValueError("its namespaces must be distinct strings, with numbers of counts")
+            totals[part] = PartTotal(num_chunks, length, num_counts, start)
+            start += num_counts
+    if -(-start // run.page_size) != run.pages:
+        raise ValueError(f"it has {start:,} counts, which do not fill {run.pages:,} pages")
+    return totals
+
+
+class _Buffer:
+    """A stream of counts that come in pieces of any size."""
+
+    def __init__(self, pieces: Iterable[Counts]) -> None:
+        self._pieces = iter(pieces)
+        self._ids, self._df = NO_IDS, NO_COUNTS
+
+    def take(self, number: int) -> Counts:
+        pieces, size = [(self._ids, self._df)], len(self._ids)
+        while size < number and (piece := next(self._pieces, None)) is not None:
+            pieces.append(piece)
+            size += len(piece[0])
+        ids, df = _joined(pieces)
+        self._ids, self._df = ids[number:], df[number:]
+        return ids[:number], df[:number]
+
+
+def _joined(pieces: Iterable[Counts]) -> Counts:
+    """Concatenate pieces; a single one is not copied."""
+    pieces = list(pieces)
+    if len(pieces) == 1:
+        return pieces[0]
+    ids, df = zip(*pieces, strict=True) if pieces else ((), ())
+    return np.concatenate((NO_IDS, *ids)), np.concatenate((NO_COUNTS, *df))
+
+
+class _PartReader:
+    """The counts of one part of a stream, in slices of the ids."""
+
+    def __init__(self, stream: CountStream, num_counts: int) -> None:
+        self._stream = stream
+        self._left = num_counts  # in the stream
+        self._ids, self._df = NO_IDS, NO_COUNTS
+
+    def take_below(self, end: int) -> Counts:
+        """Return the counts of the ids below `end`."""
+        while self._left and (not len(self._ids) or self._ids[-1] < end):
+            piece = self._stream.take(min(self._left, COUNTS_AT_ONCE))
+            self._left -= len(piece[0]) or self._left  # a damaged run may have fewer
+            self._ids, self._df = _joined([(self._ids, self._df), piece])
+        at = int(np.searchsorted(self._ids, end))
+        found = self._ids[:at], self._df[:at]
+        self._ids, self._df = self._ids[at:], self._df[at:]
+        return found
+
+
+def merge(sources: Sequence[Sums]) -> Iterator[tuple[Part, int, int, Iterator[Counts]]]:
+    """Add sums up: yield each part with its N, its length, and its counts, to be used before the next part."""
+    names = sorted({part for source in sources for part in source.totals if part is not None})
+    streams = [source.stream() for source in sources]
+    for part in [None, *names] if len(names) > 1 else names:
+        found = [(*_part_of(source, part, stream), source) for source, stream in zip(sources, streams, strict=True)]
+        totals = [source.totals[key] for key, _, source in found if key in source.totals]
+        readers = [
+            _PartReader(stream, source.totals[key].num_counts) for key, stream, source in found if key in source.totals
+        ]
+        num_counts = sum(total.num_counts for total in totals)
+        num_chunks, length = sum(total.num_chunks for total in totals), sum(total.total_length for total in totals)
+        if num_counts or num_chunks or length:
+            counts = _merged(readers, num_counts)
+            yield part, num_chunks, length, counts
+            for _ in counts:  # the next part follows in the streams
+                pass
+
+
+def _part_of(source: Sums, part: Part, stream: CountStream) -> tuple[Part, CountStream]:
+    """Return the part of a source and its stream; the only namespace of a source is all of it, and is read twice."""
+    if part is None and len(source.totals) == 1:  # of several that cancel each other, there is no whole
+        return next(iter(source.totals), None), source.stream()
+    return part, stream
+
+
+def _merged(readers: Sequence[_PartReader], num_counts: int) -> Iterator[Counts]:
+    """Yield sums by rising id, in slices: ids are hashes, so that each slice has about as many."""
+    slices = num_counts // COUNTS_AT_ONCE + 1
+    for number in range(1, slices + 1):
+        pieces = [piece for reader in readers if len((piece := reader.take_below((number << 32) // slices))[0])]
+        if pieces:
+            yield sum_counts(*_joined(pieces)) if len(pieces) > 1 else pieces[0]
+
+
+def write_run(table: LogTable, name: str, level: int, sources: Sequence[Sums]) -> Run:
+    """Write the sum of some sums as one run; without the head that names it, it does not count."""
+    writer = _RunWriter(table, name)
+    for part, num_chunks, length, counts in merge(sources):
+        before = writer.num_counts
+        for ids, df in counts:
+            writer.add(ids, df)
+        writer.totals[part] = PartTotal(num_chunks, length, writer.num_counts - before, before)
+    return writer.finish(level)
+
+
+class _RunWriter:
+    """A run that is being written."""
+
+    def __init__(self, table: LogTable, name: str) -> None:
+        self._table = table
+        self._name = name
+        self._waiting: list[Counts] = []
+        self._num_waiting = 0
+        self._num_rows = 0
+        self.num_counts = 0
+        self.totals: dict[Part, PartTotal] = {}
+
+    def add(self, ids: NDArray[np.uint32], df: NDArray[np.int64]) -> None:
+        self._waiting.append((ids, df))
+        self.num_counts += len(ids)
+        self._num_waiting += len(ids)
+        if self._num_waiting >= ROWS_PER_INSERT * packing.COUNTS_PER_ROW:
+            self._write_pages(self._num_waiting // packing.COUNTS_PER_ROW * packing.COUNTS_PER_ROW)
+
+    def finish(self, level: int) -> Run:
+        self._write_pages(self._num_waiting)
+        info = RunInfo(self._name, level, self._num_rows, packing.COUNTS_PER_ROW, self._num_rows)
+        parts = list(self.totals)
+        for start in range(0, len(parts), NAMESPACES_PER_ROW):
+            self._write(_packed_totals({part: self.totals[part] for part in parts[start : start + NAMESPACES_PER_ROW]}))
+        return Run(self._table, info._replace(rows=self._num_rows), self.totals)
+
+    def _write_pages(self, number: int) -> None:
+        """Write the counts that wait, up to a number of them."""
+        ids, df = _joined(self._waiting)
+        self._write(list(pack_pages(ids[:number], df[:number])))
+        self._waiting, self._num_waiting = [(ids[number:], df[number:])], len(ids) - number
+
+    def _write(self, packed: Sequence[str]) -> None:
+        rows = [
+            LogRow(str(LogKey.row("run", self._name, part)), "run", packed=piece)
+            for part, piece in enumerate(packed, self._num_rows)
+        ]
+        self._table.insert(rows)
+        self._num_rows += len(rows)
+
+
+def _packed_totals(totals: Mapping[Part, PartTotal]) -> list[str]:
+    """Pack totals into as few rows as they fit into."""
+
+    def to_json(parts: list[Part]) -> bytes:
+        some = [totals[part] for part in parts]
+        columns = {
+            "namespaces": parts,
+            "chunks": [total.num_chunks for total in some],
+            "lengths": [total.total_length for total in some],
+            "counts": [total.num_counts for total in some],
+        }
+        return json_bytes(columns)
+
+    return [packed for _, packed in pack_in_pieces(list(totals), to_json)]

@@ -1,0 +1,84 @@
+"""The terms that an index knows, for writers: eight bytes each instead of strings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_bm25.vectors.terms import StagedTerms, term_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+_ID_BITS = np.uint64(32)
+
+
+class KnownTerms:
+    """Fingerprints of terms: the id of each, and 32 more bits of its hash."""
+
+    # Python's hash of a string differs from process to process, and is kept by none. Levels as those of `CountTable`:
+    # each fingerprint is copied a logarithmic number of times.
+
+    FACTOR = 8  # by which each level is larger than the next, at least
+
+    def __init__(self) -> None:
+        self._levels: tuple[NDArray[np.uint64], ...] = ()
+        self.displaced: dict[str, int] = {}  # terms whose hash was taken
+
+    def __len__(self) -> int:
+        """Return the number of terms."""
+        return sum(map(len, self._levels))
+
+    @property
+    def ids(self) -> NDArray[np.uint32]:
+        """Ids of the terms, in no particular order."""
+        prints = np.concatenate([np.empty(0, np.uint64), *self._levels])
+        ids: NDArray[np.uint32] = (prints >> _ID_BITS).astype(np.uint32)
+        return ids
+
+    def stage(self) -> StagedTerms:
+        """Return a memo for one batch, which does not change these terms."""
+        return StagedTerms(self)
+
+    def add(self, terms: Mapping[str, int]) -> None:
+        """Add terms with their assigned ids; known terms are ignored."""
+        prints = np.unique(_fingerprints(terms, terms.values(), len(terms)))
+        last = prints[~self._has(prints)]
+        if not len(last):
+            return
+        self.displaced.update({term: id_ for term, id_ in terms.items() if id_ != term_id(term)})
+        levels = list(self._levels)
+        while levels and len(levels[-1]) < self.FACTOR * len(last):
+            last = np.sort(np.concatenate((levels.pop(), last)), kind="stable")
+        self._levels = (*levels, last)
+
+    def lookup(self, terms: Sequence[str]) -> dict[str, int]:
+        """Return the ids of those terms that are known."""
+        ids = [self.displaced.get(term) or term_id(term) for term in terms]
+        known = self._has(_fingerprints(terms, ids, len(terms))).tolist()
+        return {term: id_ for term, id_, is_known in zip(terms, ids, known, strict=True) if is_known}
+
+    def taken(self, ids: Sequence[int]) -> list[bool]:
+        """Return whether a term has each of these ids."""
+        first = np.array(ids, np.uint64) << _ID_BITS
+        found = np.zeros(len(first), bool)
+        for level in self._levels:
+            at = np.minimum(np.searchsorted(level, first), len(level) - 1)
+            found |= level[at] >> _ID_BITS == first >> _ID_BITS
+        taken: list[bool] = found.tolist()
+        return taken
+
+    def _has(self, prints: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        found = np.zeros(len(prints), bool)
+        for level in self._levels:
+            found |= level[np.minimum(np.searchsorted(level, prints), len(level) - 1)] == prints
+        return found
+
+
+def _fingerprints(terms: Iterable[str], ids: Iterable[int], number: int) -> NDArray[np.uint64]:
+    hashes = np.fromiter(map(hash, terms), np.int64, number).view(np.uint64)
+    prints: NDArray[np.uint64] = np.fromiter(ids, np.uint64, number) << _ID_BITS | hashes & np.uint64(0xFFFFFFFF)
+    return prints

@@ -1,0 +1,187 @@
+"""The fingerprints that a writer keeps tell what the vocabulary would tell."""
+
+from __future__ import annotations
+
+from itertools import islice, permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.strategies import any_terms
+
+from rag_bm25.errors import InputError
+from rag_bm25.vectors import terms
+from rag_bm25.vectors.known_terms import KnownTerms
+from rag_bm25.vectors.terms import MAX_ID, Vocabulary, term_id
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+words = st.sampled_from([*"abcdefghij", "\0ab", "中", "x" * 100, "x" * 101, ""]) | any_terms
+histories = st.lists(st.lists(words, max_size=12), max_size=12)
+
+
+@pytest.fixture
+def tiny_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terms, "ID_SPACE", 61)
+
+
+def both() -> tuple[Vocabulary, KnownTerms]:
+    return Vocabulary(), KnownTerms()
+
+
+def stage(known: Vocabulary | KnownTerms, batch: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the id of each term of a batch, and the new ones."""
+    staged = known.stage()
+    staged.look_up(batch)
+    return dict(staged), staged.new
+
+
+def assert_same(vocabulary: Vocabulary, known: KnownTerms, batch: Sequence[str]) -> dict[str, int]:
+    """Compare what both tell of a batch; return its new terms."""
+    assert known.lookup(batch) == vocabulary.lookup(batch)
+    ids = [1, 2, 3, MAX_ID, *map(term_id, batch)]
+    assert known.taken(ids) == vocabulary.taken(ids)
+    assert stage(known, batch) == stage(vocabulary, batch)
+    assert known.displaced == vocabulary.displaced
+    assert len(known) == len(vocabulary)
+    assert sorted(known.ids.tolist()) == sorted(vocabulary.ids)
+    return stage(known, batch)[1]
+
+
+@given(histories)
+def test_ids_are_those_that_a_vocabulary_gives(history: list[list[str]]) -> None:
+    vocabulary, known = both()
+    for batch in history:
+        new = assert_same(vocabulary, known, batch)
+        vocabulary.add(new)
+        known.add(new)
+    assert_same(vocabulary, known, [term for batch in history for term in batch])
+
+
+@given(histories)
+@example([list("abcdefghij"), list("klmnopqrstuvwxyz"), list("abcxyz")])
+def test_ids_are_the_same_where_hashes_collide(history: list[list[str]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terms, "ID_SPACE", 1009)
+        vocabulary, known = both()
+        for batch in history:
+            new = assert_same(vocabulary, known, batch)
+            vocabulary.add(new)
+            known.add(new)
+
+
+@given(histories, st.randoms())
+def test_batches_may_be_read_in_any_order_and_again(history: list[list[str]], random: Random) -> None:
+    """Entries of terms are read as they are listed, and merged ones repeat others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terms, "ID_SPACE", 1009)
+        vocabulary = Vocabulary()
+        entries = []
+        for batch in history:
+            entries.append(stage(vocabulary, batch)[1])
+            vocabulary.add(entries[-1])
+        known = KnownTerms()
+        shuffled = [*entries, *entries[: len(entries) // 2]]
+        random.shuffle(shuffled)
+        for entry in shuffled:
+            known.add(entry)
+        assert_same(vocabulary, known, [term for batch in history for term in batch])
+
+
+@pytest.mark.usefixtures("tiny_space")
+def test_every_id_of_a_tiny_space_is_given_once() -> None:
+    known = KnownTerms()
+    for number in range(50):
+        staged = known.stage()
+        staged.look_up([f"word {number}"])
+        known.add(staged.new)
+    assert sorted(set(known.ids.tolist())) == sorted(known.ids.tolist())
+    assert len(known) == 50
+    assert 0 < len(known.displaced) < 50
+    assert {known.lookup([f"word {number}"])[f"word {number}"] for number in range(50)} == set(known.ids.tolist())
+
+
+@pytest.mark.usefixtures("tiny_space")
+def test_unknown_term_is_not_taken_for_the_one_that_has_its_id() -> None:
+    first, second = next(
+        pair for pair in permutations((f"w{number}" for number in range(99)), 2) if len(set(map(term_id, pair))) == 1
+    )
+    known = KnownTerms()
+    known.add({first: term_id(first)})
+    assert known.lookup([first, second]) == {first: term_id(first)}
+    assert known.taken([term_id(second)]) == [True]
+    staged = known.stage()
+    assert staged[second] != term_id(second)
+    known.add(staged.new)
+    assert known.displaced == staged.new
+    assert known.lookup([second]) == staged.new
+
+
+def test_displaced_term_has_its_id_and_not_its_hash() -> None:
+    known = KnownTerms()
+    known.add({"moved": 7})
+    assert known.lookup(["moved"]) == {"moved": 7}
+    assert known.taken([7, term_id("moved")]) == [True, False]
+
+
+@pytest.mark.parametrize("id_", [1, 2**31, MAX_ID])
+def test_ids_of_both_ends_are_known(id_: int) -> None:
+    known = KnownTerms()
+    known.add({"term": id_})
+    for others in range(3):
+        known.add({f"other {others}": 1000 + others})
+        assert known.taken([id_ - 1, id_, id_ + 1]) == [False, True, False]
+        assert known.lookup(["term"]) == {"term": id_}
+
+
+def test_nothing_is_known_at_first() -> None:
+    known = KnownTerms()
+    known.add({})
+    assert (known.lookup(["a"]), known.taken([1]), len(known), known.ids.tolist()) == ({}, [False], 0, [])
+    assert (known.lookup([]), known.taken([])) == ({}, [])
+
+
+def test_a_stage_changes_nothing() -> None:
+    known = KnownTerms()
+    staged = known.stage()
+    staged.look_up(["a", "b"])
+    assert staged.new == {"a": term_id("a"), "b": term_id("b")}
+    assert len(known) == 0
+
+
+def test_a_stage_refuses_what_cannot_be_stored() -> None:
+    with pytest.raises(InputError, match="lone surrogate"):
+        KnownTerms().stage().look_up(["a", "\ud800"])
+
+
+def test_terms_take_a_few_bytes_each() -> None:
+    known = KnownTerms()
+    names = (f"word number {number}" for number in range(200_000))
+    while batch := list(islice(names, 1_000)):
+        known.add({term: term_id(term) for term in batch})
+    assert len(known) == 200_000
+    assert sum(level.nbytes for level in known._levels) <= 24 * 200_000
+    assert not known.displaced
+    assert len(known._levels) < 8
+
+
+def test_a_term_is_copied_a_few_times_while_the_others_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each lookup goes through all levels, each merge copies some: both stay few."""
+    copied = 0
+    sort = np.sort
+
+    def counting(prints: np.ndarray, **options: str) -> np.ndarray:  # type: ignore[type-arg]
+        nonlocal copied
+        copied += len(prints)
+        return sort(prints, **options)  # type: ignore[call-overload,no-any-return]
+
+    monkeypatch.setattr("rag_bm25.vectors.known_terms.np.sort", counting)
+    known = KnownTerms()
+    for number in range(4_000):
+        known.add({f"word {number}": number + 1})
+    assert len(known._levels) <= 6
+    assert copied <= 4_000 * 8 * 5
