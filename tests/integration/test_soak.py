@@ -27,7 +27,6 @@ PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "soak"
 SMALL_LIMITS = {
     "statistics.log.terms.TERMS_PER_ROW": 400,
     "statistics.log.packing.COUNTS_PER_ROW": 300,
-    "statistics.log.writes.MAX_ENTRIES": 200,
     "statistics.log.terms.FEW_TERMS": 100,
     "statistics.log.table.ROWS_PER_INSERT": 2,
     "documents.chunks.MAX_BATCH_CHUNKS": 20,

@@ -32,7 +32,6 @@ Contents = tuple[str, int] | None  # text and version, None where there is no ch
 SMALL_LIMITS = {
     "statistics.log.terms.TERMS_PER_ROW": 2,
     "statistics.log.packing.COUNTS_PER_ROW": 2,
-    "statistics.log.writes.MAX_ENTRIES": 2,
     "statistics.log.terms.FEW_TERMS": 4,
     "statistics.log.table.ROWS_PER_INSERT": 2,
     "statistics.log.log.COMPACT_ABOVE": 5,
