@@ -156,6 +156,7 @@ class ChunkWriter:
         if not write.is_open:
             return
         with self._log.events.measure("recovery") as counts:
+            write.drop_remains()
             delete_leftovers(self._store, intent)
             digests = [change.digest for change in intent.changes]
             write.commit(_contribution(_flatten(_read_stored(self._store, digests))))

@@ -127,9 +127,6 @@ class StatisticsLog:
         self.open_batches.read(listing)
         for batch in self._sums.counted:  # the rows of some may be deleted, or lost
             self.open_batches.end(batch)
-        for batch in self.open_batches.batches:
-            if self._sums.is_counted(batch):  # though the row of its delta is lost
-                self.open_batches.end(batch)
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
 
