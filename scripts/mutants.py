@@ -215,7 +215,7 @@ MUTANTS = [
     ),
     Mutant("index/searching/searcher", "                if match.row.pk in rows", "                if True"),
     # The log
-    Mutant("statistics/log/keys", "        if len(parts) == parts[0].parts\n", ""),
+    Mutant("statistics/log/keys", " if len(some) == parts\n", "\n"),
     Mutant("statistics/log/writes", "added - removed", "added"),
     Mutant("statistics/log/terms", "self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))", "pass"),
     Mutant("statistics/log/batches", "self._last = max(self._last, batch)", "pass"),
