@@ -231,7 +231,6 @@ MUTANTS = [
         "_acquired(self._store.write_lock, wait=False)",
         "_acquired(self._store.write_lock, wait=True)",
     ),
-    Mutant("index/writing/chunk_writer", "self._unfinished and not self.is_busy", "self._unfinished"),
     Mutant("index/writing/chunk_writer", "self._log.require_terms()", "pass"),
     Mutant("index/maintenance/verification", "if differing > len(rows) / 2:", "if False:"),
     # The write protocol

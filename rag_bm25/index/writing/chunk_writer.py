@@ -50,8 +50,8 @@ class ChunkWriter:
 
     @property
     def has_unfinished_batch(self) -> bool:
-        """Whether a batch of this writer failed or was interrupted, and was not finished since."""
-        return self._unfinished and not self.is_busy
+        """Whether a batch of this writer is not finished: it is in progress, failed, or was interrupted."""
+        return self._unfinished
 
     def add(
         self,
