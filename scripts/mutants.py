@@ -215,7 +215,7 @@ MUTANTS = [
     ),
     Mutant("index/searching/searcher", "                if match.row.pk in rows", "                if True"),
     # The log
-    Mutant("statistics/log/keys", "        if len(parts) == parts[0].parts\n", ""),
+    Mutant("statistics/log/keys", " if len(some) == parts\n", "\n"),
     Mutant("statistics/log/writes", "added - removed", "added"),
     Mutant("statistics/log/terms", "self._add_displaced(self._table.decode(TermsRow.decode_displaced, row))", "pass"),
     Mutant("statistics/log/batches", "self._last = max(self._last, batch)", "pass"),
@@ -231,7 +231,6 @@ MUTANTS = [
         "_acquired(self._store.write_lock, wait=False)",
         "_acquired(self._store.write_lock, wait=True)",
     ),
-    Mutant("index/writing/chunk_writer", "self._unfinished and not self.is_busy", "self._unfinished"),
     Mutant("index/writing/chunk_writer", "self._log.require_terms()", "pass"),
     Mutant("index/maintenance/verification", "if differing > len(rows) / 2:", "if False:"),
     # The write protocol

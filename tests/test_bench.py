@@ -31,7 +31,19 @@ MEASURED = {
     "search": ["search with text, k = 10, p50", "search with text, k = 10, p95", "5 queries in one call"],
     "opening": ["opening and the first answer", "memory of a reader", "memory of a writer"],
     "growth": ["our own CPU time in adding", "the engine's wall time in adding"],
-    "statistics": ["a batch of 1,000 chunks stored", "the mean IDF after a batch", "memory of the statistics, kept"],
+    "small": ["add of one chunk", "update of one chunk", "delete of one chunk"],
+    "tenants": [
+        "adding 4 chunks to a new namespace",
+        "opening an index of 12 namespaces",
+        "first search of a namespace",
+    ],
+    "scale": [
+        "a batch of 1,000 chunks stored",
+        "the mean IDF after a batch",
+        "memory of the statistics, kept",
+        "bytes of the log written in all",
+        "memory of a writer",
+    ],
 }
 
 TWO_SIZES = {"search", "growth"}

@@ -922,7 +922,7 @@ class BM25Index:
             As of now.
         """
         names = check_namespaces(namespace)
-        statistics = self._live.current().statistics
+        statistics = self._live.current(names).statistics
         info = self._store.storage_info()
         return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
 

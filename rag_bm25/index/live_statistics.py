@@ -18,9 +18,10 @@ from rag_bm25.index.background_refresh import BackgroundRefresh
 from rag_bm25.index.writing.chunk_writer import ChunkWriter
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.log import StatisticsLog
+from rag_bm25.statistics.log.table import RowsMovedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.statistics.corpus import Statistics
@@ -76,10 +77,16 @@ class LiveStatistics:
         """The statistics of the last moment that was read or written."""
         return self.log.view
 
-    def current(self) -> StatisticsView:
-        """Return the statistics of now, as far as the refresh interval asks for it."""
+    def current(self, namespaces: Sequence[str] | None = None) -> StatisticsView:
+        """Return the statistics of now, as far as the refresh interval asks, with some namespaces read."""
         self.refresh_if_due()
-        return self.view
+        view = self.view
+        try:
+            view.statistics.of(namespaces)
+        except RowsMovedError:  # this process has not refreshed for two compactions
+            self.refresh()
+            view = self.view
+        return view
 
     def vocabulary(self) -> Vocabulary:
         """Return every term ever seen; the first call reads them all."""

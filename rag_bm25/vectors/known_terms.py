@@ -26,11 +26,12 @@ class KnownTerms:
 
     def __init__(self) -> None:
         self._levels: tuple[NDArray[np.uint64], ...] = ()
+        self._num_doubles = 0
         self.displaced: dict[str, int] = {}  # terms whose hash was taken
 
     def __len__(self) -> int:
         """Return the number of terms."""
-        return sum(map(len, self._levels))
+        return sum(map(len, self._levels)) - self._num_doubles
 
     @property
     def ids(self) -> NDArray[np.uint32]:
@@ -49,7 +50,10 @@ class KnownTerms:
         last = prints[~self._has(prints)]
         if not len(last):
             return
-        self.displaced.update({term: id_ for term, id_ in terms.items() if id_ != term_id(term)})
+        displaced = {term: id_ for term, id_ in terms.items() if id_ != term_id(term)}
+        # Two writers may have given a term two ids at once: both are taken, and it is one term.
+        self._num_doubles += sum(self.displaced.get(term, id_) != id_ for term, id_ in displaced.items())
+        self.displaced.update(displaced)
         levels = list(self._levels)
         while levels and len(levels[-1]) < self.FACTOR * len(last):
             last = np.sort(np.concatenate((levels.pop(), last)), kind="stable")

@@ -112,9 +112,10 @@ class Searcher:
         check_sequence("queries", queries, "str")
         parsed = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
         completing, method = any(query.has_prefix for query in parsed), feedback_of(options)
-        view = self._live.current()  # one for the whole call: no answer mixes two moments
+        counted = _counted_namespaces(scope, options)
+        view = self._live.current(counted)  # one for the whole call: no answer mixes two moments
         encoder, corpus = self._query_side(view, scope, options, completing=completing)
-        weigh = partial(self._weigh_query, view, encoder, corpus, _counted_namespaces(scope, options))
+        weigh = partial(self._weigh_query, view, encoder, corpus, counted)
         weighted = [weigh(query) for query in parsed]
         if method is not None:
             relevant = self._read_relevant(weighted, method, scope, options)
@@ -160,7 +161,8 @@ class Searcher:
             raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
         text = str(Query.of(query))
         check_options(options)
-        encoder, corpus = self._query_side(self._live.current(), scope, options)
+        view = self._live.current(_counted_namespaces(scope, options))
+        encoder, corpus = self._query_side(view, scope, options)
         speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._read_vocabulary(), encoder.df_lookup(corpus))
         return speller.correct(text)
 

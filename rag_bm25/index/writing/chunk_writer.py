@@ -50,8 +50,8 @@ class ChunkWriter:
 
     @property
     def has_unfinished_batch(self) -> bool:
-        """Whether a batch of this writer failed or was interrupted, and was not finished since."""
-        return self._unfinished and not self.is_busy
+        """Whether a batch of this writer is not finished: it is in progress, failed, or was interrupted."""
+        return self._unfinished
 
     def add(
         self,
@@ -156,6 +156,7 @@ class ChunkWriter:
         if not write.is_open:
             return
         with self._log.events.measure("recovery") as counts:
+            write.drop_remains()
             delete_leftovers(self._store, intent)
             digests = [change.digest for change in intent.changes]
             write.commit(_contribution(_flatten(_read_stored(self._store, digests))))

@@ -91,12 +91,11 @@ def parse_sound_keys(keys: Iterable[str]) -> list[LogKey]:
 
 def complete_entries(keys: Iterable[str], kind: str) -> dict[str, list[str]]:
     """Map the name of each entry that has all its parts to their keys, oldest name first."""
-    entries: dict[str, list[LogKey]] = defaultdict(list)
-    for text in keys_of(keys, kind):
-        key = LogKey.parse(text)
-        entries[key.name].append(key)
+    entries: dict[tuple[str, int], list[LogKey]] = defaultdict(list)
+    for key in map(LogKey.parse, keys_of(keys, kind)):
+        entries[key.name, key.parts].append(key)  # a write that was cut short may be done again with more or less rows
     return {
-        name: [str(part) for part in sorted(parts)]
-        for name, parts in sorted(entries.items())
-        if len(parts) == parts[0].parts
+        name: [str(key) for key in sorted(some)]
+        for (name, parts), some in sorted(entries.items())
+        if len(some) == parts
     }

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rag_bm25.statistics.log.batches import writer_of
+from rag_bm25.statistics.log.keys import range_of
 from rag_bm25.statistics.log.writes import DeltaRow, Intent, LeaseRow
 
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ class OpenWrite:
         if len(rows) < len(keys) or not rows:
             return None
         return self._table.decode(DeltaRow.decode, sorted(rows, key=lambda row: keys.index(row.key))).change
+
+    def drop_remains(self) -> None:
+        """Delete the rows of a delta that was not stored whole: it may get others under the same keys."""
+        self._table.delete(self._table.store.log_keys([range_of("delta", self.intent.batch)]))
 
     def renew(self, *, after: float = 0.0) -> None:
         """Renew the lease if it is older than `after` seconds."""

@@ -143,3 +143,18 @@ def test_longest_interval_is_waited_for(server: MemoryStore, config: IndexConfig
         assert thread.is_alive()
     thread.join(30)
     assert not thread.is_alive()
+
+
+def test_search_refreshes_where_the_rows_of_its_statistics_are_gone(
+    writer: BM25Index, server: MemoryStore, config: IndexConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view that is two compactions old, and is asked for a namespace for the first time."""
+    monkeypatch.setattr("rag_bm25.statistics.log.sums.FAN", 2)
+    for number in range(4):
+        writer.add([f"apple {number}"], ids=[str(number)], namespace="x")
+        writer._live.log.compact(above=0)
+        if not number:
+            reader = opened(server, config, 3600)
+    with reader:
+        assert len(reader.search("apple", namespace="x")) == 4
+        assert reader.stats(namespace="x").num_chunks == 4

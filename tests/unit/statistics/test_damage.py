@@ -174,6 +174,72 @@ def test_lost_head_is_told(filled: BM25Index, store: MemoryStore, reopened: Reop
     assert_mended(filled, reopened)
 
 
+@pytest.mark.parametrize("lost", ["first page", "last page", "totals", "all"])
+def test_lost_rows_of_a_run_are_told(
+    filled: BM25Index, store: MemoryStore, reopened: Reopened, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the counts are asked for, not as if there were none; totals are read when the index is opened."""
+    monkeypatch.setattr("rag_bm25.statistics.log.packing.COUNTS_PER_ROW", 3)
+    filled._live.log.compact(above=1)
+    filled.add(["mango"])
+    filled._live.log.compact(above=0)
+    [first, *_] = sorted({key.split(":")[1] for key in store.collections.log if key.startswith("run")})
+    run = [key for key in store.collections.log if key.startswith(f"run:{first}:")]  # in the order of their parts
+    assert len(run) > 2
+    store.delete_log({"first page": run[:1], "last page": run[-2:-1], "totals": run[-1:], "all": run}[lost])
+    message = "rows of its statistics are missing. Run repair"
+    if lost in ("totals", "all"):
+        with pytest.raises(FormatError, match=message):
+            reopened()
+    else:
+        index = reopened()
+        with pytest.raises(FormatError, match=message):
+            [index.search("apple fig", namespace=namespace) for namespace in (None, "x")]
+    assert_mended(filled, reopened)
+
+
+def test_lost_heads_after_all_deltas_are_in_runs_are_told(
+    filled: BM25Index, store: MemoryStore, reopened: Reopened
+) -> None:
+    """Nothing has a number any more; the rows of the chunks are there."""
+    for number in range(3):
+        filled.add([f"mango {number}"], ids=["mango"])
+        filled._live.log.compact(above=0)
+    delete_log(store, lambda key: key.startswith(("head", "delta")))
+    assert "the statistics count 0 chunks, but 4 are stored" in reopened().damage
+    assert_mended(filled, reopened)
+
+
+def test_lost_deltas_between_two_compactions_are_told(
+    filled: BM25Index, store: MemoryStore, reopened: Reopened
+) -> None:
+    """Those that a head covers may go, those after it may not."""
+    filled._live.log.compact(above=1)
+    delete_log(store, lambda key: key.startswith("delta"))
+    assert reopened().damage == []
+    filled.add(["mango"], ids=["mango"])
+    filled.add(["papaya"], ids=["papaya"])
+    [first, _] = sorted(key for key in store.collections.log if key.startswith("delta"))
+    store.delete_log([first])
+    index = reopened()
+    assert "changes missing from the statistics: 1" in index.damage
+    assert_mended(filled, reopened)
+
+
+def test_lost_entry_of_merged_terms_is_told(
+    filled: BM25Index, store: MemoryStore, reopened: Reopened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The head and each delta say how many terms there must be."""
+    monkeypatch.setattr("rag_bm25.statistics.log.terms.FEW_TERMS", 1_000)
+    num_terms = len(filled._live.vocabulary())
+    filled._live.log.compact(above=1)
+    merged = {key.split(":")[1] for key in store.collections.log if key.startswith("terms")}
+    assert len(merged) == 1
+    delete_log(store, lambda key: key.startswith("terms"))
+    assert reopened().damage == [f"terms missing from the vocabulary: {num_terms}"]
+    assert_mended(filled, reopened)
+
+
 def test_loss_is_told_after_the_rest_was_summed_up(filled: BM25Index, store: MemoryStore, reopened: Reopened) -> None:
     [first, *_] = sorted(key for key in store.collections.log if key.startswith("delta"))
     store.delete_log([first])

@@ -185,3 +185,11 @@ def test_a_term_is_copied_a_few_times_while_the_others_come(monkeypatch: pytest.
         known.add({f"word {number}": number + 1})
     assert len(known._levels) <= 6
     assert copied <= 4_000 * 8 * 5
+
+
+def test_term_that_two_writers_gave_two_ids_is_one_term() -> None:
+    known = KnownTerms()
+    known.add({"a": 7})
+    known.add({"a": 9, "b": term_id("b")})
+    assert len(known) == 2
+    assert known.taken([7, 9]) == [True, True]

@@ -10,7 +10,7 @@ from rag_bm25.errors import StoreError
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.term_k1 import TermK1Row
-from rag_bm25.statistics.log.writes import Change, DeltaRow, Intent
+from rag_bm25.statistics.log.writes import Change, Delta, DeltaRow, Intent
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
@@ -332,3 +332,31 @@ def test_newer_table_of_k1_counts_where_the_clock_steps_back(
     StatisticsLog(store).write_term_k1(SparseVector.from_dict({7: 2.5}))
     reader.refresh()
     assert reader.view.term_k1.to_dict() == {7: 2.5}
+
+
+# A delta that was stored in part
+
+
+@pytest.mark.parametrize("stored", [1, 2])
+def test_delta_that_was_stored_in_part_may_be_stored_again_with_other_rows(
+    log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, stored: int
+) -> None:
+    monkeypatch.setattr("rag_bm25.statistics.log.packing.COUNTS_PER_ROW", 2)
+    began = intent(log)
+    log.open_write(began, {})
+    rows = DeltaRow.encode(began.batch, Delta("", counted(1, 5, a=1, b=1, c=1, d=1, e=1)))
+    store.insert_log(rows[:stored])
+    finisher = read_anew(store)
+    finisher.resume_write(began).commit(counted(1, 2, a=1))
+    for reader in (finisher, read_anew(store)):
+        assert shown(reader) == (1, 2, {term_id("a"): 1})
+        assert reader.open_batches.batches == []
+
+
+def test_remains_of_a_delta_are_deleted(log: StatisticsLog, store: MemoryStore) -> None:
+    began, other = intent(log), intent(StatisticsLog(store))
+    for one in (began, other):
+        log.open_write(one, {})
+        store.insert_log(DeltaRow.encode(one.batch, Delta("", counted(1, 1, a=1))))
+    log.resume_write(began).drop_remains()
+    assert [key for key in store.collections.log if key.startswith("delta")] == [f"delta:{other.batch}:0:1"]

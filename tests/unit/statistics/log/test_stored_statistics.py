@@ -194,20 +194,32 @@ def test_what_is_read_while_the_next_moment_is_made_is_handed_on(
     assert df(moment.of_one("x")) == {ALL: 2, X: 1, LATE: 1}
 
 
+class Waiting:
+    """A lock that tells how many threads have asked for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.asked = threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.asked.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 def test_one_thread_reads_for_all(store: MemoryStore) -> None:
     log = read_anew(store)
-    barrier = threading.Barrier(4)
+    log.statistics._loading["x"] = lock = Waiting()  # type: ignore[assignment]
     found: list[CorpusStatistics] = []
-
-    def read() -> None:
-        barrier.wait(20)
-        found.append(log.statistics.of_one("x"))
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(log.statistics.of_one("x"))) for _ in range(3)]
 
     def run() -> None:
-        for thread in threads:
-            thread.start()
+        with lock._lock:
+            for thread in threads:
+                thread.start()
+                assert lock.asked.acquire(timeout=20)  # each of them has found nothing read yet
         for thread in threads:
             thread.join(20)
 
