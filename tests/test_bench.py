@@ -40,7 +40,7 @@ MEASURED = {
         "verify",
     ],
     "growth": ["our own CPU time in adding", "the engine's wall time in adding"],
-    "statistics": ["a batch of 1,000 chunks stored", "the mean IDF after a batch", "memory of the statistics, kept"],
+    "scale": ["a batch of 1,000 chunks stored", "the mean IDF after a batch", "memory of the statistics, kept"],
 }
 
 TWO_SIZES = {"search", "growth"}
