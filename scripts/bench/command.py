@@ -54,7 +54,7 @@ TITLES = {
     serving.TOPIC: "Search while others work, and in many threads",
     peers.TOPIC: "Search and adding, beside libraries that hold everything in the process",
     other_engines.TOPIC: "Search and adding, beside others on milvus-lite 3",
-    sizes.TOPIC: "How large, on one engine",
+    sizes.TOPIC: "Size by size, on one engine",
     growth.TOPIC: "Growth of an index",
     opening.TOPIC: "Opening, and memory of a vocabulary",
     memory.TOPIC: "Memory of an ingestion",
