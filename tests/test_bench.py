@@ -30,6 +30,15 @@ MEASURED = {
     ],
     "search": ["search with text, k = 10, p50", "search with text, k = 10, p95", "5 queries in one call"],
     "opening": ["opening and the first answer", "memory of a reader", "memory of a writer"],
+    "sizes": [
+        "ingestion",
+        "opening and the first search",
+        "search with text, k = 10, p95",
+        "get of two chunks",
+        "update of 1 chunk",
+        "delete of 7 chunks",
+        "verify",
+    ],
     "growth": ["our own CPU time in adding", "the engine's wall time in adding"],
     "small": ["add of one chunk", "update of one chunk", "delete of one chunk"],
     "tenants": [
@@ -78,6 +87,19 @@ def test_a_quick_run_measures_every_topic_and_writes_it_down(results: Results) -
             assert Counter(row.chunks for row in rows).keys() == {30, 60}
     assert {"command", "machine", "date", "load_before", "load_after", "versions"} <= results.environment.keys()
     assert results.environment["versions"]["pymilvus"]
+
+
+@embedded
+@pytest.mark.own_engine
+def test_the_largest_sizes_stand_beside_a_smaller_one_of_such_chunks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("bench.sizes.TEXTS_UP_TO", 30)
+    monkeypatch.setattr("bench.sizes.COMPARED", 20)
+    assert command.main(["--quick", "--sizes", "40", "--only", "sizes"]) == 0
+    printed = capsys.readouterr().out
+    for size in (20, 40):
+        assert f"| get of two chunks, chunks of 100 terms | {size} |" in printed
 
 
 @embedded

@@ -20,6 +20,7 @@ from bench import (
     scale,
     searching,
     serving,
+    sizes,
     small,
     tenants,
 )
@@ -32,7 +33,20 @@ if TYPE_CHECKING:
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows
-    for module in (ingestion, searching, serving, small, tenants, opening, growth, scale, memory, peers, other_engines)
+    for module in (
+        ingestion,
+        searching,
+        serving,
+        sizes,
+        small,
+        tenants,
+        opening,
+        growth,
+        scale,
+        memory,
+        peers,
+        other_engines,
+    )
 }
 TITLES = {
     ingestion.TOPIC: "Ingestion",
@@ -40,6 +54,7 @@ TITLES = {
     serving.TOPIC: "Search while others work, and in many threads",
     peers.TOPIC: "Search and adding, beside libraries that hold everything in the process",
     other_engines.TOPIC: "Search and adding, beside others on milvus-lite 3",
+    sizes.TOPIC: "Size by size, on one engine",
     growth.TOPIC: "Growth of an index",
     opening.TOPIC: "Opening, and memory of a vocabulary",
     memory.TOPIC: "Memory of an ingestion",

@@ -127,8 +127,8 @@ def _encoding(bench: Bench) -> Row:
 # The ways
 
 
-def encoded_rows(texts: Sequence[str]) -> list[ChunkRow]:
-    encoder = CONFIG.document_encoder()
+def encoded_rows(texts: Sequence[str], config: IndexConfig = CONFIG) -> list[ChunkRow]:
+    encoder = config.document_encoder()
     made = []
     for batch in batches(texts):
         vectors = encoder.encode(batch).vectors

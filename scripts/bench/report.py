@@ -72,11 +72,11 @@ class Results:
     @classmethod
     def read(cls, path: Path) -> Results:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return cls(stored["environment"], [_row(row) for row in stored["rows"]])
+        return cls(stored["environment"], [restored(row) for row in stored["rows"]])
 
 
-def _row(stored: dict[str, Any]) -> Row:
-    """Restore a row; derived values are ignored."""
+def restored(stored: dict[str, Any]) -> Row:
+    """Restore a row from its fields; derived values are ignored."""
     spreads = {name: Spread(**stored[name]) if stored[name] else None for name in ("value", "reference")}
     return Row(**{name: stored[name] for name in stored if name not in {"figure", "met"}} | spreads)
 

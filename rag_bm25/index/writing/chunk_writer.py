@@ -164,7 +164,7 @@ class ChunkWriter:
 
     def _settle(self, namespace: str, digests: Iterable[str]) -> _Rows:
         """Read the stored rows of chunks, and delete the older one where a chunk has two."""
-        stored = _read_stored(self._store, list(digests), dense=True)  # dense vectors are compared, too
+        stored = _read_stored(self._store, list(digests), whole=True)  # to be compared
         double = {digest: rows for digest, rows in stored.items() if len(rows) > 1}
         if not double:
             return stored
@@ -283,11 +283,11 @@ def delete_leftovers(store: Store, intent: Intent) -> None:
         store.delete_chunks(leftovers)
 
 
-def _read_stored(store: Store, digests: Sequence[str], *, dense: bool = False) -> _Rows:
-    """Read the rows in both slots of each chunk."""
+def _read_stored(store: Store, digests: Sequence[str], *, whole: bool = False) -> _Rows:
+    """Read the rows in both slots of each chunk; texts, metadata and dense vectors only if they are wanted `whole`."""
     pks = [digest + slot for digest in digests for slot in SLOTS]
     found: _Rows = defaultdict(dict)
-    for row in store.get_chunks(pks, contents=True, vectors=True, dense=dense):
+    for row in store.get_chunks(pks, contents=whole, vectors=True, dense=whole):
         found[row.pk[:-1]][row.pk[-1]] = row
     return dict(found)
 

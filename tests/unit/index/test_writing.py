@@ -19,7 +19,9 @@ from rag_bm25.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from rag_bm25.store.rows import ChunkRow
 
 
 # Writing
@@ -353,6 +355,20 @@ def test_deleting_takes_chunks_out_of_search_and_statistics(filled: BM25Index) -
     assert [hit.id for hit in filled.search("apple")] == ["2"]
     assert filled.stats().num_terms == 3
     assert filled.search("banana") == []
+
+
+def test_deleting_reads_no_texts(filled: BM25Index, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[ChunkRow] = []
+    get_chunks = store.get_chunks
+
+    def recorded(pks: Sequence[str], **what: bool) -> list[ChunkRow]:
+        read.extend(rows := get_chunks(pks, **what))
+        return rows
+
+    monkeypatch.setattr(store, "get_chunks", recorded)
+    assert filled.delete(["1", "2"]) == 2
+    assert [(row.text, row.metadata) for row in read] == [("", {})] * 2
+    assert filled.verify().ok
 
 
 def test_deleting_by_filter(filled: BM25Index) -> None:
