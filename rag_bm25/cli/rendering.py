@@ -140,7 +140,7 @@ def render_stats(stats: IndexStats) -> Text:
         "chunks": f"{stats.num_chunks:,}",
         "terms": f"{stats.num_terms:,}",
         "namespaces": ", ".join(map(name_namespace, stats.namespaces)) or "none",
-        "mean IDF": f"{stats.average_idf:.4f}",
+        "mean IDF": f"{stats.average_idf:.4f} of words, {stats.average_bigram_idf:.4f} of bigrams",
         "mean length": f"{stats.mean_length:,.1f} {unit}",
         "chunk size": f"{stats.chunk_size:g} {unit}",
         "weighting": stats.weighting,

@@ -62,13 +62,15 @@ class QueryEncoder:
         terms = [asked.term.key for asked in wanted]
         ids = self._ids_of(terms)
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
+        is_bigram = np.fromiter((asked.term.is_bigram for asked in wanted), np.bool_, len(terms))
         boost = np.fromiter((asked.source.boost for asked in wanted), np.float64, len(terms))
         df, collection = statistics.df(ids), statistics.collection_stats
         weights = np.zeros(len(terms))
         known = df > 0
         relevance = _count_relevant(ids, df, collection.num_chunks, relevant) if relevant else None
         informed = df if relevance is None else relevance.equivalent_df(df, collection.num_chunks)
-        weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], collection)
+        known_weights = self.weighting.weights(qtf[known], informed[known], collection, is_bigram[known])
+        weights[known] = boost[known] * known_weights
         sources = [asked.source for asked in wanted]
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, relevance=relevance)
 

@@ -238,8 +238,9 @@ class StatisticsLog:
     def _end_write(self, intent: Intent, change: Contribution) -> None:
         """Store the delta of a batch, and count it."""
         self._require_this_format()
-        num_terms = max(self._sums.num_terms, len(self.known_terms()))
-        delta = Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)
+        known = self.known_terms()
+        num_terms = max(self._sums.num_terms, len(known))
+        delta = Delta(intent.namespace, change.marked(known), self._sums.num_deltas + 1, num_terms)
         self._store.insert_log(DeltaRow.encode(intent.batch, delta))
         self._sums.add(intent.batch, delta)
         self.open_batches.end(intent.batch)
