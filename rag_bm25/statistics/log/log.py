@@ -240,7 +240,8 @@ class StatisticsLog:
         self._require_this_format()
         num_terms = max(self._sums.num_terms, len(self.known_terms()))
         delta = Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)
-        self._store.insert_log(DeltaRow.encode(intent.batch, delta))
+        # Until it is stored, the batch is unfinished: after a crash its rows are counted again.
+        self._store.insert_log(DeltaRow.encode(intent.batch, delta), defer=True)
         self._sums.add(intent.batch, delta)
         self.open_batches.end(intent.batch)
         self._publish()
