@@ -119,9 +119,6 @@ class Engine:
         self._check_process()  # before a search waits for a lock that a thread of the parent holds for ever
         return self._log_writes[log]
 
-    def check_in_place(self) -> None:
-        """Refuse to go on if the database is no longer where it was opened."""
-
     def close(self) -> None:
         """Release everything; closing twice is allowed."""
 

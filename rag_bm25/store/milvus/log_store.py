@@ -60,7 +60,6 @@ class MilvusLogStore:
     def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:
         with self._log_changes() as engine:
             if defer and engine.defers:
-                engine.check_in_place()
                 self._deferred.add(rows)
             else:
                 self._insert_log(rows)
