@@ -59,4 +59,5 @@ class LazyStore(FaultyStore):
     def _store_rows(self, rows: Sequence[LogRow] = ()) -> None:
         with self.deferred.stored(self.collections.log.keys().__and__) as deferred:
             if deferred or rows:
+                assert self.collections.log.keys().isdisjoint(row.key for row in deferred)
                 super().insert_log([*deferred, *rows])
