@@ -271,9 +271,9 @@ def idf(
     Milvus cannot rank.
 
     As in [1]_, ``epsilon`` has a kink: a term in a little less than half of the chunks weighs less than one in more
-    than half. The floor for all, ``max(ln((N - df + 0.5) / (df + 0.5)), epsilon * avgIDF)``, was measured to win nothing on
-    the mean nDCG@10 of English (.5057 both) and Chinese sets (.6672 to .6670), and to cost .0136 on lisa (.4877 to
-    .4741): with avgIDF near 7, it lies above the IDF of every term in more than a seventh of the chunks.
+    than half. The floor for all, ``max(ln((N - df + 0.5) / (df + 0.5)), epsilon * avgIDF)``, was measured to win
+    nothing on the mean nDCG@10 of English (.5057 both) and Chinese sets (.6672 to .6670), and to cost .0136 on lisa
+    (.4877 to .4741): with avgIDF near 7, it lies above the IDF of every term in more than a seventh of the chunks.
 
     Parameters
     ----------
