@@ -68,8 +68,8 @@ MUTANTS = [
         "np.log1p((num_chunks - df + 0.5) / (df + 0.5))",
         "np.log((num_chunks - df + 0.5) / (df + 0.5))",
     ),
-    Mutant("weighting/idf", "epsilon * corpus.average_idf)", "corpus.average_idf)"),
-    Mutant("weighting/idf", ", average > 0, average)", ", average > -9, average)"),
+    Mutant("weighting/idf", "epsilon * average, df.shape", "average, df.shape"),
+    Mutant("weighting/idf", ", floor > 0, floor)", ", floor > -9, floor)"),
     Mutant("weighting/idf", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "weighting/idf",
@@ -127,19 +127,36 @@ MUTANTS = [
     Mutant(
         "statistics/corpus", "return cls(len(all_ids), int(sum(lengths)),", "return cls(len(all_ids), len(all_ids),"
     ),
-    Mutant("statistics/corpus", "self._move_in_histogram(before, after)", "pass"),
     Mutant("statistics/corpus", "np.array((-1, 1))", "np.array((0, 1))"),
     Mutant(
         "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
     ),
     Mutant("statistics/corpus", "self.total_length += change.total_length", "pass"),
-    Mutant("statistics/count_table", "self.counts[at] * (self.ids[at] == ids)", "self.counts[at]"),
+    Mutant("statistics/count_table", "self.marked[at] * (self.ids[at] == ids)", "self.marked[at]"),
     Mutant("statistics/count_table", "np.add.reduceat(counts[order], starts)", "np.add.reduceat(counts, starts)"),
+    Mutant("statistics/count_table", "np.add.reduceat(self.df[order], starts)", "np.add.reduceat(self.df, starts)"),
     Mutant("statistics/count_table", "        for level in levels[1:]:\n", "        for level in levels[2:]:\n"),
     Mutant("statistics/corpus", "            self._whole = self._whole.plus(change)", "            pass"),
     Mutant("statistics/corpus", "self.of_one(namespace).plus(change)", "self.of_one(namespace)"),
+    # The channels
+    Mutant("statistics/corpus", "after[~is_bigram])", "after)"),
+    Mutant("statistics/corpus", "was_bigram | change.is_bigram", "change.is_bigram"),
+    Mutant("statistics/corpus", "self._df.copy(), self._num_negative", "self._df, self._num_negative"),
+    Mutant("statistics/count_table", "some + others - (some & others & 1)", "some + others"),
+    Mutant("statistics/count_table", "np.logical_or.reduceat", "np.logical_and.reduceat"),
+    Mutant("statistics/count_table", "if len(marks) == len(pieces) else None", "if marks else None"),
+    Mutant("statistics/log/log", "change.marked(known)", "change"),
+    Mutant("statistics/log/repair", "total.marked(vocabulary)", "total"),
+    Mutant("statistics/log/runs", "piece.marked(self._channels)", "piece"),
+    Mutant("statistics/log/stored_statistics", "found.plus(self._marked(change))", "found.plus(change)"),
+    Mutant("statistics/log/stored_statistics", "[self._marked(some) for some in read]", "read"),
+    Mutant("statistics/log/channels", "if key not in self._read", "if not self._read"),
+    Mutant("statistics/log/packing", "MARKED + pack(gaps", "pack(gaps"),
+    Mutant("vectors/known_terms", "marks << _HASH_BITS", "marks"),
+    Mutant("weighting/idf", "np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)", "corpus.average_idf"),
+    Mutant("query/encoder", "collection, is_bigram[known])", "collection)"),
     # One moment, and nobody waits
-    Mutant("statistics/corpus", "new = before[before > 0], after[after > 0]", "new = before, after"),
+    Mutant("statistics/corpus", "old, new = old[old > 0], new[new > 0]", "pass"),
     Mutant("statistics/log/terms", "self.displaced = {**self.displaced, **terms}", "pass"),
     Mutant("index/live_statistics", "_acquired(self._log_lock, wait=False)", "_acquired(self._log_lock, wait=True)"),
     Mutant(
@@ -404,7 +421,7 @@ MUTANTS = [
     ),
     Mutant("vectors/terms", "id_ if not taken and id_ not in self._taken else", "id_ if not taken else"),
     Mutant("vectors/terms", "if term not in known and term not in self]", "if term not in known]"),
-    Mutant("vectors/known_terms", "hashes & np.uint64(0xFFFFFFFF)", "hashes & np.uint64(0)"),
+    Mutant("vectors/known_terms", "prints |= hashes & ", "prints |= np.uint64(0) & "),
     Mutant("vectors/known_terms", "last = prints[~self._has(prints)]", "last = prints"),
     Mutant("vectors/known_terms", "while levels and len(levels[-1]) < self.FACTOR * len(last):", "while False:"),
     Mutant("statistics/log/stored_statistics", "        self._next = changes, following\n", "        pass\n"),
@@ -425,8 +442,8 @@ MUTANTS = [
     ),
     Mutant(
         "statistics/log/stored_statistics",
-        "        found += [change for namespace, change in self._changes if part is None or part == namespace]\n",
-        "",
+        "found += [self._marked(change) for namespace, change in self._changes if",
+        "found += [change for namespace, change in () if",
     ),
     Mutant(
         "statistics/log/stored_statistics",
@@ -502,13 +519,13 @@ MUTANTS = [
     ),
     Mutant(
         "statistics/log/log",
-        "Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)",
-        "Delta(intent.namespace, change, 0, num_terms)",
+        "change.marked(known), self._sums.num_deltas + 1, num_terms)",
+        "change.marked(known), 0, num_terms)",
     ),
     Mutant(
         "statistics/log/log",
-        "Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)",
-        "Delta(intent.namespace, change, self._sums.num_deltas + 1, 0)",
+        "change.marked(known), self._sums.num_deltas + 1, num_terms)",
+        "change.marked(known), self._sums.num_deltas + 1, 0)",
     ),
     Mutant("statistics/log/log", "            yield len(dead) == len(others)", "            yield True"),
     Mutant(

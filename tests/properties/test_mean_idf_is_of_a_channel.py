@@ -17,12 +17,10 @@ from support.reference import BIGRAM, BM25, Corpus, words_and_bigrams
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.packing import MARKED, pack_page, unpack_page
-from rag_bm25.statistics.log.table import LogTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rag_bm25.statistics.log.log import StatisticsLog
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams, bigram_weight=0.5)
 NAMESPACES = ("", "law")
