@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant("statistics/log/stored_statistics", "found.plus(self._marked(change))", "found.plus(change)"),
     Mutant("statistics/log/stored_statistics", "[self._marked(some) for some in read]", "read"),
     Mutant("statistics/log/channels", "if key not in self._read", "if not self._read"),
-    Mutant("statistics/log/packing", "MARKED + pack(gaps", "pack(gaps"),
+    Mutant("statistics/log/packing", "MARKED + pack(plain", "pack(plain"),
     Mutant("vectors/known_terms", "marks << _HASH_BITS", "marks"),
     Mutant("weighting/idf", "np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)", "corpus.average_idf"),
     Mutant("query/encoder", "collection, is_bigram[known])", "collection)"),

@@ -91,13 +91,13 @@ def _group(ids: NDArray[_Id]) -> tuple[NDArray[np.intp], NDArray[_Id], NDArray[n
     return order, ids, group_starts(ids)
 
 
-def with_marks(df: NDArray[np.int64], is_bigram: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+def _with_marks(df: NDArray[np.int64], is_bigram: NDArray[np.bool_] | None) -> NDArray[np.int64]:
     """Write each count and its mark as one number."""
     return df << 1 if is_bigram is None else df << 1 | is_bigram
 
 
-def without_marks(marked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Undo :func:`with_marks`."""
+def _without_marks(marked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Undo :func:`_with_marks`."""
     return marked >> 1, (marked & 1).astype(np.bool_)
 
 
@@ -159,7 +159,7 @@ class CountTable:
 
     def get_marked(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the counts of `ids`, and whether each was marked as a bigram's."""
-        return without_marks(self._get(ids))
+        return _without_marks(self._get(ids))
 
     def _get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         levels = self._levels
@@ -172,7 +172,7 @@ class CountTable:
 
     def add(self, changes: Counts) -> None:
         """Add changes of counts, whose ids rise strictly; marks that are not known are no bigrams'."""
-        *levels, last = *self._levels, _Level.of(changes.ids, with_marks(changes.df, changes.is_bigram))
+        *levels, last = *self._levels, _Level.of(changes.ids, _with_marks(changes.df, changes.is_bigram))
         while levels and len(levels[-1].ids) < self.FACTOR * len(last.ids):
             last = levels.pop().merged_with(last)
         self._levels = (*levels, last)
@@ -185,4 +185,4 @@ class CountTable:
         for level in others:
             first = first.merged_with(level)
         self._levels = (first,)
-        return Counts(first.ids[:-1], *without_marks(first.marked[:-1]))
+        return Counts(first.ids[:-1], *_without_marks(first.marked[:-1]))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.vectors.terms import StagedTerms, is_bigram, term_id
+from rag_bm25.vectors.terms import BIGRAM_MARK, StagedTerms, term_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _ID_BITS = np.uint64(32)  # an id is above these, then the mark of a bigram, then the hash
 _HASH_BITS = np.uint64(31)
+
+_is_bigram = methodcaller("startswith", BIGRAM_MARK)  # half the time of a function
 
 
 class KnownTerms:
@@ -94,7 +97,7 @@ class KnownTerms:
 def _fingerprints(terms: Collection[str], ids: Iterable[int]) -> NDArray[np.uint64]:
     number = len(terms)
     hashes = np.fromiter(map(hash, terms), np.int64, number).view(np.uint64)
-    marks = np.fromiter(map(is_bigram, terms), np.uint64, number)
+    marks = np.fromiter(map(_is_bigram, terms), np.uint64, number)
     prints: NDArray[np.uint64] = np.fromiter(ids, np.uint64, number) << _ID_BITS | marks << _HASH_BITS
     prints |= hashes & ((np.uint64(1) << _HASH_BITS) - np.uint64(1))
     return prints

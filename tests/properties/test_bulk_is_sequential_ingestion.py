@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
-from support.reference import split, words_and_bigrams
+from support.reference import split
 from support.strategies import json_scalars, texts
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig
@@ -29,7 +29,7 @@ pytest.importorskip("pyarrow")
 CONFIGS = [
     IndexConfig(chunk_size=4, length_unit="terms", analyzer=split),
     IndexConfig(chunk_size=9, analyzer=split, weighting="bm25-adpt"),
-    IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams, weighting="bm25+"),
+    IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, weighting="bm25+"),
     IndexConfig(chunk_size=9, analyzer=split, fields={"title": FieldWeight(chunk_size=3, weight=2.0)}),
     IndexConfig(chunk_size=4, length_unit="terms", analyzer=split, dense_dim=2, dense_metric="IP"),
 ]

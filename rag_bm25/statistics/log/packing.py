@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rag_bm25.statistics.corpus import MAX_COUNT
-from rag_bm25.statistics.count_table import Counts, with_marks, without_marks
+from rag_bm25.statistics.count_table import Counts
 from rag_bm25.vectors.terms import MAX_ID
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_PACKED = 65_535  # characters of a row's packed field
 MAX_PLAIN = 16 << 20  # bytes that a row may unpack to
-COUNTS_PER_ROW = 4_000  # 12 bytes each: fits even where nothing can be compressed
+COUNTS_PER_ROW = 4_000  # 12 bytes and a bit each: fits even where nothing can be compressed
 _T = TypeVar("_T")
 
 COMPRESSION = 3  # of zlib: two thirds of the way to the smallest size, at a third of the time
@@ -37,10 +37,11 @@ MARKED = "~"  # first character of a page that has the channel of each id, which
 def pack_page(counts: Counts) -> str:
     """Pack at most `COUNTS_PER_ROW` counts; ids may begin anew within a page, for the next namespace."""
     # As planes of bytes, of which the upper ones are nearly all zero: zlib takes a third of the time, and makes less.
-    gaps = _to_planes(np.diff(counts.ids, prepend=np.uint32(0)).astype("<u4"))  # modulo 2**32, and so are their sums
+    gaps = np.diff(counts.ids, prepend=np.uint32(0))  # modulo 2**32, and so are their sums
+    plain = _to_planes(gaps.astype("<u4")) + _to_planes(counts.df.astype("<i8"))
     if counts.is_bigram is None:
-        return pack(gaps + _to_planes(counts.df.astype("<i8")))
-    return MARKED + pack(gaps + _to_planes(with_marks(counts.df, counts.is_bigram).astype("<i8")))
+        return pack(plain)
+    return MARKED + pack(plain + np.packbits(counts.is_bigram).tobytes())
 
 
 def pack_pages(counts: Counts) -> Iterator[str]:
@@ -59,14 +60,23 @@ def unpack_pages(pages: Iterable[str]) -> Counts:
 
 def unpack_page(packed: str) -> Counts:
     """Undo :func:`pack_page`."""
-    is_marked = packed.startswith(MARKED)
-    plain = unpack(packed[len(MARKED) :] if is_marked else packed)
+    if packed.startswith(MARKED):
+        plain = unpack(packed[len(MARKED) :])
+        entries = 8 * len(plain) // 97  # of 12 bytes and a bit
+        at = 12 * entries
+        if len(plain) != at + -(-entries // 8):
+            raise ValueError(f"its counts have {len(plain)} bytes, which are not 12 each and a bit")
+        is_bigram = np.unpackbits(np.frombuffer(plain, np.uint8, offset=at), count=entries).astype(np.bool_)
+        return _unpack_planes(plain[:at], is_bigram)
+    return _unpack_planes(unpack(packed))
+
+
+def _unpack_planes(plain: bytes, is_bigram: NDArray[np.bool_] | None = None) -> Counts:
     entries = _num_entries(plain)
-    gaps, numbers = _from_planes(plain[: 4 * entries], "<u4"), _from_planes(plain[4 * entries :], "<i8")
-    df, is_bigram = without_marks(numbers.astype(np.int64)) if is_marked else (numbers.astype(np.int64), None)
+    gaps, df = _from_planes(plain[: 4 * entries], "<u4"), _from_planes(plain[4 * entries :], "<i8")
     if ((df > MAX_COUNT) | (df < -MAX_COUNT)).any():
         raise ValueError("its counts are out of range")
-    return Counts(np.cumsum(gaps, dtype=np.uint32), df, is_bigram)
+    return Counts(np.cumsum(gaps, dtype=np.uint32), df.astype(np.int64), is_bigram)
 
 
 def _to_planes(values: NDArray[Any]) -> bytes:
