@@ -15,11 +15,14 @@ from support.memory_store import MemoryStore, copied
 from support.reference import BIGRAM, BM25, Corpus, words_and_bigrams
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.bulk import encode_part, load, merge
+from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.packing import MARKED, pack_page, unpack_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams, bigram_weight=0.5)
@@ -187,7 +190,7 @@ def test_batch_that_only_a_reader_counts_has_marks() -> None:
     assert_right(opened(store.reopen(), read_only=True), model)
 
 
-def test_repair_copy_and_reencoding_keep_the_means(tmp_path: Any) -> None:
+def test_repair_reencoding_export_and_copy_keep_the_means(tmp_path: Path) -> None:
     store, model = MemoryStore(), Model()
     index = opened(store)
     for step in [("add", "", {"a": "合同 a", "b": "合同法", "c": "合同 法 a"}), ("add", "law", {"a": "a 合同"})]:
@@ -197,11 +200,27 @@ def test_repair_copy_and_reencoding_keep_the_means(tmp_path: Any) -> None:
     assert_right(index, model)
     index.reencode()
     assert_right(index, model)
+    index.export_statistics(tmp_path / "file")
+    index.import_statistics(tmp_path / "file")
+    assert_right(index, model)
+    copy_index(store, target := MemoryStore())
+    assert_right(opened(target), model)
     log = store.collections.log
     for key in keys_of(log, "terms", "run", "head", "delta"):
         del log[key]
     index = opened(store.reopen(), repair=True)  # the terms come from the texts
     assert_right(index, model)
+
+
+def test_bulk_loading_has_the_means(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    model = Model()
+    for part, chunks in enumerate([{"a": "合同 a", "b": "合同法"}, {"c": "合同 法 a"}]):
+        encode_part([{"id": id_, "text": text} for id_, text in chunks.items()], CONFIG, tmp_path, part)
+        model.apply(("add", "", chunks))
+    merge(tmp_path)
+    load(tmp_path, store := MemoryStore())
+    assert_right(opened(store), model)
 
 
 def test_verify_finds_wrong_marks() -> None:

@@ -116,6 +116,8 @@ def test_term_that_is_found_to_be_a_bigram_moves_to_the_other_channel() -> None:
     assert statistics.histograms == ({1: 1, 2: 1}, {})
     statistics.add(one(2).marked(EvenIds()))
     assert statistics.histograms == ({1: 1}, {3: 1})
+    statistics.add(Contribution(1, 1, ids_of(2), np.array([1]), np.array([False])))  # by who does not know of it yet
+    assert statistics.histograms == ({1: 1}, {4: 1})
 
 
 def test_sum_has_marks_where_all_of_its_parts_have_them() -> None:
