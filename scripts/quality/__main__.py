@@ -1,4 +1,4 @@
-"""``python scripts/quality``: import the folder as a package, so that its modules do not shadow the standard library."""
+"""``python scripts/quality``: import the folder as a package: its modules must not shadow the standard library."""
 
 from __future__ import annotations
 

@@ -52,12 +52,12 @@ CHOICES: dict[str, IndexConfig] = {
 
 
 def runs(dataset: BeirDataset, wanted: list[str]) -> Iterator[tuple[str, Run]]:
-    """Search by each of some choices, with the mean length as chunk size."""
+    """Search by each of some choices. The chunk size is the mean length, in characters where lengths are estimated."""
     cache, analyzer = CountsCache(dataset.corpus), None
     for name in wanted:
         config = CHOICES[name]
         documents_side = replace(config.analyzer, query_segmentation="exact", query_stop_words=())  # type: ignore[type-var]
         if documents_side != analyzer:
             cache, analyzer = CountsCache(dataset.corpus), documents_side  # of one analyzer: they are large
-        size = cache.counts(config).mean_length(config.length_unit)
+        size = cache.counts(config).mean_length("terms" if config.length_unit == "terms" else "characters")
         yield name, cache.scorer(replace(config, chunk_size=size)).search_queries(dataset.queries)

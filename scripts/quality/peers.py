@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import tempfile
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import bm25s
 import jieba
@@ -33,8 +32,6 @@ K = 100
 METHODS = ("lucene", "bm25l", "bm25+")
 RANK_BM25_QUERIES = 200  # it looks at every document for every term of a query
 TANTIVY_HEAP = 256 << 20
-MILVUS_BATCH = 500
-MAX_BYTES = 65_000
 
 
 def searches(dataset: BeirDataset, milvus_python: Path | None) -> dict[str, Callable[[], Run]]:
@@ -146,49 +143,6 @@ def search_milvus(dataset: BeirDataset, python: Path) -> Run:
     with tempfile.TemporaryDirectory() as folder:
         given, told = Path(folder) / "given.json", Path(folder) / "told.json"
         given.write_text(json.dumps({"corpus": dict(dataset.corpus), "queries": dict(dataset.queries)}))
-        subprocess.run([python, __file__, given, told], check=True)
+        subprocess.run([python, Path(__file__).with_name("milvus_search.py"), given, told], check=True)
         run: Run = json.loads(told.read_text())
         return run
-
-
-def main(given: Path, told: Path) -> None:
-    """Search by the BM25 function of the engine that this environment has."""
-    dataset = json.loads(given.read_text())
-    client = _fill_milvus(given.with_suffix(".db"), dataset["corpus"])
-    run = {}
-    for query, text in dataset["queries"].items():
-        hits: list[Any] = client.search("quality", [text], anns_field="sparse", limit=K, output_fields=["name"])[0]
-        run[query] = {hit["entity"]["name"]: hit["distance"] for hit in hits}
-    told.write_text(json.dumps(run))
-
-
-def _fill_milvus(file: Path, corpus: dict[str, str]) -> Any:
-    from pymilvus import DataType, Function, FunctionType, MilvusClient
-
-    client = MilvusClient(str(file))
-    schema = client.create_schema(auto_id=True)
-    schema.add_field("id", DataType.INT64, is_primary=True)
-    schema.add_field("name", DataType.VARCHAR, max_length=512)
-    analyzer = {"type": "chinese"} if any("\u4e00" <= char <= "\u9fff" for char in "".join(corpus.values())) else {}
-    schema.add_field(
-        "text",
-        DataType.VARCHAR,
-        max_length=MAX_BYTES,
-        enable_analyzer=True,
-        analyzer_params=analyzer or {"type": "english"},
-    )
-    schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
-    schema.add_function(Function("bm25", FunctionType.BM25, ["text"], ["sparse"]))
-    index = client.prepare_index_params()
-    params = {"bm25_k1": 1.5, "bm25_b": 0.75}
-    index.add_index("sparse", index_type="SPARSE_INVERTED_INDEX", metric_type="BM25", params=params)
-    client.create_collection("quality", schema=schema, index_params=index)
-    rows = [{"name": name, "text": text} for name, text in corpus.items()]
-    for start in range(0, len(rows), MILVUS_BATCH):
-        client.insert("quality", rows[start : start + MILVUS_BATCH])
-    client.flush("quality")
-    return client
-
-
-if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
