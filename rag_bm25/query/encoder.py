@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +42,7 @@ class QueryEncoder:
     def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
         """Weigh the terms of a query one by one, as `explain` shows them."""
         wanted, groups = self.expand(query, statistics)
-        return replace(self.weigh(wanted, statistics), groups=groups)
+        return self.weigh(wanted, statistics, groups=groups)
 
     def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[TermGroup, ...]]:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
@@ -52,7 +52,11 @@ class QueryEncoder:
         return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
 
     def weigh(
-        self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics, relevant: Sequence[SparseVector] | None = None
+        self,
+        wanted: Iterable[QueryTerm],
+        statistics: CorpusStatistics,
+        relevant: Sequence[SparseVector] | None = None,
+        groups: tuple[TermGroup, ...] = (),
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF.
 
@@ -70,7 +74,7 @@ class QueryEncoder:
         informed = df if relevance is None else relevance.equivalent_df(df, collection.num_chunks)
         weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], collection)
         sources = [asked.source for asked in wanted]
-        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, relevance=relevance)
+        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, groups, relevance)
 
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""
@@ -92,18 +96,20 @@ class QueryEncoder:
     def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
         """Boost bigrams by the weight of their channel, or leave them out."""
         weight = self.weighting.bigram_weight
-        before, after = PLAIN_SOURCE, self._in_bigram_channel(PLAIN_SOURCE)
+        before, after = PLAIN_SOURCE, _in_bigram_channel(PLAIN_SOURCE, weight)
         for asked in wanted:
             if not asked.term.is_bigram:
                 yield asked
             elif weight > 0:
                 if asked.source is not before:  # neighbours share a source, mostly
-                    before, after = asked.source, self._in_bigram_channel(asked.source)
+                    before, after = asked.source, _in_bigram_channel(asked.source, weight)
                 yield QueryTerm(asked.term, asked.qtf, after)
 
-    def _in_bigram_channel(self, source: TermSource) -> TermSource:
-        factor = ("bigram_weight, of the channel of bigrams", self.weighting.bigram_weight)
-        return replace(source, factors=(*source.factors, factor))
+
+@lru_cache  # of nearly all queries, it is the same source
+def _in_bigram_channel(source: TermSource, weight: float) -> TermSource:
+    factor = ("bigram_weight, of the channel of bigrams", weight)
+    return replace(source, factors=(*source.factors, factor))
 
 
 def _count_relevant(
