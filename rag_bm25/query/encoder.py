@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
-from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
+from rag_bm25.query.terms import QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,22 +94,19 @@ class QueryEncoder:
         )
 
     def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
-        """Boost bigrams by the weight of their channel, or leave them out."""
-        weight = self.weighting.bigram_weight
-        before, after = PLAIN_SOURCE, _in_bigram_channel(PLAIN_SOURCE, weight)
+        """Boost bigrams by the weight of their kind, or leave them out."""
+        of_characters = ("bigram_weight, of bigrams of characters", self.weighting.bigram_weight)
+        of_words = ("word_bigram_weight, of bigrams of words", self.weighting.word_bigram_weight)
+        sources: dict[tuple[int, bool], tuple[TermSource, TermSource]] = {}  # most bigrams share one
         for asked in wanted:
+            factor = of_words if asked.term.is_word_bigram else of_characters
             if not asked.term.is_bigram:
                 yield asked
-            elif weight > 0:
-                if asked.source is not before:  # neighbours share a source, mostly
-                    before, after = asked.source, _in_bigram_channel(asked.source, weight)
-                yield QueryTerm(asked.term, asked.qtf, after)
-
-
-@lru_cache  # of nearly all queries, it is the same source
-def _in_bigram_channel(source: TermSource, weight: float) -> TermSource:
-    factor = ("bigram_weight, of the channel of bigrams", weight)
-    return replace(source, factors=(*source.factors, factor))
+            elif factor[1] > 0:
+                before, key = asked.source, (id(asked.source), asked.term.is_word_bigram)
+                if key not in sources:
+                    sources[key] = before, replace(before, factors=(*before.factors, factor))
+                yield QueryTerm(asked.term, asked.qtf, sources[key][1])
 
 
 def _count_relevant(
