@@ -181,7 +181,7 @@ MUTANTS = [
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
-    Mutant("query/terms", "if np.float32(weight) > 0:", "if weight > 0:"),
+    Mutant("query/terms", "self.weights.astype(np.float32) > 0", "self.weights > 0"),
     Mutant(
         "query/terms", "return product if self.feedback is None else product * self.feedback.value", "return product"
     ),
