@@ -181,7 +181,7 @@ MUTANTS = [
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
-    Mutant("query/terms", "if np.float32(weight) > 0:", "if weight > 0:"),
+    Mutant("query/terms", "self.weights.astype(np.float32) > 0", "self.weights > 0"),
     Mutant(
         "query/terms", "return product if self.feedback is None else product * self.feedback.value", "return product"
     ),
@@ -258,6 +258,28 @@ MUTANTS = [
         "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)",
         "_is_expired(intent)",
     ),
+    Mutant("store/deferred", "find(list(rows)) if self._is_doubtful else ()", "()"),
+    Mutant("store/deferred", "self._is_doubtful = bool(rows)", "pass"),
+    Mutant("store/deferred", "self._rows | {row.key: row for row in rows}", "{row.key: row for row in rows}"),
+    Mutant("store/deferred", " or any(low < key < high for low, high in ranges)]", "]"),
+    Mutant("store/milvus/log_store", "[*deferred, *rows]", "[*rows, *deferred]"),
+    Mutant("store/milvus/log_store", "list(dict.fromkeys([*stored, *deferred]))", "stored"),
+    Mutant("store/milvus/log_store", "        self._deferred.clear()\n", ""),
+    Mutant("store/milvus/engine", "                if rows.is_sure:\n", "                if False:\n"),
+    Mutant(
+        "statistics/log/log", "DeltaRow.encode(intent.batch, delta), defer=True", "DeltaRow.encode(intent.batch, delta)"
+    ),
+    Mutant(
+        "index/writing/chunk_writer", "max(rows.values(), key=lambda row: row.batch)", "min(rows.values(), key=str)"
+    ),
+    Mutant("index/writing/chunk_writer", "superseded += len(_flatten(stored)) - len(newest)", "pass"),
+    Mutant("index/live_statistics", "        if self._read_only:\n", "        if False:\n"),
+    Mutant("index/live_statistics", "self.log if self._num_superseded is None else", "self.log if True else"),
+    Mutant(
+        "index/maintenance/copying",
+        "return len(intents) if count_unfinished(source, log) else 0",
+        "return len(intents)",
+    ),
     Mutant("documents/chunks", 'f"{len(namespace)}:{namespace}{id_}"', 'f"{namespace}{id_}"'),
     Mutant("documents/chunks", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("documents/checks", "not math.isfinite(value)", "math.isnan(value)"),
@@ -270,7 +292,7 @@ MUTANTS = [
     Mutant("index/live_statistics", "self._writer.recover()  # the last", "pass  # the last"),
     Mutant(
         "index/live_statistics",
-        "                    self._writer.recover()\n            except",
+        "                    self._recover()\n            except",
         "                    pass\n            except",
     ),
     Mutant("index/live_statistics", "(self._others_wrote() or self.log.has_intents)", "self.log.has_intents"),

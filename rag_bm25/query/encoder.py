@@ -42,7 +42,7 @@ class QueryEncoder:
     def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
         """Weigh the terms of a query one by one, as `explain` shows them."""
         wanted, groups = self.expand(query, statistics)
-        return replace(self.weigh(wanted, statistics), groups=groups)
+        return self.weigh(wanted, statistics, groups=groups)
 
     def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[TermGroup, ...]]:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
@@ -52,7 +52,11 @@ class QueryEncoder:
         return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
 
     def weigh(
-        self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics, relevant: Sequence[SparseVector] | None = None
+        self,
+        wanted: Iterable[QueryTerm],
+        statistics: CorpusStatistics,
+        relevant: Sequence[SparseVector] | None = None,
+        groups: tuple[TermGroup, ...] = (),
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF.
 
@@ -70,7 +74,7 @@ class QueryEncoder:
         informed = df if relevance is None else relevance.equivalent_df(df, collection.num_chunks)
         weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], collection)
         sources = [asked.source for asked in wanted]
-        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, relevance=relevance)
+        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, groups, relevance)
 
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""

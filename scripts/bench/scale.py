@@ -53,7 +53,7 @@ class DictLog:
     def __init__(self) -> None:
         self._rows: dict[str, LogRow] = {}
 
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
+    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:  # noqa: ARG002
         self._rows.update((row.key, row) for row in rows)
 
     def delete_log(self, keys: Sequence[str]) -> None:

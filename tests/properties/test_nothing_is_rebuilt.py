@@ -39,10 +39,10 @@ class CountingStore(MemoryStore):
         self.rows["get_chunks"] += len(pks)
         return super().get_chunks(pks, **options)
 
-    def insert_log(self, rows: Sequence[Any]) -> None:
+    def insert_log(self, rows: Sequence[Any], *, defer: bool = False) -> None:
         self.rows["insert_log"] += len(rows)
         self.rows["counts"] += sum(len(unpack_page(row.packed)[0]) for row in rows if row.kind == "delta")
-        super().insert_log(rows)
+        super().insert_log(rows, defer=defer)
 
     def get_log(self, keys: Sequence[str], **options: bool) -> list[Any]:
         self.rows["get_log"] += len(keys)

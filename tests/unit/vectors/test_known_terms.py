@@ -193,3 +193,11 @@ def test_term_that_two_writers_gave_two_ids_is_one_term() -> None:
     known.add({"a": 9, "b": term_id("b")})
     assert len(known) == 2
     assert known.taken([7, 9]) == [True, True]
+
+
+def test_a_term_keeps_the_id_that_it_was_given_in_the_same_batch() -> None:
+    staged = KnownTerms().stage()
+    staged.look_up(["a", "b"])
+    given = dict(staged)
+    staged.look_up(["b", "c", "a"])
+    assert dict(staged) == staged.new == {**given, "c": term_id("c")}

@@ -220,7 +220,7 @@ def test_reading_a_part_reads_its_pages_alone(log_table: LogTable, store: Memory
 def test_rows_are_inserted_a_few_at_a_time(log_table: LogTable, store: MemoryStore) -> None:
     sizes: list[int] = []
     insert = store.insert_log
-    store.insert_log = lambda rows: (sizes.append(len(rows)), insert(rows))[1]  # type: ignore[method-assign]
+    store.insert_log = lambda rows, **_: (sizes.append(len(rows)), insert(rows))[1]  # type: ignore[method-assign]
     write_run(log_table, "0" * 24, 0, [held({"a": Counts(1, 1, dict.fromkeys(range(1, 40), 1))})])
     assert (max(sizes), sum(sizes)) == (2, 21)
 
