@@ -10,9 +10,10 @@ from langchain_core.vectorstores import VectorStore
 
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
-from rag_bm25.langchain.diversity import compare, diversify
+from rag_bm25.hits.diversity import diversify
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
+from rag_bm25.langchain.similarity import compare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
