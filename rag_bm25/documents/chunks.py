@@ -101,10 +101,10 @@ class HybridHit(Hit):
         Fused score; its scale depends on the fusion.
     text, metadata, namespace
         As for :class:`Chunk`.
-    group_score, context
-        As for :class:`Hit`.
     sparse_score, dense_score : float or None
         Score in each arm; None if the chunk is not among the candidates of the arm, or arm scores were not requested.
+    group_score, context
+        As for :class:`Hit`.
     """
 
     sparse_score: float | None = None

@@ -711,12 +711,12 @@ class BM25Index:
         ----------
         id : str
             Id of the chunk, in the searched namespaces; it is not among the hits.
-        k, filter, namespace
-            As for :meth:`search`.
+        k : int
+            Maximum number of hits, in 1..16384.
         max_terms : int
             Maximum number of terms, in 1..1024.
-        **options
-            As for :meth:`search`; those that change the words of a query are refused.
+        filter, namespace, **options
+            As for :meth:`search`; options that change the words of a query are refused.
 
         Returns
         -------
