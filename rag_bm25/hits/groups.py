@@ -45,17 +45,20 @@ def _kind(value: Scalar) -> str:
 
 
 def group(hits: Iterable[H], how: Grouping) -> list[list[H]]:
-    """Group hits, best first: groups by their scores, and the hits of each as they come."""
+    """Group hits, best first: groups by their scores, and all hits of each as they come."""
     groups: dict[GroupKey, list[H]] = {}
     for hit in hits:
         groups.setdefault(how.key_of(hit), []).append(hit)
-    scored = [_with_group_score(members, how) for members in groups.values()]
-    if how.score == "sum":
-        scored.sort(key=lambda members: -(members[0].group_score or 0.0))  # stable: ties by the best hit
-    return scored
+    if how.score == "max":
+        return list(groups.values())
+    return sorted(groups.values(), key=lambda members: -_score(members, how))  # stable: ties by the best hit
 
 
-def _with_group_score(members: Sequence[H], how: Grouping) -> list[H]:
-    """Cut a group to its size, and give its hits the score of the group."""
-    score = sum(hit.score for hit in members) if how.score == "sum" else members[0].score
+def cut(members: Sequence[H], how: Grouping) -> list[H]:
+    """Cut a group to its size, and give its hits the score of the whole group."""
+    score = _score(members, how)
     return [replace(hit, group_score=score) for hit in members[: how.size]]
+
+
+def _score(members: Sequence[Hit], how: Grouping) -> float:
+    return members[0].score if how.score == "max" else sum(hit.score for hit in members)

@@ -95,6 +95,11 @@ class HitPlan:
         sums = self.grouping is not None and self.grouping.score == "sum"
         return sums or self.rerank is not None or self.mmr is not None
 
+    @property
+    def needs_vectors(self) -> bool:
+        """Whether hits are compared by their vectors."""
+        return self.near_duplicates is not None or self.mmr is not None
+
     def num_candidates(self, k: int) -> int:
         """Return how many of the best hits are reranked, added up or chosen from."""
         return max(k, DEFAULT_CANDIDATES) if self.candidates is None else max(k, self.candidates)

@@ -17,7 +17,7 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.hits.boosts import factor_of, largest_factor
 from rag_bm25.hits.diversity import diversify, scale_to_relevance, without_near_duplicates
-from rag_bm25.hits.groups import group
+from rag_bm25.hits.groups import cut, group
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -152,3 +152,9 @@ def choose(plan: HitPlan, units: Sequence[list[H]], k: int, read_similarity: Rea
         return []
     relevance = scale_to_relevance([hit.score for hit in best])
     return [units[at] for at in diversify(relevance, read_similarity(best), plan.mmr, k)]
+
+
+def flatten(plan: HitPlan, units: Sequence[list[H]]) -> list[H]:
+    """Return the hits of units, one after the other."""
+    grouping = plan.grouping
+    return [hit for unit in units for hit in (unit if grouping is None else cut(unit, grouping))]

@@ -30,7 +30,7 @@ from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
-from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passage
+from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridSearcher, candidate_limit, check_fusion
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
@@ -770,7 +770,8 @@ class BM25Index:
         """
         if not isinstance(hit, Hit | Chunk):
             raise InputError(f"hit must be a Hit or a Chunk, got {type(hit).__name__}")
-        return read_passage(self._store, hit, check_window("before", before), check_window("after", after))
+        before, after = check_window("before", before), check_window("after", after)
+        return read_passages(self._store, [hit], before, after)[0]
 
     def _select(
         self,

@@ -16,7 +16,7 @@ import numpy as np
 
 from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError, short_repr
-from rag_bm25.hits.selection import Ranking, rank_of
+from rag_bm25.hits.selection import Ranking, flatten, rank_of
 from rag_bm25.index.arguments import check_k
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import RRF, Weighted
@@ -133,7 +133,7 @@ class HybridSearcher:
                 break
             factor *= 2
             hits, is_all = find(factor)
-        return [hit for unit in selector.select(query, Ranking(hits)) for hit in unit]
+        return flatten(plan, selector.select(query, Ranking(hits)))
 
     def _dense_query(self, embedding: Sequence[float], arm: SearchArm) -> ArmQuery:
         dense = require_dense_field(self._config, "embedding given", self._store.name)

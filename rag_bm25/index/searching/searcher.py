@@ -181,14 +181,17 @@ class Searcher:
         enough: Callable[[WeightedQuery, Candidates], bool],
         scope: Scope,
         options: QueryOptions,
+        *,
+        vectors: bool = False,
     ) -> list[Candidates]:
-        """Find the best chunks for each query until there are enough."""
+        """Find the best chunks for each query until there are enough, with their vectors if these are needed."""
         with self._live.events.measure("search") as counts:
             found = [Candidates([], 0.0, is_all=True) for _ in queries]
             positions = [position for position, query in enumerate(queries) if len(query.vector)]
             if positions:
                 known = [queries[position] for position in positions]
-                answers = self._search_known(known, min(limit, MAX_K), enough, scope, options)
+                arm = SearchArm(min(limit, MAX_K), scope, vectors=vectors)
+                answers = self._search_known(known, arm, enough, options)
                 for position, candidates in zip(positions, answers, strict=True):
                     found[position] = candidates
             counts.update(queries=len(queries), hits=sum(len(candidates.matches) for candidates in found))
@@ -197,20 +200,19 @@ class Searcher:
     def _search_known(
         self,
         queries: list[WeightedQuery],
-        limit: int,
+        arm: SearchArm,
         enough: Callable[[WeightedQuery, Candidates], bool],
-        scope: Scope,
         options: QueryOptions,
     ) -> list[Candidates]:
         """Search for queries that have weights."""
-        stored, wanted = self.stored_scope(scope), options.get("min_should_match")
-        params, find = options.get("search_params"), self.sparse_search(options)
+        wanted, find = options.get("min_should_match"), self.sparse_search(options)
+        stored = replace(arm, scope=self.stored_scope(arm.scope), params=options.get("search_params"))
 
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
-            return find([query.vector for query in some], SearchArm(limit, stored, params))
+            return find([query.vector for query in some], replace(stored, limit=limit))
 
         keep = None if wanted is None else partial(self._keep_enough_words, wanted)
-        return find_candidates(search, queries, limit, enough, scope.namespaces, keep)
+        return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep)
 
     def sparse_search(self, options: QueryOptions) -> SparseSearch:
         """Return the function that searches the store, with exact scores if the options ask for them."""

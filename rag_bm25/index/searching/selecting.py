@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from rag_bm25.hits.selection import (
     Ranking,
     boost,
     choose,
+    flatten,
     form_units,
     is_enough,
     lacking,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Hit)
 
+MOST_AT_FIRST = 400  # rows, unless more are needed: reading them takes as long as ten searches for ten
+
 
 @dataclass(frozen=True, eq=False)
 class Selector(Generic[H]):
@@ -53,6 +56,7 @@ class Selector(Generic[H]):
     k: int
     dense: bool = False  # whether dense vectors tell how hits differ
     but: tuple[str, str] | None = None  # namespace and id of a chunk that is left out
+    known: dict[tuple[str, str], SparseVector] = field(default_factory=dict)  # vectors that were read with the hits
 
     def is_enough(self, ranking: Ranking[H]) -> bool:
         """Return whether more candidates would not change the selection, but for the members of groups."""
@@ -86,15 +90,17 @@ class Selector(Generic[H]):
         self.events.warn("incomplete", msg, candidates=MAX_K)
 
     def read_vectors(self, hits: Sequence[Hit]) -> list[SparseVector]:
-        """Read the stored vectors of hits."""
-        rows = self._read_rows(hits, dense=False)
-        return [EMPTY if row is None else row.vector for row in rows]
+        """Read the stored vectors of hits, as far as they are not known."""
+        unknown = [hit for hit in hits if (hit.namespace, hit.id) not in self.known]
+        for hit, row in zip(unknown, self._read_rows(unknown, dense=False) if unknown else [], strict=True):
+            self.known[hit.namespace, hit.id] = EMPTY if row is None else row.vector
+        return [self.known[hit.namespace, hit.id] for hit in hits]
 
     def read_similarity(self, hits: Sequence[Hit]) -> NDArray[np.float64]:
         """Read how similar hits are to each other, in 0..1: the cosine of their vectors, of dense ones scaled."""
-        rows = self._read_rows(hits, dense=self.dense)
         if not self.dense:
-            return cosine_similarity(to_matrix([EMPTY if row is None else row.vector for row in rows]))
+            return cosine_similarity(to_matrix(self.read_vectors(hits)))
+        rows = self._read_rows(hits, dense=True)
         known = [row.dense for row in rows if row is not None and row.dense is not None]
         nothing = np.zeros_like(known[0]) if known else np.zeros(1, np.float32)
         vectors = [nothing if row is None or row.dense is None else row.dense for row in rows]
@@ -119,8 +125,11 @@ class SparseSelector:
 
     def select(self, queries: list[WeightedQuery], texts: Sequence[str]) -> list[list[Hit]]:
         """Search for candidates of each query, and select its hits."""
-        limit = first_limit(self.selector.plan, self.selector.k)
-        found = self.searcher.candidates(queries, limit, self._is_enough, self.scope, self.options)
+        plan = self.selector.plan
+        limit = first_limit(plan, self.selector.k)
+        found = self.searcher.candidates(
+            queries, limit, self._is_enough, self.scope, self.options, vectors=plan.needs_vectors
+        )
         return [
             self._select(query, text, candidates) for query, text, candidates in zip(queries, texts, found, strict=True)
         ]
@@ -135,7 +144,7 @@ class SparseSelector:
         by_filter = plan.grouping is not None and plan.grouping.score == "max" and plan.rerank is None
         if by_filter and wanting and not candidates.is_all and not must_refill_groups(plan):
             units = self._complete(query, units, wanting)
-        return [hit for unit in units for hit in unit]
+        return flatten(plan, units)
 
     def _complete(self, query: WeightedQuery, units: list[list[Hit]], wanting: list[list[Hit]]) -> list[list[Hit]]:
         """Search for the other members of groups, by a filter: a few chunks may be far down in the ranking."""
@@ -162,11 +171,18 @@ class SparseSelector:
 
     def _to_ranking(self, candidates: Candidates) -> Ranking[Hit]:
         hits = [to_hit(match) for match in candidates.matches]
+        if self.selector.plan.needs_vectors:
+            vectors = {(match.row.namespace, match.row.id): match.row.vector for match in candidates.matches}
+            self.selector.known.update(vectors)
         left = [hit for hit in hits if (hit.namespace, hit.id) != self.selector.but]
         return Ranking(left, candidates.below, candidates.is_all)
 
 
 def first_limit(plan: HitPlan, k: int) -> int:
     """Return how many candidates to ask for at first."""
-    whole = plan.num_candidates(k) if plan.needs_candidates else k
-    return whole + 1 if plan.is_plain or plan.rerank is not None else OVERFETCH * whole
+    whole = (plan.num_candidates(k) if plan.needs_candidates else k) + 1
+    if plan.rerank is not None and not plan.boosts:
+        return whole
+    members = 1 if plan.grouping is None else plan.grouping.size
+    drops = plan.boosts or plan.near_duplicates is not None or plan.grouping is not None
+    return max(whole, min(OVERFETCH * whole * members, MOST_AT_FIRST)) if drops else whole
