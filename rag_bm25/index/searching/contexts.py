@@ -48,6 +48,8 @@ def read_passages(store: Store, hits: Sequence[Hit | Chunk], before: int, after:
             if where not in sources:
                 sources[where] = _read_by_source(store, *where)
             read = dict(sources[where])
+        else:
+            read = {id_: to_chunk(row) for id_, row in read_chunks(store, [chunk.id], chunk.namespace).items()}
         own = read.pop(chunk.id, chunk)
         passages.append(join(window(run_around(own, list(read.values())), own, before, after), own))
     return passages
