@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 UNIT = "tests/unit"
-TESTS = [UNIT, "tests/properties", "tests/golden/test_golden.py", "tests/contract/test_two_objects.py"]
+TESTS = [
+    UNIT,
+    "tests/properties",
+    "tests/golden/test_golden.py",
+    "tests/contract/test_two_objects.py",
+    "tests/contract/test_hits.py",
+]
 SECONDS = 900  # a mutant that hangs is noticed, too
 
 

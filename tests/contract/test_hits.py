@@ -27,7 +27,8 @@ def chunks() -> Iterator[tuple[str, str, dict[str, Any], list[float]]]:
         page = PAGES[0] if at < 80 else PAGES[at % 3 + 1]
         text = "fig " * (1 + at % 2) + "plum " * (at // 4)
         yield f"text#{at}", text.strip(), {"page": page, "source": "text", "chunk": at, "year": at}, [1.0, at / 120]
-    yield "alone", "fig fig fig", {}, [0.0, 1.0]
+    yield "best", "fig fig fig", {"page": "法律"}, [0.5, 1.0]
+    yield "alone", "fig fig lonely", {}, [0.0, 1.0]
 
 
 @pytest.fixture
@@ -56,12 +57,15 @@ def ids(hits: Sequence[Hit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
-@pytest.mark.parametrize(("k", "size"), [(1, 1), (2, 3), (5, 1), (5, 30), (9, 2)])
+@pytest.mark.parametrize(("k", "size"), [(1, 1), (1, 2), (2, 3), (5, 1), (5, 30), (9, 2)])
 def test_groups(index: BM25Index, k: int, size: int) -> None:
     assert ids(index.search("fig", k, group_size=size, **OPTIONS)) == grouped(index.search("fig", 999), k, size)
     scope: dict[str, Any] = {"filter": {"year": {"$gte": 60}}}
     expected = grouped(index.search("fig", 999, **scope), k, size)
     assert ids(index.search("fig", k, group_size=size, **scope, **OPTIONS)) == expected
+    different: dict[str, Any] = {"near_duplicates": 1.0}
+    expected = grouped(index.search("fig", 999, **different), k, size)
+    assert ids(index.search("fig", k, group_size=size, **different, **OPTIONS)) == expected
     hybrid = index.search_hybrid("fig", [1.0, 0.0], 999, sparse_k=200, dense_k=200)
     found = index.search_hybrid("fig", [1.0, 0.0], k, sparse_k=200, dense_k=200, group_size=size, **OPTIONS)
     assert ids(found) == grouped(hybrid, k, size)
@@ -100,6 +104,8 @@ def test_neighbours(index: BM25Index) -> None:
     assert index.neighbors(alone).chunks == (alone,)
     index.delete(["text#52"])
     assert [chunk.id for chunk in index.neighbors(own, 1, 9).chunks] == ["text#49", "text#50", "text#51"]
+    index.delete(["text#31"])  # at the end of the first read
+    assert [chunk.id for chunk in index.neighbors(own, None, None).chunks] == [f"text#{at}" for at in range(32, 52)]
 
 
 def test_neighbours_without_ids_that_tell(index: BM25Index) -> None:
@@ -126,6 +132,7 @@ def test_more_like_this_is_a_search_for_the_vector_of_the_chunk(index: BM25Index
     found = index.more_like_this("text#40", 3)
     assert [hit.score for hit in found] == pytest.approx(sorted(scores.values(), reverse=True)[:3], rel=1e-5)
     assert [hit.score for hit in found] == pytest.approx([scores[hit.id] for hit in found], rel=1e-5)
+    assert index.more_like_this("alone", 3, max_terms=1)
     (one,) = index.more_like_this("text#40", 1, max_terms=1)
     assert one.score < found[0].score
     assert len(index.more_like_this("text#40", 5, **OPTIONS)) == 5
