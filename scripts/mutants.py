@@ -318,7 +318,7 @@ MUTANTS = [
     ),
     # Hits
     Mutant("hits/selection", "ranking.below * largest_factor(plan.boosts)", "ranking.below"),
-    Mutant("hits/selection", "if hit.score > below)", "if hit.score > 0)"),
+    Mutant("hits/selection", "for hit, score in scored if score > below]", "for hit, score in scored if score > 0]"),
     Mutant("hits/selection", "depth *= 2", "depth = len(ranking.hits)"),
     Mutant("hits/selection", "len(found.units) < wanted", "len(found.units) < 1"),
     Mutant("hits/selection", "return not must_refill_groups(plan) or not", "return True or not"),

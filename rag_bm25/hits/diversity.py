@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from rag_bm25.vectors.sparse import EMPTY
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,13 +24,20 @@ T = TypeVar("T")
 ROUNDING = 1e-6  # the cosine of a vector with itself is 1 but for this
 
 
-def to_matrix(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
-    """Lay sparse vectors, at least one, into the rows of a matrix; only ids that one of them has get a column."""
-    ids, columns = np.unique(np.concatenate([vector.ids for vector in vectors]), return_inverse=True)
-    rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
-    matrix = np.zeros((len(vectors), len(ids)))
-    matrix[rows, columns] = np.concatenate([vector.values for vector in vectors])
-    return matrix
+def sparse_similarity(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
+    """Compute the cosine of each vector, of at least one, with each other; 0 for an empty one."""
+    ids, column, counts = np.unique(
+        np.concatenate([vector.ids for vector in vectors]), return_inverse=True, return_counts=True
+    )
+    row = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
+    values = np.concatenate([_unit(vector) for vector in vectors])
+    shared = counts[column] > 1  # what one vector alone has adds nothing to a product with another
+    place = np.cumsum(counts > 1) - 1
+    matrix = np.zeros((len(vectors), int(place[-1]) + 1 if len(ids) else 0))
+    matrix[row[shared], place[column[shared]]] = values[shared]
+    similarity = matrix @ matrix.T
+    np.fill_diagonal(similarity, [float(len(vector) > 0) for vector in vectors])
+    return np.asarray(similarity)
 
 
 def cosine_similarity(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -63,32 +72,28 @@ def scale_to_relevance(scores: Sequence[float]) -> NDArray[np.float64]:
     return np.asarray((values - low) / width) if width > 0 else np.zeros(len(values))
 
 
-def without_near_duplicates(items: Iterable[tuple[T, SparseVector]], threshold: float) -> Iterator[T]:
+def without_near_duplicates(items: Sequence[tuple[T, SparseVector]], threshold: float) -> Iterator[T]:
     """Yield the items, best first, whose vectors have a cosine below the threshold with all that came before."""
-    kept_ids: list[NDArray[np.uint32]] = []
-    kept_values: list[NDArray[np.float64]] = []
-    for item, vector in items:
-        norm = float(np.linalg.norm(vector.values.astype(np.float64)))
-        values = vector.values.astype(np.float64) / (norm or 1.0)
-        if kept_ids and _largest_product(kept_ids, kept_values, vector.ids, values) >= threshold - ROUNDING:
+    vectors = [vector for _, vector in items]
+    ends = np.cumsum([0, *map(len, vectors)])
+    _, column = np.unique(np.concatenate([vector.ids for vector in vectors] or [EMPTY.ids]), return_inverse=True)
+    kept_column, kept_value, kept_row = np.empty_like(column), np.empty(len(column)), np.empty_like(column)
+    own = np.zeros(len(column))  # the vector that is compared, by column
+    entries = rows = 0
+    for at, (item, vector) in enumerate(items):
+        columns, values = column[ends[at] : ends[at + 1]], _unit(vector)
+        own[columns] = values
+        products = kept_value[:entries] * own[kept_column[:entries]]
+        own[columns] = 0
+        if rows and np.bincount(kept_row[:entries], products, rows).max() >= threshold - ROUNDING:
             continue
-        kept_ids.append(vector.ids)
-        kept_values.append(values)
+        more = slice(entries, entries + len(columns))
+        kept_column[more], kept_value[more], kept_row[more] = columns, values, rows
+        entries, rows = more.stop, rows + 1
         yield item
 
 
-def _largest_product(
-    ids: Sequence[NDArray[np.uint32]],
-    values: Sequence[NDArray[np.float64]],
-    asked: NDArray[np.uint32],
-    weights: NDArray[np.float64],
-) -> float:
-    """Return the largest inner product of one vector with any of several."""
-    if not len(asked):
-        return 0.0
-    flat = np.concatenate(ids)
-    at = np.searchsorted(asked, flat).clip(max=len(asked) - 1)
-    shared = asked[at] == flat
-    row = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
-    products = np.concatenate(values)[shared] * weights[at[shared]]
-    return float(np.bincount(row[shared], products, len(ids)).max())
+def _unit(vector: SparseVector) -> NDArray[np.float64]:
+    """Return the weights of a vector of length 1; those of an empty one stay empty."""
+    values = vector.values.astype(np.float64)
+    return np.asarray(values / (np.linalg.norm(values) or 1.0))
