@@ -24,20 +24,20 @@ T = TypeVar("T")
 ROUNDING = 1e-6  # the cosine of a vector with itself is 1 but for this
 
 
-def sparse_similarity(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
-    """Compute the cosine of each vector, of at least one, with each other; 0 for an empty one."""
-    ids, column, counts = np.unique(
-        np.concatenate([vector.ids for vector in vectors]), return_inverse=True, return_counts=True
-    )
-    row = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
-    values = np.concatenate([_unit(vector) for vector in vectors])
-    shared = counts[column] > 1  # what one vector alone has adds nothing to a product with another
-    place = np.cumsum(counts > 1) - 1
-    matrix = np.zeros((len(vectors), int(place[-1]) + 1 if len(ids) else 0))
-    matrix[row[shared], place[column[shared]]] = values[shared]
-    similarity = matrix @ matrix.T
-    np.fill_diagonal(similarity, [float(len(vector) > 0) for vector in vectors])
-    return np.asarray(similarity)
+class SparseCosines:
+    """The cosine of each of some sparse vectors with each other, a row at a time; 0 for an empty one."""
+
+    def __init__(self, vectors: Sequence[SparseVector]) -> None:
+        ids, self._column = np.unique(np.concatenate([vector.ids for vector in vectors]), return_inverse=True)
+        self._row = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
+        self._value = np.concatenate([_unit(vector) for vector in vectors])
+        self._shape = len(vectors), len(ids)
+
+    def __getitem__(self, at: int) -> NDArray[np.float64]:
+        """Compute the cosines of one vector with all of them."""
+        own = np.zeros(self._shape[1])
+        own[self._column[self._row == at]] = self._value[self._row == at]
+        return np.bincount(self._row, self._value * own[self._column], self._shape[0]).astype(np.float64)
 
 
 def cosine_similarity(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -47,7 +47,9 @@ def cosine_similarity(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(unit @ unit.T)
 
 
-def diversify(relevance: NDArray[np.float64], similarity: NDArray[np.float64], lambda_mult: float, k: int) -> list[int]:
+def diversify(
+    relevance: NDArray[np.float64], similarity: NDArray[np.float64] | SparseCosines, lambda_mult: float, k: int
+) -> list[int]:
     """Choose k candidates at most, in the order of choice; of equal ones the first.
 
     Each is the one with the maximum of ``lambda_mult * relevance - (1 - lambda_mult) * similarity`` to the most similar

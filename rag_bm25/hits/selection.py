@@ -23,6 +23,7 @@ from rag_bm25.hits.groups import cut, group
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rag_bm25.hits.diversity import SparseCosines
     from rag_bm25.hits.options import HitPlan, Rerank
     from rag_bm25.vectors.sparse import SparseVector
 
@@ -30,7 +31,7 @@ H = TypeVar("H", bound=Hit)
 
 ReadVectors: TypeAlias = Callable[[Sequence[Hit]], "list[SparseVector]"]
 """Function that reads the stored vectors of hits; a chunk that was deleted meanwhile has an empty one."""
-ReadSimilarity: TypeAlias = Callable[[Sequence[Hit]], "NDArray[np.float64]"]
+ReadSimilarity: TypeAlias = Callable[[Sequence[Hit]], "NDArray[np.float64] | SparseCosines"]
 """Function that returns the similarity of each of some hits with each other, in 0..1."""
 
 
