@@ -201,7 +201,7 @@ def _read_text(path: Path) -> str:
 
 
 def _length_function(config: IndexConfig) -> Callable[[str], int]:
-    if config.length_unit == "characters":
+    if config.length_unit != "terms":
         return len
     analyzer = config.build_analyzer()
     return lambda text: num_words(analyzer(text))
