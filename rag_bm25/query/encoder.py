@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
-from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
+from rag_bm25.query.terms import QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class QueryEncoder:
     def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
         """Weigh the terms of a query one by one, as `explain` shows them."""
         wanted, groups = self.expand(query, statistics)
-        return replace(self.weigh(wanted, statistics), groups=groups)
+        return self.weigh(wanted, statistics, groups=groups)
 
     def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[TermGroup, ...]]:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
@@ -52,7 +52,11 @@ class QueryEncoder:
         return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
 
     def weigh(
-        self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics, relevant: Sequence[SparseVector] | None = None
+        self,
+        wanted: Iterable[QueryTerm],
+        statistics: CorpusStatistics,
+        relevant: Sequence[SparseVector] | None = None,
+        groups: tuple[TermGroup, ...] = (),
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF.
 
@@ -72,7 +76,7 @@ class QueryEncoder:
         known_weights = self.weighting.weights(qtf[known], informed[known], collection, is_bigram[known])
         weights[known] = boost[known] * known_weights
         sources = [asked.source for asked in wanted]
-        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, relevance=relevance)
+        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, groups, relevance)
 
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""
@@ -92,20 +96,19 @@ class QueryEncoder:
         )
 
     def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
-        """Boost bigrams by the weight of their channel, or leave them out."""
-        weight = self.weighting.bigram_weight
-        before, after = PLAIN_SOURCE, self._in_bigram_channel(PLAIN_SOURCE)
+        """Boost bigrams by the weight of their kind, or leave them out."""
+        of_characters = ("bigram_weight, of bigrams of characters", self.weighting.bigram_weight)
+        of_words = ("word_bigram_weight, of bigrams of words", self.weighting.word_bigram_weight)
+        sources: dict[tuple[int, bool], tuple[TermSource, TermSource]] = {}  # most bigrams share one
         for asked in wanted:
+            factor = of_words if asked.term.is_word_bigram else of_characters
             if not asked.term.is_bigram:
                 yield asked
-            elif weight > 0:
-                if asked.source is not before:  # neighbours share a source, mostly
-                    before, after = asked.source, self._in_bigram_channel(asked.source)
-                yield QueryTerm(asked.term, asked.qtf, after)
-
-    def _in_bigram_channel(self, source: TermSource) -> TermSource:
-        factor = ("bigram_weight, of the channel of bigrams", self.weighting.bigram_weight)
-        return replace(source, factors=(*source.factors, factor))
+            elif factor[1] > 0:
+                before, key = asked.source, (id(asked.source), asked.term.is_word_bigram)
+                if key not in sources:
+                    sources[key] = before, replace(before, factors=(*before.factors, factor))
+                yield QueryTerm(asked.term, asked.qtf, sources[key][1])
 
 
 def _count_relevant(

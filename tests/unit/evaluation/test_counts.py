@@ -189,7 +189,7 @@ def test_statistics_are_those_of_an_index() -> None:
     analyzed = {id_: config.build_analyzer()(text) for id_, text in BILINGUAL.items()}
     assert (stats.average_idf, stats.average_bigram_idf) == pytest.approx(Corpus(analyzed).average_idfs())
     assert stats.average_idf != stats.average_bigram_idf
-    assert counts.mean_length("characters") == stats.mean_length
+    assert counts.mean_length("estimated_characters") == stats.mean_length
 
 
 class Counting:

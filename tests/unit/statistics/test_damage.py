@@ -132,9 +132,22 @@ def test_terms_that_no_text_explains_are_told_until_a_repair_has_seen_them(
     assert index.damage == []
     index.add(["mango"])
     index._live.log.compact(above=0)
-    assert reopened().damage == []
+    again = reopened()
+    again._live.vocabulary()
+    assert again.damage == []
     delete_log(store, lambda key: key.startswith("terms"))
     assert reopened().damage == ["terms missing from the vocabulary: 12"]
+
+
+def test_after_a_repair_terms_without_chunks_are_missed_as_well(
+    index: BM25Index, store: MemoryStore, reopened: Reopened
+) -> None:
+    index.add(["apple pie"], ids=["1"])
+    index.delete(["1"])
+    index.repair()
+    assert reopened().damage == []
+    delete_log(store, lambda key: key.startswith("terms"))
+    assert reopened().damage == ["terms missing from the vocabulary: 2"]
 
 
 def test_imported_statistics_do_not_hide_what_was_lost(

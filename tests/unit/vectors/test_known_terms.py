@@ -204,3 +204,11 @@ def test_id_of_a_word_and_a_bigram_is_a_bigrams() -> None:
     assert known.are_bigrams(np.array([5, 6], np.uint32)).tolist() == [False, False]
     known.add({"\0ab": 5, "other": 4})
     assert known.are_bigrams(np.array([3, 4, 5, 6, MAX_ID], np.uint32)).tolist() == [False, False, True, False, False]
+
+
+def test_a_term_keeps_the_id_that_it_was_given_in_the_same_batch() -> None:
+    staged = KnownTerms().stage()
+    staged.look_up(["a", "b"])
+    given = dict(staged)
+    staged.look_up(["b", "c", "a"])
+    assert dict(staged) == staged.new == {**given, "c": term_id("c")}
