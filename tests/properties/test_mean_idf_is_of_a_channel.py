@@ -146,6 +146,17 @@ def test_counts_without_marks_get_them_from_the_terms(
     assert_right(opened(store.reopen()), model)
 
 
+def test_changes_without_marks_may_come_at_any_time() -> None:
+    """An older version writes beside this one, and its terms are read when they come."""
+    store, model = MemoryStore(exclusive=False), Model()
+    writer, reader = opened(store), opened(store.reopen(), read_only=True)
+    for texts in ({"a": "合同 a", "b": "法"}, {"c": "合同法 劳动 a"}, {"d": "同法 a"}):
+        apply(writer, ("add", "", texts))
+        model.apply(("add", "", texts))
+        forget_marks(store)
+        assert_right(reader, model)
+
+
 def test_compaction_carries_an_old_index_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """From then on nobody reads the terms for their channels."""
     store, model = MemoryStore(), Model()
