@@ -15,7 +15,8 @@ from rag_bm25.ingestion import checking as module
 from rag_bm25.ingestion import files
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
-from rag_bm25.ingestion.reading import Piece, Splitter, read_file
+from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, Piece, ReadOptions, read_file
+from rag_bm25.ingestion.splitting import Splitter
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -11,7 +11,8 @@ from support.files import CONFIG, ids, pieces, run, write, write_rows
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, ParameterError
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
-from rag_bm25.ingestion.reading import read_file, sample, splitter
+from rag_bm25.ingestion.reading import read_file, sample
+from rag_bm25.ingestion.splitting import splitter
 
 if TYPE_CHECKING:
     from pathlib import Path
