@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.files import os_error_message
-from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ROW_SUFFIXES, Piece, ReadOptions, read_file
-from rag_bm25.ingestion.rows import raise_error
+from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, Piece, ReadOptions, read_file
+from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

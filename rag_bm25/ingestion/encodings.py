@@ -22,7 +22,7 @@ SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "cp950"
 
 DETECTED_BYTES = 1 << 20  # the beginning of a file, by which its encoding is detected
 MIN_COMMON = 0.9  # share of common characters in a text in UTF-16
-_COMMON = re.compile(r"[\t\r\n\x20-\x7e\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\u2010-\u2027]")
+_COMMON = re.compile(r"[\t\r\n\x20-\x7e\u3000-\u303f\u4e00-\u9fff\uff01-\uffee\u2010-\u2027]")
 
 
 def check_encoding(name: str) -> str:
@@ -52,8 +52,10 @@ def decode(data: bytes, where: str, encoding: str | None = None, declared: str |
     if utf8 is not None and "\0" not in utf8:
         return utf8, ""
     name = _declared(data, declared) or _detect(data, where)
-    if utf8 is not None and not name:
-        return utf8, ""  # with NULs, which the checks of texts refuse
+    if not name and utf8 is None:
+        raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file, and has NULs: it is not a text")
+    if not name:
+        return str(utf8), ""  # with NULs, which the checks of texts refuse
     return _decode_as(data, name, where), name
 
 
@@ -95,19 +97,19 @@ def _detect_utf16(data: bytes) -> str:
 
 
 def _not_utf8(data: bytes, where: str) -> str:
-    at = next((error.start for error in [_utf8_error(data)] if error), 0)
     return (
-        f"{where}: not UTF-8 at byte {at} of the file, and of no encoding that can be told from its bytes. Give its "
-        "encoding (--encoding gb18030)"
+        f"{where}: not UTF-8 at byte {_error_at(data)} of the file, and of no encoding that can be told from its bytes"
+        ". Give its encoding (--encoding gb18030)"
     )
 
 
-def _utf8_error(data: bytes) -> UnicodeDecodeError | None:
+def _error_at(data: bytes) -> int:
+    """Return the first byte that is not UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
-        return error
-    return None
+        return error.start
+    return 0
 
 
 def _try(data: bytes, name: str) -> str | None:

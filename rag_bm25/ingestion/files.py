@@ -13,8 +13,9 @@ from rag_bm25.checks import check_path
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.formats import FORMATS
+from rag_bm25.ingestion.markup import MARKUP
 from rag_bm25.ingestion.patterns import Patterns, Selection, check_patterns
-from rag_bm25.ingestion.reading import MARKUP, ROW_SUFFIXES
+from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import absolute_path, check_root_name
 
 if TYPE_CHECKING:

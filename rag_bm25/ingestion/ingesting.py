@@ -10,7 +10,8 @@ from rag_bm25.events import report_progress
 from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
-from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ROW_SUFFIXES, ReadOptions
+from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
+from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import SourceNames
 from rag_bm25.ingestion.splitting import splitter
 
@@ -153,7 +154,12 @@ def ingest(
         stale=len(obsolete.stale),
         deleted=deleted,
         failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed,
-        notes=[*names.notes, *_encoding_notes(checker.encodings), *_outdated_notes(outdated, written.updated)],
+        notes=[
+            *names.notes,
+            *_encoding_notes(checker.encodings),
+            *_empty_notes(checker),
+            *_outdated_notes(outdated, written.updated),
+        ],
         rejected=checker.rejected,
         reasons=checker.reasons,
     )
@@ -172,16 +178,23 @@ def _require_valid(found: Found, files: Sequence[SourceFile], checker: FileCheck
         raise InputError(msg)
 
 
+def _empty_notes(checker: FileChecker) -> list[str]:
+    """Name files without text."""
+    empty = sorted(checker.read - set(checker.sources.values()) - checker.rejected.keys())
+    return [f"without text: {_join_first(empty)}"] if empty else []
+
+
+def _join_first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else ""
+    return ", ".join(names[:MAX_SHOWN]) + more
+
+
 def _encoding_notes(encodings: Mapping[str, str]) -> list[str]:
     """Say what was read in which encoding, as it may have been guessed."""
     sources: dict[str, list[str]] = {}
     for source, encoding in encodings.items():
         sources.setdefault(encoding, []).append(source)
-    return [
-        f"read as {encoding.upper()}: {', '.join(names[:MAX_SHOWN])}"
-        + (f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else "")
-        for encoding, names in sorted(sources.items())
-    ]
+    return [f"read as {encoding.upper()}: {_join_first(names)}" for encoding, names in sorted(sources.items())]
 
 
 def _find_outdated(index: BM25Index, files: Sequence[SourceFile], namespace: str) -> str | None:

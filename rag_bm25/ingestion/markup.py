@@ -14,6 +14,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _NO_PARAGRAPH = re.compile(r"\s*$| {0,3}(?:[-+*>|]|\d{1,9}[.)])(?:\s|$)|\t| {4}| {0,3}(?:>|<|\|)")
+_INTERRUPTS = re.compile(r" {0,3}(?:[-+*][ \t]+\S|1[.)][ \t]+\S|>|(?:\*[ \t]*){3,}$|(?:_[ \t]*){3,}$)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _MARKS = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|[`*]+|<[^<>]*>|\{#[^{}]*\}")
@@ -54,7 +55,7 @@ def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
             title = _plain(" ".join(part.strip() for part in lines.lines[paragraph:at]))
             yield lines.heading(paragraph, at, 1 if underline[1][0] == "=" else 2, title)
             paragraph = -1
-        elif not line.strip() or _FENCE.match(line):
+        elif not line.strip() or _FENCE.match(line) or _INTERRUPTS.match(line):
             paragraph = -1
         elif paragraph < 0 and not _NO_PARAGRAPH.match(line) and not _follows_text(lines.lines, at):
             paragraph = at
@@ -119,3 +120,7 @@ def _is_title(texts: list[str], at: int) -> bool:
 def _rst_plain(title: str) -> str:
     """Leave out roles and the marks of code."""
     return re.sub(r":[\w:+.-]+:(?=`)", "", title).replace("`", "").replace("*", "").strip()
+
+
+MARKUP = {".md": read_markdown, ".markdown": read_markdown, ".rst": read_rst}
+"""The readers of texts with marks for their headings, by suffix."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_bm25.ingestion.files import is_known
-from rag_bm25.ingestion.reading import ROW_SUFFIXES
+from rag_bm25.ingestion.rows import ROW_SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

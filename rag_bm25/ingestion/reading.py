@@ -17,9 +17,10 @@ from rag_bm25.ingestion.encodings import check_encoding, decode
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
-from rag_bm25.ingestion.markup import read_markdown, read_rst
+from rag_bm25.ingestion.markup import MARKUP
 from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
+    ROW_SUFFIXES,
     RowFields,
     join_title,
     raise_error,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.rows import Reject, Row
     from rag_bm25.ingestion.splitting import Part, Splitter
 
-ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
-MARKUP = {".md": read_markdown, ".markdown": read_markdown, ".rst": read_rst}
 MAX_TITLE = 100  # characters
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 MAX_DOCUMENT_BYTES = 64 << 20
 """Maximum size of a text to split, and of a row."""
 
+ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 IDS = ("_id", "id")
 
 

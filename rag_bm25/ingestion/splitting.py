@@ -95,15 +95,19 @@ class Splitter:
         Returns
         -------
         list of Part
-            The chunks without white space around them. Their headings are those that hold for all of the chunk.
+            The chunks, without white space around them, and without those that have no word. The headings of a chunk
+            are those that hold for all of it.
         """
         sections = list(_sections(text, headings))
         starts = [section.start for section in sections]
-        spans = [span for start, end in self._groups(text, sections) for span in self._cut(text, start, end, starts)]
+        groups = self._groups(text, sections)
+        spans = [span for start, end in groups for span in self._cut(text, start, end, sections, starts)]
         stripped = [_strip(text, start, end) for start, end in spans]
-        with_words = [span for span in stripped if _WORD.search(text, *span)]
-        kept = with_words or [span for span in stripped if span[0] < span[1]][:1]
-        return [Part(start, end, _path(text, sections, starts, start, end)) for start, end in kept]
+        return [
+            Part(start, end, _path(text, sections, starts, start, end))
+            for start, end in stripped
+            if _WORD.search(text, start, end)
+        ]
 
     # Sections
 
@@ -134,7 +138,9 @@ class Splitter:
 
     # Within sections
 
-    def _cut(self, text: str, start: int, end: int, headings: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def _cut(
+        self, text: str, start: int, end: int, sections: Sequence[_Section], starts: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
         """Cut a span into spans within the maximum length."""
         start, end = _strip(text, start, end)
         while start < end:
@@ -142,9 +148,10 @@ class Splitter:
             if reach >= end:
                 yield start, end
                 return
-            low = self._reach(text, start, reach, self.least)
+            body = _body(text, sections, bisect_right(starts, start) - 1, start)
+            low = self._reach(text, body, reach, self.least) if body < reach else reach
             high = max(low, min(reach, self._leave(text, end)))
-            cut, is_within = _find_cut(text, start, low, high, headings)
+            cut, is_within = _find_cut(text, start, low, high, starts)
             yield start, cut
             following = self._step_back(text, start, cut) if is_within else cut
             start = _strip(text, following, end)[0]
@@ -250,6 +257,16 @@ def _find_cut(text: str, start: int, low: int, high: int, headings: Sequence[int
         if found is not None:
             return found, rank >= _WITHIN_LINES
     return high, True
+
+
+def _body(text: str, sections: Sequence[_Section], at: int, start: int) -> int:
+    """Return where the text after the headings that `start` is in begins, or `start`, if it is in a text."""
+    while start < sections[at].body and at + 1 < len(sections):
+        if _WORD.search(text, sections[at].body, sections[at].end):
+            break
+        at += 1
+        start = sections[at].start
+    return max(start, sections[at].body)
 
 
 def _strip(text: str, start: int, end: int) -> tuple[int, int]:
