@@ -77,7 +77,8 @@ def _detect(data: bytes, where: str) -> str:
         with require_extra(""):
             import chardet
     except MissingExtraError:
-        raise InputError(f'{_not_utf8(data, where)}; to have it detected, pip install "rag-bm25[documents]"') from None
+        hint = 'Give its encoding (--encoding gb18030), or have it detected: pip install "rag-bm25[documents]"'
+        raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file. {hint}") from None
     found = chardet.detect(data[:DETECTED_BYTES])["encoding"]
     name = SUPERSETS.get(codecs.lookup(found).name, codecs.lookup(found).name) if found else ""
     if not name or _try(data, name) is None:

@@ -283,3 +283,30 @@ def test_a_library_caller_can_use_what_was_ingested(docs: Path, databases: Datab
     store = MemoryStore(collections=databases["./rag_bm25.db", "docs"])
     with BM25Index.from_store(store, config=IndexConfig(chunk_size=500)) as index:
         assert index.get(["r1"])[0].metadata == {"source": "docs/rows.jsonl", "chunk": 0, "page": 3}
+
+
+def test_standard_input_is_a_source(docs: Path) -> None:
+    result = run("ingest", "-", "--stdin-name", "notes/today.md", input="# Palms\n\ncoconuts grow there")
+    assert result.exit_code == 0
+    assert "1 file, 1 chunk: 1 added" in result.stdout
+    [hit] = run_json("search", "coconuts")
+    assert (hit["id"], hit["metadata"]["headings"]) == ("notes/today.md#0", ["Palms"])
+    assert "1 updated" in run("ingest", "-", "--stdin-name", "notes/today.md", input="other").stdout
+    result = run("ingest", "-", "--stdin-name", "notes", input="x")
+    assert (result.exit_code, "--stdin-name" in result.stderr) == (2, True)
+
+
+def test_strict_and_the_names_of_fields(docs: Path) -> None:
+    (docs / "rows.csv").write_text("key;body\nk1;palms\nk2\n")
+    given = ("--text-field", "body", "--id-field", "key")
+    result = run("ingest", docs / "rows.csv", *given, "--strict")
+    assert_fails(result, "nothing was written, since files (0) or rows (1) are invalid")
+    result = run("ingest", docs / "rows.csv", *given)
+    assert (result.exit_code, "1 row rejected" in result.stdout) == (1, True)
+    assert run_json("search", "palms")[0]["id"] == "k1"
+
+
+def test_wrong_options_of_reading_are_wrong_usage(docs: Path) -> None:
+    for wrong in (("--encoding", "klingon"), ("--file-timeout", 0)):
+        result = run("ingest", docs, *wrong)
+        assert (result.exit_code, wrong[0] in result.stderr) == (2, True)
