@@ -7,20 +7,44 @@ from typing import NamedTuple
 
 
 class Heading(NamedTuple):
-    """A heading of a text."""
+    """A heading of a text.
 
-    start: int  # of its line or lines, in characters
+    Parameters
+    ----------
+    start, end : int
+        Place of its lines in the text, in characters.
+    level : int
+        Level, >= 1; 1 is the highest.
+    title : str
+        The heading without marks.
+    """
+
+    start: int
     end: int
-    level: int  # 1 is the highest
+    level: int
     title: str
 
 
 @dataclass(frozen=True)
 class Document:
-    """The text of a file, and what is known about it."""
+    """The text of a file, and what is known about it.
+
+    Parameters
+    ----------
+    text : str
+        The extracted text, which the places of chunks refer to.
+    title : str
+        Title that the file gives, "" if it has none.
+    headings : tuple of Heading
+        Headings in the order of the text.
+    pages : tuple of int
+        First character of each page or slide; empty if the format has none.
+    encoding : str
+        Encoding of the file, "" for UTF-8.
+    """
 
     text: str
-    title: str = ""  # as the file gives it
+    title: str = ""
     headings: tuple[Heading, ...] = ()
-    pages: tuple[int, ...] = ()  # the first character of each page or slide
-    encoding: str = ""  # other than UTF-8
+    pages: tuple[int, ...] = ()
+    encoding: str = ""

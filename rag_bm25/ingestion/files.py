@@ -262,7 +262,18 @@ def is_known(file: Path) -> bool:
 
 
 def needs_package(file: Path) -> str:
-    """Return which package the format of a file needs, "" if it is installed."""
+    """Return which package the format of a file needs.
+
+    Parameters
+    ----------
+    file : Path
+        A file of any kind.
+
+    Returns
+    -------
+    str
+        The package, and how to install it; "" if nothing is missing.
+    """
     form = FORMATS.get(file.suffix.lower())
     return "" if form is None else form.missing
 

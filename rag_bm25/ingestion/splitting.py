@@ -33,11 +33,19 @@ _WORD = re.compile(r"\w")
 
 
 class Part(NamedTuple):
-    """A chunk as a part of a text."""
+    """A chunk as a part of a text.
+
+    Parameters
+    ----------
+    start, end : int
+        Its place in the text, in characters.
+    headings : tuple of str
+        The headings above it, from the highest level.
+    """
 
     start: int
     end: int
-    headings: tuple[str, ...]  # from the highest level
+    headings: tuple[str, ...]
 
 
 class _Section(NamedTuple):

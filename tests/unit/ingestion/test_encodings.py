@@ -34,6 +34,7 @@ def test_an_encoding_is_detected_and_told(tmp_path: Path, index: BM25Index, text
 def test_utf8_is_no_news() -> None:
     assert decode("text 文".encode(), "a") == ("text 文", "")
     assert decode(b"\xef\xbb\xbftext", "a", "gb18030") == ("text", "")
+    assert decode("plain words".encode("utf-16-le"), "a") == ("plain words", "utf-16-le")  # which is UTF-8 with NULs
 
 
 def test_an_encoding_that_is_given_is_taken() -> None:
