@@ -28,6 +28,7 @@ from rag_bm25.ingestion.rows import (
     row_metadata,
     row_parts,
 )
+from rag_bm25.ingestion.splitting import MAX_TITLE as MAX_STORED_TITLE
 from rag_bm25.ingestion.tables import read_csv, read_parquet
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> 
 def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
     document = read_document(file.path, options)
     parts = split.split(document.text, document.headings)
-    title = document.title or PurePosixPath(file.source).stem
+    title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
         text = document.text[part.start : part.end]
         metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}

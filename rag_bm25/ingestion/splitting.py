@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag_bm25.ingestion.documents import Heading
 
 DEFAULT_OVERLAP = 50
+MAX_TITLE = 200  # characters of a heading in a path
 MIN_SHARE = 5  # the minimum length of a chunk is this part of the maximum
 SEPARATORS = (
     r"\n\s*\n",  # paragraphs
@@ -250,7 +251,7 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[_Section]:
     for at, heading in enumerate(headings):
         end = headings[at + 1].start if at + 1 < len(headings) else len(text)
         above = [*takewhile(lambda other: other.level < heading.level, above), heading]  # noqa: B023  # used at once
-        path = tuple(other.title for other in above if other.title)
+        path = tuple(other.title[:MAX_TITLE] for other in above if other.title)
         yield _Section(heading.start, heading.end, end, heading.level, path)
 
 

@@ -106,6 +106,7 @@ def test_the_minimum_is_a_fifth() -> None:
 def test_a_heading_that_is_longer_than_a_chunk_is_cut() -> None:
     text = "# " + "long " * 50 + "\n\nbody"
     assert max(len(piece) for piece, _ in cut(text)) <= 100
+    assert {len(path[0]) for _, path in cut(text)} == {200}
 
 
 # Headings
