@@ -11,8 +11,10 @@ from rag_bm25.analysis.normalization import is_plain, normalize
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter
 from rag_bm25.analysis.user_words import UserWords
-from rag_bm25.analysis.words import TermMemo, is_stop_word, without_apostrophes, words_of
+from rag_bm25.analysis.word_bigrams import WordBigrams
+from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, is_stop_word, without_apostrophes, words_of
 from rag_bm25.checks import check_choice
+from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -53,9 +55,12 @@ class Analyzer:
         self.config = config
         self._segmenter_name = segmenter
         self._segmenter: Segmenter | None = None
-        self._stop_words = frozenset(map(self._stop_form, config.stop_words))
-        self._chinese_stop_words = frozenset(word for word in self._stop_words if not word.isascii())
-        self._terms = TermMemo(self._stop_words, stem=config.stem, split_camel_case=config.split_camel_case)
+        stop_words = frozenset(map(self._stop_form, config.stop_words))
+        self._rules = rules = WordRules(stop_words, config.compounds, config.split_camel_case)
+        stemming = Stemming(stem=config.stem)
+        self._in_chunks = _Kept(stop_words, rules, stemming)
+        self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
+        self._word_bigrams = WordBigrams(rules, stemming)
         user_words = self._normalized_user_words()
         self._chinese_words = {word: f for word, f in user_words.items() if is_only_han(word)}
         other_words = user_words.keys() - self._chinese_words.keys()
@@ -63,7 +68,7 @@ class Analyzer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the tokens of a chunk, as :meth:`query` returns those of a query."""
-        return self._tokens(text, self.config.segmentation)
+        return self._tokens(text, self.config.segmentation, self._in_chunks)
 
     def query(self, text: str) -> list[str]:
         """Return the tokens of a query.
@@ -79,7 +84,7 @@ class Analyzer:
             Words of 1 to 64 characters in text order, with repeats; after them the bigrams, likewise, each marked by
             :data:`rag_bm25.vectors.terms.BIGRAM_MARK`.
         """
-        return self._tokens(text, self.config.query_segmentation)
+        return self._query(text)[0]
 
     def stop_words_in(self, text: str) -> list[str]:
         """Return the stop words that are dropped from a query.
@@ -94,7 +99,8 @@ class Analyzer:
         list of str
             In text order, without repeats.
         """
-        dropped = (word.casefold() for word in self._words(text) if is_stop_word(word, self._stop_words))
+        _, kept = self._query(text)
+        dropped = (word.casefold() for word in self._words(text) if is_stop_word(word, kept.dropped))
         return list(dict.fromkeys(dropped))
 
     def chinese_words(self, text: str) -> list[list[str]]:
@@ -157,19 +163,30 @@ class Analyzer:
         """Return the runs of a text beside user words of mixed scripts."""
         return chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2]))
 
-    def _tokens(self, text: str, mode: Segmentation) -> list[str]:
+    def _query(self, text: str) -> tuple[list[str], _Kept]:
+        """Return the tokens of a query, and what was kept: all but stop words where it has no other words."""
+        tokens = self._tokens(text, self.config.query_segmentation, self._in_queries)
+        if tokens and tokens[0][0] != BIGRAM_MARK:
+            return tokens, self._in_queries
+        return self._tokens(text, self.config.query_segmentation, self._in_chunks), self._in_chunks
+
+    def _tokens(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""
         text = self._normal_form(text)
         tokens: list[str] = []
         for place, piece in enumerate(self._pieces(text)):
-            tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode)
-        return tokens + bigrams_of(text, self._chinese_stop_words) if self.config.bigrams else tokens
+            tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode, kept)
+        if self.config.bigrams:
+            tokens += bigrams_of(text, kept.dropped_chinese)
+        if self.config.word_bigrams:
+            tokens += self._word_bigrams.of(text)
+        return tokens
 
-    def _tokens_between(self, text: str, mode: Segmentation) -> Iterable[str]:
+    def _tokens_between(self, text: str, mode: Segmentation, kept: _Kept) -> Iterable[str]:
         """Return the tokens of a text without user words of mixed scripts."""
         if not holds_han(text):
-            return chain.from_iterable(map(self._terms.__getitem__, find_runs(text)))
-        cut, terms, dropped = self._cutter(mode), self._terms, self._chinese_stop_words
+            return chain.from_iterable(map(kept.terms.__getitem__, find_runs(text)))
+        cut, terms, dropped = self._cutter(mode), kept.terms, kept.dropped_chinese
         tokens: list[str] = []
         for run in find_runs(text):
             words = cut(run) if is_han(run) else terms[run]
@@ -182,4 +199,13 @@ class Analyzer:
             if is_han(run):
                 yield from self._cutter(self.config.query_segmentation)(run)
             else:
-                yield from words_of(run, split_camel_case=self.config.split_camel_case)
+                yield from words_of(run, self._rules)
+
+
+class _Kept:
+    """The words that are kept where some are dropped."""
+
+    def __init__(self, dropped: frozenset[str], rules: WordRules, stemming: Stemming) -> None:
+        self.dropped = dropped  # case-folded
+        self.dropped_chinese = frozenset(word for word in dropped if not word.isascii())
+        self.terms = TermMemo(rules, stemming, dropped)

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from rag_bm25.analysis.stop_words import LUCENE_33
-from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
+from rag_bm25.analysis.stop_words import LUCENE_33, QUESTION_WORDS
+from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, Compounds
 from rag_bm25.checks import as_str, check_choice, check_switch, is_iterable, parameter_error
 from rag_bm25.errors import FormatError, ParameterError
 
@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 Segmentation = Literal["search", "exact"]
 
 SEGMENTATIONS = ("search", "exact")
+COMPOUNDS = ("identifiers", "all")
 MAX_FREQUENCY = 2**31 - 1
 MAX_WORDS = 1_000_000  # jieba's larger dictionary has 584,000
 
-BEFORE_SETTINGS: dict[str, Any] = {"bigrams": False}  # of indexes that are older than the setting
+# Of indexes that are older than the setting.
+BEFORE_SETTINGS: dict[str, Any] = {
+    "bigrams": False,
+    "word_bigrams": False,
+    "compounds": "all",
+    "query_stop_words": [],
+}
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,18 @@ class AnalyzerConfig:
         Whether ``getUserName`` also gives ``get``, ``user`` and ``name``; for corpora of source code.
     bigrams : bool
         Whether each two neighbouring Chinese characters are a term, too, in a channel of their own. They match where
-        the dictionary cuts a query and a chunk differently; text in other scripts has none. A search weighs the channel
-        by its ``bigram_weight``.
+        the dictionary cuts a query and a chunk differently. A search weighs them by its ``bigram_weight``.
+    word_bigrams : bool
+        Whether each two neighbouring words of other scripts are a term of that channel, too, unless one is a number, a
+        stop word or a question word, or a sign stands between them. A search weighs them by its
+        ``word_bigram_weight``.
+    compounds : {"identifiers", "all"}
+        Which compounds are a term as a whole, beside their parts: those with a digit, an underscore, a dot or camel
+        case, such as ``GPT-4o`` and ``user_id``, and as one word those with a short prefix, so that ``on-line`` finds
+        ``online``; or all, such as ``state-of-the-art``, too.
+    query_stop_words : iterable of str
+        Words to drop from queries as well, likewise, unless nothing else is in the query; by default question words
+        and pronouns, English and Chinese.
 
     Raises
     ------
@@ -62,20 +79,25 @@ class AnalyzerConfig:
     """
 
     segmentation: Segmentation = "search"
-    query_segmentation: Segmentation = "search"
+    query_segmentation: Segmentation = "exact"
     simplify: bool = True
     stem: bool = True
     stop_words: tuple[str, ...] = LUCENE_33
     user_words: tuple[tuple[str, int | None], ...] = ()
     split_camel_case: bool = False
     bigrams: bool = True
+    word_bigrams: bool = True
+    compounds: Compounds = "identifiers"
+    query_stop_words: tuple[str, ...] = QUESTION_WORDS
 
     def __post_init__(self) -> None:
         for name in ("segmentation", "query_segmentation"):
             object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
-        for name in ("simplify", "stem", "split_camel_case", "bigrams"):
+        object.__setattr__(self, "compounds", check_choice("compounds", self.compounds, COMPOUNDS))
+        for name in ("simplify", "stem", "split_camel_case", "bigrams", "word_bigrams"):
             check_switch(name, getattr(self, name))
-        object.__setattr__(self, "stop_words", _sorted_stop_words(self.stop_words))
+        for name in ("stop_words", "query_stop_words"):
+            object.__setattr__(self, name, _sorted_stop_words(name, getattr(self, name)))
         object.__setattr__(self, "user_words", _sorted_user_words(self.user_words))
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +108,8 @@ class AnalyzerConfig:
         dict
             Every setting by its name.
         """
-        words = {"stop_words": list(self.stop_words), "user_words": [list(pair) for pair in self.user_words]}
+        words: dict[str, Any] = {name: list(getattr(self, name)) for name in ("stop_words", "query_stop_words")}
+        words["user_words"] = [list(pair) for pair in self.user_words]
         return {**asdict(self), **words}
 
     @classmethod
@@ -122,8 +145,8 @@ def _require(holds: bool, name: str, rule: str, value: object) -> None:
         raise parameter_error(name, rule, value)
 
 
-def _sorted_stop_words(words: object) -> tuple[str, ...]:
-    return tuple(sorted({_check_word("stop_words", word) for word in _members("stop_words", words)}))
+def _sorted_stop_words(name: str, words: object) -> tuple[str, ...]:
+    return tuple(sorted({_check_word(name, word) for word in _members(name, words)}))
 
 
 def _sorted_user_words(words: object) -> tuple[tuple[str, int | None], ...]:

@@ -25,6 +25,9 @@ _RUNS = re.compile(
     rf"[{_HAN}]+|[{_OTHER_IDEOGRAPHS}]|[{_KANA}]+|[{_HANGUL}]+|"
     + _compound(rf"{LETTER}+(?:[\u0300-\u036f]+{LETTER}*)*")
 )
+_ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
+_RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
+_NEIGHBOURS = re.compile(rf"{LETTER}'?{LETTER}[\s._\-]+{LETTER}'?{LETTER}")
 _IDEOGRAPHS = re.compile(rf"[{_HAN}{_OTHER_IDEOGRAPHS}]{{2,}}")
 _FIRST_HAN = re.compile(rf"[{_HAN}]")
 _ALL_HAN = re.compile(rf"[{_HAN}]+")
@@ -34,6 +37,16 @@ _SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
 def find_runs(text: str) -> list[str]:
     """Return the runs: Han, kana or hangul, single other ideographs, numbers, and compounds (``state-of-the-art``)."""
     return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
+
+
+def find_runs_and_signs(text: str) -> list[str]:
+    """Return the runs, and between them each character that is neither in a run nor a blank."""
+    return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _RUNS_AND_SIGNS).findall(text)
+
+
+def may_hold_word_bigrams(text: str) -> bool:
+    """Return whether two words of two or more characters may stand side by side; most Chinese texts have none."""
+    return _NEIGHBOURS.search(text) is not None
 
 
 def find_ideographs(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.documents.lengths import unit_name
 from rag_bm25.evaluation import config_line
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.settings import format_fields
@@ -135,7 +136,7 @@ def render_explanation(explanation: Explanation, parent: Tree | None = None) -> 
 
 def render_stats(stats: IndexStats) -> Text:
     """Return the figures of an index, and the effect of its chunk size."""
-    unit = stats.length_unit
+    unit = unit_name(stats.length_unit)
     rows = {
         "chunks": f"{stats.num_chunks:,}",
         "terms": f"{stats.num_terms:,}",
@@ -163,7 +164,7 @@ def _format_storage(storage: StorageInfo) -> str:
 
 def render_calibration(proposal: Calibration, split_size: int | None) -> Text:
     """Return a proposed chunk size, and for files that are cut at `split_size` the command that uses it."""
-    unit = proposal.length_unit
+    unit = unit_name(proposal.length_unit)
     rows = {
         "measured": f"{count(proposal.chunks, 'chunk')}, mean length {proposal.mean_length:,.1f} {unit}",
         "s": f"{proposal.ratio:.3f} = chunk size / mean length",
@@ -179,7 +180,7 @@ def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) 
     delta = config.document_weighting().delta
     parameters = {"k1": config.k1, "b": config.b, **({} if delta is None else {"delta": delta})}
     shown = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
-    size = f"chunk size {config.chunk_size:.1f} {config.length_unit}"
+    size = f"chunk size {config.chunk_size:.1f} {unit_name(config.length_unit)}"
     fields = f", field {format_fields(config.fields)}" if config.fields else ""
     used = f"{config.weighting}, idf {config.idf}, {shown}, {size}{fields}"
     rows = {

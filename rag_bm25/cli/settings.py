@@ -12,11 +12,12 @@ import typer
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.config import Segmentation
+from rag_bm25.analysis.words import Compounds
 from rag_bm25.checks import check_choice
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result
 from rag_bm25.cli.rendering import format_settings, render_settings
-from rag_bm25.documents.encoder import LengthUnit
+from rag_bm25.documents.lengths import LengthUnit
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, split_setting, with_settings
@@ -31,6 +32,7 @@ DEFAULT_CHUNK_SIZE = 500
 QUERY_NAMES = tuple(one.name for one in fields(QueryWeighting))
 
 SEGMENTATIONS = " or ".join(get_args(Segmentation))
+COMPOUNDS = " or ".join(get_args(Compounds))
 SWITCH = "true or false"
 
 DESCRIPTIONS = {
@@ -43,7 +45,8 @@ DESCRIPTIONS = {
     "k3": (">= 0, or none", "saturation of repeated query terms; none counts them linearly"),
     "weighting": (", ".join(WEIGHTING_NAMES), "weight of a term in a chunk"),
     "delta": (">= 0, or none", "delta of bm25l, bm25+ and tfldp; none is 0.5, 1 and 1"),
-    "bigram_weight": (">= 0", "weight of Chinese bigrams beside words, which have 1; 0 searches by words alone"),
+    "bigram_weight": (">= 0", "weight of bigrams of Chinese characters beside words, which have 1; 0 leaves them out"),
+    "word_bigram_weight": (">= 0", "weight of bigrams of words, likewise"),
     "field": (
         "NAME:CHUNK_SIZE[:WEIGHT[:B]], or none",
         "text of the metadata that counts beside the chunk's own (BM25F); several with + between",
@@ -53,7 +56,9 @@ DESCRIPTIONS = {
     "simplify": (SWITCH, "convert traditional Chinese to simplified"),
     "stem": (SWITCH, "stem English words"),
     "split_camel_case": (SWITCH, "index the words within getUserName, too"),
-    "bigrams": (SWITCH, "index Chinese bigrams beside words"),
+    "compounds": (COMPOUNDS, "compounds that are terms as a whole: identifiers, or all"),
+    "bigrams": (SWITCH, "index bigrams of Chinese characters beside words"),
+    "word_bigrams": (SWITCH, "index bigrams of words beside words, in other scripts"),
 }
 """Of each setting: its values, and its meaning."""
 
@@ -238,7 +243,8 @@ def refuse_removed_options(arguments: Sequence[str], known: Iterable[str]) -> No
 def settings(as_json: opt.AsJson = False) -> None:
     """List the settings of an index, which --set takes.
 
-    They are fixed when an index is created, apart from idf, epsilon, k3 and bigram_weight, which a search may change.
+    They are fixed when an index is created, apart from idf, epsilon, k3 and the weights of bigrams, which a
+    search may change.
     """
     defaults = {**asdict(IndexConfig(DEFAULT_CHUNK_SIZE)), **asdict(AnalyzerConfig()), "field": None}
     rows = [

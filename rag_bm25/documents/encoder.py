@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.documents.lengths import LengthUnit, chunk_length
 from rag_bm25.documents.token_numbers import number_tokens
 from rag_bm25.vectors.sparse import EMPTY, SparseBatch, SparseVector, sum_by_key
-from rag_bm25.vectors.terms import NO_TERMS_ID, StagedTerms, TermIds, num_words
+from rag_bm25.vectors.terms import NO_TERMS_ID, StagedTerms, TermIds
 from rag_bm25.weighting.fields import field_text
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.weighting.document import DocumentWeighting
 
-LengthUnit = Literal["characters", "terms"]
 _Part = tuple[SparseBatch, "NDArray[np.int64]"]  # tf and length of the chunks' texts, or of one of their fields
 
 TEXT = ""  # name of the text among the parts of a chunk; the others are fields
@@ -66,7 +66,7 @@ class DocumentEncoder:
 
     analyzer: TextAnalyzer
     weighting: DocumentWeighting
-    length_unit: LengthUnit = "characters"  # bigrams do not count as terms
+    length_unit: LengthUnit = "estimated_characters"
 
     def encode(
         self,
@@ -128,7 +128,7 @@ class DocumentEncoder:
         return FieldCounts(Counter(tokens), self._length(text, tokens))
 
     def _length(self, text: str, tokens: Sequence[str]) -> int:
-        return num_words(tokens) if self.length_unit == "terms" else len(text)
+        return chunk_length(text, tokens, self.length_unit)
 
     def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
         """Look up the k1 of each entry; None if all terms have the same k1."""

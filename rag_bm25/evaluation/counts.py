@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 import numpy as np
 
 from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.documents.encoder import term_frequencies
+from rag_bm25.documents.lengths import LengthUnit, chunk_length
 from rag_bm25.documents.term_k1 import term_k1_estimator
 from rag_bm25.evaluation.datasets import BeirDataset
 from rag_bm25.evaluation.running import DEPTH
@@ -18,7 +19,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
 from rag_bm25.vectors.sparse import SparseBatch
-from rag_bm25.vectors.terms import NO_TERMS_ID, num_words
+from rag_bm25.vectors.terms import NO_TERMS_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.documents.encoder import LengthUnit
     from rag_bm25.evaluation.running import Run
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
@@ -60,7 +60,7 @@ class _Counter:
 
     def __init__(self, texts: Mapping[str, str], analyzer: TextAnalyzer, numbers: Mapping[str, int]) -> None:
         self.parts: list[SparseBatch] = []
-        self.lengths: dict[LengthUnit, list[int]] = {"characters": [], "terms": []}
+        self.lengths: dict[LengthUnit, list[int]] = {unit: [] for unit in get_args(LengthUnit)}
         self._texts = texts
         self._analyzer = analyzer
         self._numbers = numbers
@@ -69,8 +69,8 @@ class _Counter:
         texts = [self._texts.get(id_, "") for id_ in ids]
         tokens = [self._analyzer(text) for text in texts]
         self.parts.append(term_frequencies(tokens, self._numbers))
-        self.lengths["characters"] += map(len, texts)
-        self.lengths["terms"] += map(num_words, tokens)
+        for unit, lengths in self.lengths.items():
+            lengths += [chunk_length(text, found, unit) for text, found in zip(texts, tokens, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class CorpusCounts:
     tf : SparseBatch
         A row per document: term number -> tf.
     lengths : dict of str to ndarray of int64, shape (n_documents,)
-        Lengths by unit, ``characters`` and ``terms``; bigrams do not count.
+        Lengths by unit; bigrams do not count.
     numbers : mapping of str to int
         Term -> its number, from 1; 0 for terms that no document has.
     fields : mapping of str to CorpusCounts
@@ -304,7 +304,7 @@ class CountsCache:
         Parameters
         ----------
         config : IndexConfig
-            Only its analyzer, apart from `query_segmentation`, and the names of its fields matter.
+            Only its analyzer, apart from what concerns queries, and the names of its fields matter.
 
         Returns
         -------
@@ -318,7 +318,7 @@ class CountsCache:
         """
         analyzer = config.analyzer
         if isinstance(analyzer, AnalyzerConfig):
-            analyzer = replace(analyzer, query_segmentation="search")  # concerns queries alone
+            analyzer = replace(analyzer, query_segmentation="exact", query_stop_words=())  # they concern queries alone
         key = analyzer, frozenset(config.fields)
         if key not in self._counts:
             texts, fields = self._dataset.documents(config.fields)

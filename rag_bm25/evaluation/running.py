@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation.measures import Measures, QueryMeasures, measure_queries, require_ir_measures
 from rag_bm25.events import report_progress
 from rag_bm25.index.settings import document_side, query_options
-from rag_bm25.vectors.terms import num_words
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from rag_bm25.analysis import TextAnalyzer
-    from rag_bm25.documents.encoder import LengthUnit
+    from rag_bm25.documents.lengths import LengthUnit
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
@@ -96,17 +96,17 @@ def mean_length(texts: Iterable[str], unit: LengthUnit, analyzer: TextAnalyzer) 
     ----------
     texts : iterable of str
         The chunks.
-    unit : {"characters", "terms"}
+    unit : {"estimated_characters", "characters", "terms"}
         Unit of the lengths.
     analyzer : callable of str to list of str
-        Text -> tokens, for the unit ``terms``; bigrams do not count.
+        Text -> tokens, for the units that depend on them; bigrams do not count.
 
     Returns
     -------
     float
         At least 1.0.
     """
-    lengths = [len(text) if unit == "characters" else num_words(analyzer(text)) for text in texts]
+    lengths = [chunk_length(text, [] if unit == "characters" else analyzer(text), unit) for text in texts]
     return max(1.0, sum(lengths) / max(1, len(lengths)))
 
 

@@ -15,6 +15,12 @@ from rag_bm25.weighting.fields import FieldWeight
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rag_bm25.analysis.config import Segmentation
+    from rag_bm25.documents.lengths import LengthUnit
+
+# What an index of version 0.1 has where nobody has chosen: the defaults were others.
+_FORMER_LENGTH_UNIT: LengthUnit = "characters"
+_FORMER_QUERY_SEGMENTATION: Segmentation = "search"
 
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
@@ -51,7 +57,7 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     _check_stored(stored)
     if given is None:
         given = _rebuild(stored)
-    given = _restore_settings(stored["analyzer"]["settings"], given)
+    given = _restore_settings(stored["analyzer"]["settings"], _restore_length_unit(stored["document"], given))
     require_same(stored, given)
     return given
 
@@ -84,11 +90,21 @@ def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
     return DenseField(document["dense_dim"], document.get("dense_metric"))
 
 
+def _restore_length_unit(document: dict[str, Any], given: IndexConfig) -> IndexConfig:
+    """Return the config with the former default of the length unit, if that is stored and today's is given."""
+    is_default = given.length_unit == IndexConfig.length_unit
+    was_default = document.get("length_unit") == _FORMER_LENGTH_UNIT
+    return replace(given, length_unit=_FORMER_LENGTH_UNIT) if is_default and was_default else given
+
+
 def _restore_settings(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:
     """Return the config with the behaviour of the analyzer from before it had the settings that are not stored."""
     missing = {name: value for name, value in BEFORE_SETTINGS.items() if name not in settings}
     if not (missing and isinstance(given.analyzer, AnalyzerConfig)):
         return given
+    was_default = settings.get("query_segmentation") == _FORMER_QUERY_SEGMENTATION
+    if was_default and given.analyzer.query_segmentation == AnalyzerConfig.query_segmentation:
+        missing["query_segmentation"] = _FORMER_QUERY_SEGMENTATION
     return replace(given, analyzer=replace(given.analyzer, **missing))
 
 

@@ -236,7 +236,7 @@ def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: 
 
 
 def _length_function(config: IndexConfig) -> Callable[[str], int]:
-    if config.length_unit == "characters":
+    if config.length_unit != "terms":
         return len
     analyzer = config.build_analyzer()
     return lambda text: num_words(analyzer(text))

@@ -38,7 +38,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     Parameters
     ----------
-    index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, score_key, id_key
+    index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, score_key, id_key
         As for :class:`MilvusBM25Retriever`.
     syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
         As for :class:`MilvusBM25Retriever`.

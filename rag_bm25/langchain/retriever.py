@@ -59,7 +59,7 @@ class MilvusBM25Retriever(BaseRetriever):
     ----------
     index : BM25Index
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
-    k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight
+    k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
     syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
         As for :meth:`rag_bm25.BM25Index.search`.
@@ -96,6 +96,7 @@ class MilvusBM25Retriever(BaseRetriever):
     epsilon: float | None = None
     k3: float | None = None
     bigram_weight: float | None = None
+    word_bigram_weight: float | None = None
     syntax: bool = False
     expansion: InstanceOf[QueryExpansion] | None = None
     min_should_match: Annotated[int | str | None, _checked_by(check_min_should_match)] = None

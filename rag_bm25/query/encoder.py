@@ -11,7 +11,7 @@ import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
-from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
+from rag_bm25.query.terms import QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -90,20 +90,19 @@ class QueryEncoder:
         )
 
     def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
-        """Boost bigrams by the weight of their channel, or leave them out."""
-        weight = self.weighting.bigram_weight
-        before, after = PLAIN_SOURCE, self._in_bigram_channel(PLAIN_SOURCE)
+        """Boost bigrams by the weight of their kind, or leave them out."""
+        of_characters = ("bigram_weight, of bigrams of characters", self.weighting.bigram_weight)
+        of_words = ("word_bigram_weight, of bigrams of words", self.weighting.word_bigram_weight)
+        sources: dict[tuple[int, bool], tuple[TermSource, TermSource]] = {}  # most bigrams share one
         for asked in wanted:
+            factor = of_words if asked.term.is_word_bigram else of_characters
             if not asked.term.is_bigram:
                 yield asked
-            elif weight > 0:
-                if asked.source is not before:  # neighbours share a source, mostly
-                    before, after = asked.source, self._in_bigram_channel(asked.source)
-                yield QueryTerm(asked.term, asked.qtf, after)
-
-    def _in_bigram_channel(self, source: TermSource) -> TermSource:
-        factor = ("bigram_weight, of the channel of bigrams", self.weighting.bigram_weight)
-        return replace(source, factors=(*source.factors, factor))
+            elif factor[1] > 0:
+                before, key = asked.source, (id(asked.source), asked.term.is_word_bigram)
+                if key not in sources:
+                    sources[key] = before, replace(before, factors=(*before.factors, factor))
+                yield QueryTerm(asked.term, asked.qtf, sources[key][1])
 
 
 def _count_relevant(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.documents.lengths import unit_name
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 from rag_bm25.vectors.terms import term_name
@@ -287,8 +288,8 @@ def _explain_length(
     share = [Explanation(norm.b, "b, share of the length")] if WEIGHTINGS[weighting.form].b is None else []
     return [
         *share,
-        Explanation(length, f"length of the {of} in {unit}"),
-        Explanation(norm.chunk_size, f"chunk_size in {unit}, in place of the mean length"),
+        Explanation(length, f"length of the {of} in {unit_name(unit)}"),
+        Explanation(norm.chunk_size, f"chunk_size in {unit_name(unit)}, in place of the mean length"),
     ]
 
 

@@ -32,7 +32,7 @@ class QueryOptions(TypedDict, total=False):
     ----------
     statistics : {"namespace", "all"}
         Whether to use N and df of the searched namespaces, or of the whole index.
-    idf, epsilon, k3, bigram_weight
+    idf, epsilon, k3, bigram_weight, word_bigram_weight
         Weights of the query's terms, see :class:`rag_bm25.IndexConfig`.
     syntax : bool
         Whether to parse boosts and prefixes in a query, see :meth:`rag_bm25.query.query.Query.parse`. By default they
@@ -65,6 +65,7 @@ class QueryOptions(TypedDict, total=False):
     epsilon: float | None
     k3: float | None
     bigram_weight: float | None
+    word_bigram_weight: float | None
     syntax: bool
     expansion: QueryExpansion | None
     min_should_match: int | str | None

@@ -32,6 +32,11 @@ class Term(NamedTuple):
     is_bigram: bool = False
 
     @property
+    def is_word_bigram(self) -> bool:
+        """Whether it is a bigram of words, with a blank between them, and not of characters."""
+        return self.is_bigram and " " in self.text
+
+    @property
     def key(self) -> str:
         """The term as the vocabulary stores and hashes it."""
         return BIGRAM_MARK + self.text if self.is_bigram else self.text

@@ -25,7 +25,7 @@ class QueryWeighting:
 
     Parameters
     ----------
-    idf, epsilon, k3, bigram_weight
+    idf, epsilon, k3, bigram_weight, word_bigram_weight
         As for :class:`rag_bm25.IndexConfig`.
 
     Raises
@@ -37,15 +37,18 @@ class QueryWeighting:
     idf: IdfName = "epsilon"
     epsilon: float = 0.25
     k3: float | None = None
-    bigram_weight: float = 0.4
+    bigram_weight: float = 0.5
+    word_bigram_weight: float = 0.15
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "idf", check_choice("idf", self.idf, IDF_NAMES))
         check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
         if self.k3 is not None:
             check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)
-        check_parameter("bigram_weight", self.bigram_weight, "finite and >= 0", comparable(self.bigram_weight) >= 0)
-        limits = {"epsilon": MAX_FACTOR, "bigram_weight": MAX_FACTOR, "k3": MAX_K3}
+        for name in ("bigram_weight", "word_bigram_weight"):
+            weight = getattr(self, name)
+            check_parameter(name, weight, "finite and >= 0", comparable(weight) >= 0)
+        limits = {"epsilon": MAX_FACTOR, "bigram_weight": MAX_FACTOR, "word_bigram_weight": MAX_FACTOR, "k3": MAX_K3}
         for name, limit in limits.items():  # weights of queries must fit into float32
             value = getattr(self, name) or 0.0
             check_parameter(name, value, f"at most {limit:,}", value <= limit)

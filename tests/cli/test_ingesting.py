@@ -137,7 +137,7 @@ def test_bigrams_can_be_left_out_of_a_new_index_and_of_a_search(docs: Path) -> N
     (hit,) = run_json("search", "济补")
     assert run_json("search", "济补", "--set", "bigram_weight=0") == []
     (heavier,) = run_json("search", "济补", "--set", "bigram-weight=4", "--explain")
-    assert heavier["score"] == pytest.approx(10 * hit["score"])
+    assert heavier["score"] == pytest.approx(8 * hit["score"])
     assert "bigram '济补'" in str(heavier["explanation"])
     assert run_json("explain", "济补", hit["id"], "--set", "bigram_weight=4")["value"] == pytest.approx(
         heavier["score"]

@@ -65,6 +65,7 @@ class BM25:
     delta: float | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     bigram_weight: float = 1.0
+    word_bigram_weight: float = 1.0
 
     def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
         """Score of each chunk that shares a term with the query; lengths are tokens unless given."""
@@ -78,10 +79,15 @@ class BM25:
                 if term in terms:
                     weight = idf(self.idf, dfs[term], corpus.n, self.epsilon, average)
                     weight *= saturated(query.count(term), self.k3)
-                    weight *= self.bigram_weight if term.startswith(BIGRAM) else 1.0
+                    weight *= self.channel_weight(term)
                     weight *= self.weight(term, tokens, length, corpus.fields.get(id_, {}))
                     scores[id_] = scores.get(id_, 0.0) + weight
         return scores
+
+    def channel_weight(self, term: str) -> float:
+        if not term.startswith(BIGRAM):
+            return 1.0
+        return self.word_bigram_weight if " " in term else self.bigram_weight
 
     def weight(self, term: str, tokens: list[str], length: float, fields: dict[str, list[str]]) -> float:
         """Weight of a term in a chunk; the lengths of fields are tokens."""

@@ -18,7 +18,7 @@ GOLDEN: list[dict[str, Any]] = json.loads(
     (Path(__file__).resolve().parents[2] / "golden" / "analysis.json").read_text(encoding="utf-8")
 )
 
-WORDS = AnalyzerConfig(bigrams=False)
+WORDS = AnalyzerConfig(bigrams=False, word_bigrams=False)
 
 
 @pytest.fixture(scope="module", params=["jieba", "rjieba"])
@@ -32,7 +32,7 @@ def with_exact_queries(request: pytest.FixtureRequest) -> Analyzer:
 @pytest.mark.parametrize("case", GOLDEN, ids=[case["text"] for case in GOLDEN])
 def test_worked_strings(case: dict[str, Any], with_exact_queries: Analyzer) -> None:
     analyzer = with_exact_queries
-    bigrams = [BIGRAM_MARK + bigram for bigram in case["bigrams"]]
+    bigrams = [BIGRAM_MARK + bigram for bigram in case["bigrams"] + case.get("word_bigrams", [])]
     assert analyzer(case["text"]) == case["chunk"] + bigrams
     assert analyzer.query(case["text"]) == case["exact_query"] + bigrams
 
@@ -70,7 +70,31 @@ def test_stop_words_are_met_in_every_script_and_spelling() -> None:
 
 
 def test_stop_words_are_dropped_from_queries_too() -> None:
-    assert Analyzer(replace(WORDS, stop_words=("的",))).query("我的the") == ["我", "the"]
+    assert Analyzer(replace(WORDS, stop_words=("的",))).query("民的the") == ["民", "the"]
+
+
+@pytest.mark.parametrize(
+    ("query", "words", "dropped"),
+    [
+        ("What is a tenancy?", ["tenanc"], ["what", "is", "a"]),
+        ("WHO do I ask?", ["who", "ask"], ["do", "i"]),
+        ("劳动合同怎么解除？", ["劳动合同", "解除"], ["怎么"]),
+        ("how are you", ["how", "you"], ["are"]),  # nothing else is asked for
+        ("什么", ["什么"], []),
+    ],
+)
+def test_question_words_are_dropped_from_queries_alone(query: str, words: list[str], dropped: list[str]) -> None:
+    analyzer = Analyzer(WORDS)
+    assert analyzer.query(query) == words
+    assert analyzer.stop_words_in(query) == dropped
+    assert set(dropped) - {"is", "a", "are"} <= set(analyzer(query))
+    kept = Analyzer(replace(WORDS, query_stop_words=(), query_segmentation="search"))
+    assert kept.query(query) == kept(query)
+
+
+def test_a_bigram_that_is_a_question_word_is_dropped_from_queries() -> None:
+    assert "\0怎么" in Analyzer()("怎么解除")
+    assert Analyzer().query("怎么解除") == ["解除", "\0么解", "\0解除"]
 
 
 def test_words_in_capitals_are_kept() -> None:
@@ -78,8 +102,8 @@ def test_words_in_capitals_are_kept() -> None:
 
 
 def test_the_dropped_stop_words_are_told_once_in_text_order() -> None:
-    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"]))
-    text = "It's 我的 state-of-the-art 的 IT, the 5G网络"
+    analyzer = Analyzer(AnalyzerConfig(stop_words=["的", "the", "of", "it"], query_stop_words=()))
+    text = "It's 民的 state-of-the-art 的 IT, the 5G网络"
     assert analyzer.stop_words_in(text) == ["it", "的", "of", "the"]
     assert Analyzer().stop_words_in("北京 BM25") == []
 
@@ -91,7 +115,7 @@ def test_user_words_are_no_dropped_stop_words() -> None:
 
 def test_an_english_text_is_searched_for_stop_words_without_the_dictionary() -> None:
     analyzer = Analyzer(segmenter="jieba")
-    assert analyzer.stop_words_in("what is it") == ["is", "it"]
+    assert analyzer.stop_words_in("what is it") == ["is", "it"]  # and "what" is all that is left
     assert analyzer._segmenter is None
 
 

@@ -9,11 +9,12 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.errors import FormatError, ParameterError
 
 
-def test_the_defaults_are_search_mode_on_both_sides() -> None:
+def test_the_defaults() -> None:
     config = AnalyzerConfig()
-    assert (config.segmentation, config.query_segmentation) == ("search", "search")
-    assert (config.simplify, config.stem, config.split_camel_case, config.bigrams) == (True, True, False, True)
-    assert (len(config.stop_words), config.user_words) == (33, ())
+    assert (config.segmentation, config.query_segmentation, config.compounds) == ("search", "exact", "identifiers")
+    assert (config.simplify, config.stem, config.split_camel_case) == (True, True, False)
+    assert (config.bigrams, config.word_bigrams) == (True, True)
+    assert (len(config.stop_words), len(config.query_stop_words), config.user_words) == (33, 71, ())
 
 
 def test_words_are_stored_sorted_and_once() -> None:
@@ -29,8 +30,10 @@ def test_settings_survive_json() -> None:
 
 
 def test_missing_settings_have_their_defaults_or_what_was_done_before_them() -> None:
-    assert AnalyzerConfig.from_dict({"stem": False, "bigrams": True}) == AnalyzerConfig(stem=False)
-    assert AnalyzerConfig.from_dict({"stem": False}) == AnalyzerConfig(stem=False, bigrams=False)
+    today = AnalyzerConfig(stem=False).to_dict()
+    assert AnalyzerConfig.from_dict(today) == AnalyzerConfig(stem=False)
+    before = AnalyzerConfig(stem=False, bigrams=False, word_bigrams=False, compounds="all", query_stop_words=())
+    assert AnalyzerConfig.from_dict({"stem": False}) == before
 
 
 def test_settings_of_a_newer_version_are_refused() -> None:

@@ -5,7 +5,7 @@ import pytest
 from rag_bm25.analysis import words
 from rag_bm25.analysis.runs import find_runs
 from rag_bm25.analysis.stop_words import LUCENE_33
-from rag_bm25.analysis.words import TermMemo, words_of
+from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, phrase_of, words_of
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,28 @@ def test_ascii_text_is_cut_as_within_other_text(text: str) -> None:
         ("1,234.5", ["1234.5"]),
         ("x2.5", ["x2.5", "x2", "5"]),
         ("user_id", ["user_id", "user", "id"]),
-        ("a-b-c-d-e", ["a-b-c-d-e", "a", "b", "c", "d", "e"]),
-        ("a-b-c-d-e-f", ["a", "b", "c", "d", "e", "f"]),
+        ("a-b-c-d-e", ["a", "b", "c", "d", "e"]),
+        ("1-b-c-d-e", ["1-b-c-d-e", "1", "b", "c", "d", "e"]),
+        ("1-b-c-d-e-f", ["1", "b", "c", "d", "e", "f"]),
         ("bm25", ["bm25", "bm", "25"]),
         ("k1", ["k1"]),
         ("10gb", ["10gb", "10", "gb"]),
         ("5g", ["5g"]),
         ("10abcde", ["10abcde"]),
-        ("user's-guide", ["user-guide", "user", "guide"]),
+        ("user's-guide", ["user", "guide"]),
         ("rock'n'roll", ["rocknroll"]),
         ("CEO'S", ["CEO"]),
         ("c++", ["c++"]),
+        ("U.S.A", ["USA"]),
+        ("U.S", ["US"]),
+        ("Ph.D", ["Ph.D", "Ph", "D"]),
+        ("information-retrieval", ["information", "retrieval"]),
+        ("on-line", ["online", "on", "line"]),
+        ("e-mail", ["email", "e", "mail"]),
+        ("state-of-the-art", ["state", "of", "the", "art"]),
+        ("GPT-4o", ["GPT-4o", "GPT", "4o"]),
+        ("getUser-Name", ["getUser-Name", "getUser", "Name"]),
+        ("node.js", ["node.js", "node", "js"]),
         ("日", ["日"]),
         ("カタカナ", ["カタ", "タカ", "カナ"]),
         ("ン", ["ン"]),
@@ -79,6 +90,36 @@ def test_a_run_holds_the_whole_and_its_parts(run: str, expected: list[str]) -> N
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
+        ("a-b-c-d-e", ["a-b-c-d-e", "a", "b", "c", "d", "e"]),
+        ("a-b-c-d-e-f", ["a", "b", "c", "d", "e", "f"]),
+        ("on-line", ["on-line", "on", "line"]),
+        ("U.S", ["U.S", "U", "S"]),
+        ("user's-guide", ["user-guide", "user", "guide"]),
+    ],
+)
+def test_on_request_all_compounds_are_words_as_a_whole(run: str, expected: list[str]) -> None:
+    assert words_of(run, WordRules(compounds="all")) == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("state-of-the-art", ["state", "of", "the", "art"]),
+        ("on-line", ["online"]),
+        ("U.S", ["US"]),
+        ("user_id2", ["user", "id2"]),
+        ("v2.5.1", []),
+        ("C++", []),
+        ("カタカナ", []),
+    ],
+)
+def test_a_phrase_has_each_part_of_a_run_once(run: str, expected: list[str]) -> None:
+    assert phrase_of(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
         ("getUserName", ["getUserName", "get", "User", "Name"]),
         ("HTTPServer2", ["HTTPServer2", "HTTPServer", "2", "HTTP", "Server2", "Server"]),
         ("plain", ["plain"]),
@@ -86,7 +127,7 @@ def test_a_run_holds_the_whole_and_its_parts(run: str, expected: list[str]) -> N
     ],
 )
 def test_humps_of_camel_case_are_words_on_request(run: str, expected: list[str]) -> None:
-    assert words_of(run, split_camel_case=True) == expected
+    assert words_of(run, WordRules(split_camel_case=True)) == expected
 
 
 @pytest.mark.parametrize(
@@ -99,7 +140,7 @@ def test_humps_of_camel_case_are_words_on_request(run: str, expected: list[str])
         ("A", ()),
         ("it's", ()),
         ("IT's", ("it",)),
-        ("end-of-file", ("end-of-file", "end", "file")),
+        ("end-of-file", ("end", "file")),
         ("files2", ("files2", "file", "2")),
         ("as", ()),
         ("naïves", ("naïves",)),
@@ -108,15 +149,15 @@ def test_humps_of_camel_case_are_words_on_request(run: str, expected: list[str])
     ],
 )
 def test_words_are_folded_stemmed_and_dropped(run: str, terms: tuple[str, ...]) -> None:
-    assert TermMemo(LUCENE_33, stem=True)[run] == terms
+    assert TermMemo(WordRules(LUCENE_33), Stemming(stem=True))[run] == terms
 
 
 def test_stemming_can_be_left_out() -> None:
-    assert TermMemo((), stem=False)["Running"] == ("running",)
+    assert TermMemo(WordRules(), Stemming(stem=False))["Running"] == ("running",)
 
 
 def test_too_long_tokens_are_dropped_and_their_parts_kept() -> None:
-    memo = TermMemo((), stem=False)
+    memo = TermMemo(WordRules(), Stemming(stem=False))
     assert memo["a" * 64] == ("a" * 64,)
     assert memo["a" * 65] == ()
     assert memo["a" * 40 + "-" + "b" * 40] == ("a" * 40, "b" * 40)
@@ -124,13 +165,13 @@ def test_too_long_tokens_are_dropped_and_their_parts_kept() -> None:
 
 def test_the_memo_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "MEMO_SIZE", 2)
-    memo = TermMemo((), stem=False)
+    memo = TermMemo(WordRules(), Stemming(stem=False))
     assert [memo[run] for run in "abcde"] == [("a",), ("b",), ("c",), ("d",), ("e",)]
     assert len(memo) <= 2
 
 
 def test_the_memo_keeps_no_long_runs() -> None:
-    memo = TermMemo((), stem=False)
+    memo = TermMemo(WordRules(), Stemming(stem=False))
     assert memo["-".join("a" * 40)] == ("a",) * 40
     assert not memo
 
@@ -141,7 +182,7 @@ def test_the_stop_words_are_those_of_lucene() -> None:
 
 
 def test_a_signal_handler_may_stem_while_its_thread_does() -> None:
-    memo = TermMemo((), stem=True)
-    with memo._lock:
-        assert memo._lock.acquire(blocking=False)
-        memo._lock.release()
+    stemming = Stemming(stem=True)
+    with stemming._lock:
+        assert stemming._lock.acquire(blocking=False)
+        stemming._lock.release()

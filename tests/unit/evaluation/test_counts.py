@@ -185,7 +185,7 @@ def test_statistics_are_those_of_an_index() -> None:
     stats = index.stats()
     assert counts.statistics.num_terms == stats.num_terms
     assert counts.statistics.collection_stats.average_idf == pytest.approx(stats.average_idf)
-    assert counts.mean_length("characters") == stats.mean_length
+    assert counts.mean_length("estimated_characters") == stats.mean_length
 
 
 class Counting:

@@ -35,8 +35,9 @@ def stored(config: IndexConfig = CONFIG) -> dict[str, object]:
 
 def test_defaults_are_those_of_the_design() -> None:
     config = IndexConfig(chunk_size=500)
-    assert (config.length_unit, config.k1, config.b) == ("characters", 1.5, 0.75)
-    assert (config.idf, config.epsilon, config.k3, config.bigram_weight) == ("epsilon", 0.25, None, 0.4)
+    assert (config.length_unit, config.k1, config.b) == ("estimated_characters", 1.5, 0.75)
+    assert (config.idf, config.epsilon, config.k3) == ("epsilon", 0.25, None)
+    assert (config.bigram_weight, config.word_bigram_weight) == (0.5, 0.15)
     assert config.analyzer == AnalyzerConfig()
 
 
@@ -94,7 +95,7 @@ def test_fields_are_a_dict_in_all_else() -> None:
         ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
         ({"bigram_weight": -0.1}, "bigram_weight must be finite and >= 0, got -0.1"),
         ({"bigram_weight": float("nan")}, "bigram_weight must be finite and >= 0, got nan"),
-        ({"length_unit": "bytes"}, "length_unit must be one of characters, terms, got 'bytes'"),
+        ({"length_unit": "bytes"}, "length_unit must be one of estimated_characters, characters, terms, got 'bytes'"),
         ({"weighting": "okapi"}, f"weighting must be one of {', '.join(WEIGHTING_NAMES)}, got 'okapi'"),
         ({"delta": 0.5}, "delta must be None for 'bm25', which has none, got 0.5"),
         ({"fields": None}, "fields must be a mapping of names to FieldWeight, got None"),
@@ -142,7 +143,7 @@ def test_equal_numbers_of_another_type_are_no_difference() -> None:
         ({"chunk_size": 400}, "chunk_size: stored 500, given 400"),
         ({"k1": 1.2}, "k1: stored 1.5, given 1.2"),
         ({"b": 0.5}, "b: stored 0.75, given 0.5"),
-        ({"length_unit": "terms"}, "length_unit: stored 'characters', given 'terms'"),
+        ({"length_unit": "terms"}, "length_unit: stored 'estimated_characters', given 'terms'"),
         ({"weighting": "bm25l"}, "weighting: stored 'bm25', given 'bm25l'; delta: stored None, given 0.5"),
         (
             {"fields": {"title": TITLE}},
@@ -174,16 +175,41 @@ def test_stored_config_is_used_where_none_is_given() -> None:
     assert config_from_dict(stored(config), None) == config
 
 
+OF_0_1 = AnalyzerConfig(query_segmentation="search", word_bigrams=False, compounds="all", query_stop_words=())
+BEFORE_BIGRAMS = replace(OF_0_1, bigrams=False)
+
+
+def made_before(config: IndexConfig, analyzer: AnalyzerConfig) -> dict[str, Any]:
+    """Return what was stored when the analyzer had fewer settings, and other defaults."""
+    kept: dict[str, Any] = stored(replace(config, length_unit="characters", analyzer=analyzer))
+    names = ["word_bigrams", "compounds", "query_stop_words", *(["bigrams"] if not analyzer.bigrams else [])]
+    for name in names:
+        del kept["analyzer"]["settings"][name]
+    del kept["query"]["word_bigram_weight"]
+    return kept
+
+
 def made_before_bigrams(config: IndexConfig) -> dict[str, Any]:
-    kept: dict[str, Any] = stored(replace(config, analyzer=AnalyzerConfig(bigrams=False)))
-    del kept["query"]["bigram_weight"], kept["analyzer"]["settings"]["bigrams"]
+    kept = made_before(config, BEFORE_BIGRAMS)
+    del kept["query"]["bigram_weight"]
     return kept
 
 
 @pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
 def test_an_index_made_before_bigrams_is_used_as_it_was_made(given: IndexConfig | None) -> None:
     used = config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
-    assert used == IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(bigrams=False))
+    assert used == IndexConfig(chunk_size=500, length_unit="characters", analyzer=BEFORE_BIGRAMS)
+
+
+@pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
+def test_an_index_of_version_0_1_is_used_as_it_was_made(given: IndexConfig | None) -> None:
+    used = config_from_dict(made_before(IndexConfig(chunk_size=500), OF_0_1), given)
+    assert used == IndexConfig(chunk_size=500, length_unit="characters", analyzer=OF_0_1)
+
+
+def test_an_index_of_version_0_1_is_not_taken_for_one_in_terms() -> None:
+    with pytest.raises(ConfigMismatchError, match="length_unit: stored 'characters', given 'terms'"):
+        config_from_dict(made_before(IndexConfig(chunk_size=500), OF_0_1), IndexConfig(500, "terms"))
 
 
 def test_an_index_made_before_bigrams_needs_all_other_settings() -> None:
@@ -211,12 +237,13 @@ def test_method_of_a_builtin_type_is_an_analyzer() -> None:
 def test_config_of_an_older_version_is_that_of_the_default_weighting() -> None:
     kept = stored()
     kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
-    assert config_from_dict(kept, CONFIG) is CONFIG
+    in_characters = replace(CONFIG, length_unit="characters")
+    assert config_from_dict(kept, in_characters) is in_characters
     kept = stored(IndexConfig(chunk_size=500))
     kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
-    assert config_from_dict(kept, None) == IndexConfig(chunk_size=500)
+    assert config_from_dict(kept, None) == IndexConfig(500, "characters")
     with pytest.raises(ConfigMismatchError, match="weighting: stored 'bm25', given 'tf'"):
-        require_same(kept, IndexConfig(chunk_size=500, weighting="tf"))
+        require_same(kept, IndexConfig(500, "characters", weighting="tf"))
 
 
 def test_weighting_and_fields_come_back_from_the_stored_config() -> None:

@@ -80,7 +80,7 @@ def test_the_query_side_is_what_a_query_weighting_has() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"k1": 0.9}, {"chunk_size": 400}, {"stem": False}, {"query_segmentation": "exact"}, {"field": "title:30"}],
+    [{"k1": 0.9}, {"chunk_size": 400}, {"stem": False}, {"query_segmentation": "search"}, {"field": "title:30"}],
 )
 def test_the_document_side_is_everything_else(settings: dict[str, object]) -> None:
     assert document_side(with_settings(BASE, settings)) != document_side(BASE)  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ def test_bigrams_show_their_channel_and_its_weight() -> None:
     assert names[-3:] == ["bigram '动合'", "bigram '合同'", "bigram '同约' is unknown: no chunk has it"]
     weight, *factors = str(tree.details[-3].details[0]).splitlines()
     assert weight == f"{0.25 * 1.2039728:.6g} = query weight, product of:"
-    assert factors[0] == "  0.25 = bigram_weight, of the channel of bigrams"
+    assert factors[0] == "  0.25 = bigram_weight, of bigrams of characters"
     elsewhere = str(index.explain("动合同约", "4"))
     assert "0 = bigram '动合' is not in the chunk; df = 1 of N = 4 chunks have it" in elsewhere
     assert "bigram" not in str(index.explain("动合同约", "1", bigram_weight=0))
@@ -174,7 +174,7 @@ def test_stop_words_are_named(store: MemoryStore) -> None:
 def test_lengths_are_shown_in_their_unit(store: MemoryStore) -> None:
     from support.reference import split
 
-    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=500, analyzer=split))
+    index = BM25Index.from_store(store, config=IndexConfig(500, "characters", analyzer=split))
     index.add(["apple pie"], ids=["1"])
     text = str(index.explain("apple", "1"))
     assert "9 = length of the chunk in characters" in text
