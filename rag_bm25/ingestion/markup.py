@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
-_NO_PARAGRAPH = re.compile(r"\s*$| {0,3}(?:[-+*>|]|\d{1,9}[.)])(?:\s|$)|\t| {4}| {0,3}(?:>|<|\|)")
-_INTERRUPTS = re.compile(r" {0,3}(?:[-+*][ \t]+\S|1[.)][ \t]+\S|>|(?:\*[ \t]*){3,}$|(?:_[ \t]*){3,}$)")
+_RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
+_CONTAINER = re.compile(r"\s*$| {0,3}(?:[-+*>|]|\d{1,9}[.)])(?:\s|$)|\t| {4}| {0,3}(?:>|<|\|)")
+_INTERRUPTS = re.compile(_RULE.pattern + r"| {0,3}(?:[-+*][ \t]+\S|1[.)][ \t]+\S|>)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _MARKS = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|[`*]+|<[^<>]*>|\{#[^{}]*\}")
@@ -57,7 +58,7 @@ def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
             paragraph = -1
         elif not line.strip() or _FENCE.match(line) or _INTERRUPTS.match(line):
             paragraph = -1
-        elif paragraph < 0 and not _NO_PARAGRAPH.match(line) and not _follows_text(lines.lines, at):
+        elif paragraph < 0 and _may_begin_paragraph(lines.lines, at):
             paragraph = at
 
 
@@ -75,9 +76,11 @@ def _lines_outside_fences(lines: _Lines, after: int) -> Iterator[int]:
             fence = ""
 
 
-def _follows_text(lines: list[str], at: int) -> bool:
-    """Return whether a line goes on with a list item, a quote or a table, which no underline makes a heading."""
-    return at > 0 and bool(lines[at - 1].strip()) and _NO_PARAGRAPH.match(lines[at - 1]) is not None
+def _may_begin_paragraph(lines: list[str], at: int) -> bool:
+    """Return whether a line begins a paragraph of its own, and does not go on with a list item, a quote or a table."""
+    if _RULE.match(lines[at]) or _CONTAINER.match(lines[at]):
+        return False
+    return at == 0 or not lines[at - 1].strip() or not _CONTAINER.match(lines[at - 1])
 
 
 def _plain(title: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25 import IndexConfig
@@ -147,18 +147,29 @@ def test_headings_of_markdown() -> None:
     assert MARKDOWN[document.headings[1].start : document.headings[1].end] == "Two\n==="
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            ["# A", "## B ##", "text", "```", "~~~", "===", "---", "", "", "    # code", "#x", "###### F", "#"]
-        ),
-        max_size=12,
-    ).map("\n".join)
-)
+BLOCKS = [
+    "# A",
+    "## B ##",
+    "text",
+    "text\n===",
+    "text\n---",
+    "```",
+    "~~~",
+    "",
+    "",
+    "#x",
+    "###### F",
+    "#",
+    "- item\n",
+    "> q\n",
+]
+
+
+@given(st.lists(st.sampled_from(BLOCKS), max_size=12).map("\n".join))
+@example("# A\n---\n===")
+@example("text\n- item\n---")
 def test_headings_are_those_of_commonmark(text: str) -> None:
     markdown_it = pytest.importorskip("markdown_it")
-    if text.startswith("---"):  # front matter, which CommonMark does not know
-        return
     tokens = markdown_it.MarkdownIt("commonmark").parse(text)
     wanted = [int(token.tag[1]) for token in tokens if token.type == "heading_open" and token.level == 0]
     assert [heading.level for heading in read_markdown(text).headings] == wanted
