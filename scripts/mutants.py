@@ -43,6 +43,17 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # The formulas
+    Mutant("analysis/analyzer", "tokens[0][0] != BIGRAM_MARK:", "True:"),
+    Mutant("analysis/words", "<= MAX_PREFIX_LENGTH or", "< MAX_PREFIX_LENGTH or"),
+    Mutant("analysis/words", '"_" in compound or "." in compound or', '"_" in compound or'),
+    Mutant("analysis/words", "    if _DOTTED_NUMBER.fullmatch(compound):", "    if False:"),
+    Mutant("analysis/word_bigrams", "if before and first:", "if first:"),
+    Mutant("analysis/word_bigrams", "or word.isdecimal() or", "or"),
+    Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
+    Mutant("documents/lengths", "SHORT_LENGTH * others + 0.5", "SHORT_LENGTH * others"),
+    Mutant("documents/lengths", "_BIGRAM if is_bigram(term) else ", ""),
+    Mutant("index/stored_config", "if is_default and was_default else given", "if was_default else given"),
+    Mutant("query/encoder", "of_words if asked.term.is_word_bigram else of_characters", "of_characters"),
     Mutant("weighting/document", "return weight * np.asarray(tf, np.float64)", "return np.asarray(tf)"),
     Mutant("weighting/document", "self.norm(length, field), SMALLEST_NORM", "self.norm(length), SMALLEST_NORM"),
     Mutant("weighting/document", "of.b if fixed is None else fixed", "of.b"),

@@ -33,11 +33,11 @@ class Column:
     def of(self, system: str, measure: str) -> Values:
         return np.array(self.values[system][measure])
 
-    def best_peer(self) -> str:
-        """Return the peer with the highest mean nDCG@10 that got every query."""
+    def best_peer(self) -> str | None:
+        """Return the peer with the highest mean nDCG@10, of those that got every query."""
         size = len(self.of(DEFAULT, "ndcg@10"))
         whole = [name for name in self.values if name not in CHOICES and len(self.of(name, "ndcg@10")) == size]
-        return max(whole, key=lambda name: float(self.of(name, "ndcg@10").mean()))
+        return max(whole, key=lambda name: float(self.of(name, "ndcg@10").mean()), default=None)
 
 
 def interval(differences: Values, *, seed: int = 0) -> tuple[float, float]:
@@ -93,6 +93,8 @@ def against_peers(columns: list[Column]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for column in columns:
         best = column.best_peer()
+        if best is None:
+            continue
         theirs, ours = column.of(best, "ndcg@10"), column.of(DEFAULT, "ndcg@10")
         test, (low, high) = paired_test(theirs, ours), interval(ours - theirs)
         p_value = f"{test.p_value:.3f}".removeprefix("0") if test.p_value >= LEAST_P else "< .001"
