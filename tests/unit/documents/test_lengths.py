@@ -34,6 +34,7 @@ def test_other_units_count_all_characters_or_terms() -> None:
 
 def test_the_memo_of_lengths_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lengths, "MAX_KEPT", 3)
+    monkeypatch.setattr(lengths, "_kinds", lengths._Kinds())
     assert chunk_length("", [f"word{number}" for number in range(10)], "estimated_characters") == 80
     assert len(lengths._kinds) <= 3
 
