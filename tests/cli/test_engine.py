@@ -53,7 +53,8 @@ def test_from_a_folder_to_an_explained_hit(tmp_path: Path, run: Any) -> None:
     found = run("search", "解除勞動合同", "--json", "--explain", MILVUS_URI="./rag_bm25.db")
     assert (found.returncode, found.stderr) == (0, "")
     (hit,) = json.loads(found.stdout)
-    assert (hit["id"], hit["metadata"]) == ("docs/law.txt#0", {"source": "docs/law.txt", "chunk": 0})
+    place = {"start_index": 0, "end_index": 18, "title": "law"}
+    assert (hit["id"], hit["metadata"]) == ("docs/law.txt#0", {"source": "docs/law.txt", "chunk": 0, **place})
     assert hit["explanation"]["value"] == pytest.approx(hit["score"], rel=1e-5)
 
     (docs / "law.txt").write_text("")

@@ -155,8 +155,8 @@ def test_overwriting_leaves_nothing_that_was_begun() -> None:
 
 
 def test_a_folder_that_cannot_be_listed_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(paths: list[Path]) -> ingestion.Found:
-        return replace(find_files(paths), unreadable={"docs/secret": "docs/secret: Permission denied"})
+    def found(paths: list[Path], **options: Any) -> ingestion.Found:
+        return replace(find_files(paths, **options), unreadable={"docs/secret": "docs/secret: Permission denied"})
 
     find_files = ingestion.find_files
     monkeypatch.setattr(ingestion, "find_files", found)
@@ -170,7 +170,7 @@ def test_what_cannot_be_done_is_one_line() -> None:
     Path("docs/rows.jsonl").write_text('{"_id": "a"}', encoding="utf-8")
     assert_fails(run("bulk", "encode", "docs", "--folder", "parts"), 'docs/rows.jsonl line 1: a row needs a "text"')
     Path("empty").mkdir()
-    assert_fails(run("bulk", "encode", "empty", "--folder", "parts"), "there is no .txt, .md or .jsonl file to encode")
+    assert_fails(run("bulk", "encode", "empty", "--folder", "parts"), "there is no file to encode: they end in .txt")
     assert run("bulk", "encode", "docs", "--folder", "parts", "--set", "k9=1").exit_code == 2
 
 

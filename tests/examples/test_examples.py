@@ -59,7 +59,7 @@ def test_an_incremental_ingestion_reports_what_it_could_not_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "bad.txt").write_bytes(b"\xff")
+    (tmp_path / "docs" / "bad.txt").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     assert main_of("incremental_ingestion")([str(tmp_path / "docs"), "--uri", str(tmp_path / "rag.db")]) == 1
     assert "docs/bad.txt" in capsys.readouterr().err
 
