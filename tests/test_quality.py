@@ -10,7 +10,7 @@ import pytest
 from quality import command
 from quality.ours import CHOICES, DEFAULT, VERSION_0_1
 from quality.report import BEGIN, END, Column, against_peers, interval, table
-from quality.sets import CHUNK_SIZE, is_chinese, load
+from quality.sets import CHUNK_SIZE, language, load
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.evaluation import measure_queries
@@ -62,7 +62,7 @@ def test_passages_are_relevant_where_a_chunk_has_half_of_them(tmp_path: Path) ->
     dataset = load(tmp_path)
     assert {name: len(text) for name, text in dataset.corpus.items()} == {"d#0": CHUNK_SIZE, "d#400": 500, "d#800": 200}
     assert dataset.qrels == {"q": {"d#0": 1, "d#400": 1}}
-    assert is_chinese(dataset)
+    assert language(dataset) == "Chinese"
 
 
 def test_the_default_is_compared_with_the_best_peer_that_got_every_query() -> None:
@@ -71,7 +71,7 @@ def test_the_default_is_compared_with_the_best_peer_that_got_every_query() -> No
 
     systems = dict.fromkeys(CHOICES, measured([0.5] * 20))
     peers = {"weak": measured([0.1] * 20), "strong": measured([0.4] * 20), "sampled": measured([0.9] * 5)}
-    column = Column("set", is_chinese=False, values=systems | peers)
+    column = Column("set", "English", systems | peers)
     (row,) = list(against_peers([column]))[2:]
     assert row == "| set | 20 | strong | .400 | .500 | +0.1000 (+0.1000 to +0.1000) | 20 / 0 | < .001 |"
     rows = list(table([column], "ndcg@10"))

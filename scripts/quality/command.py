@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from quality import ours
 from quality.report import BEGIN, END, Column, section
-from quality.sets import is_chinese, load
+from quality.sets import language, load
 from rag_bm25.evaluation import measure_queries
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def measured(folder: Path, given: argparse.Namespace) -> Column:
     dataset = load(folder)
     file = given.kept / f"{name}.json" if given.kept else None
     kept = json.loads(file.read_text()) if file and file.exists() else {}
-    column = Column(name, is_chinese(dataset), kept)
+    column = Column(name, language(dataset), kept)
     for system in [
         system for system in kept if system in given.again or (system in ours.CHOICES and "ours" in given.again)
     ]:
@@ -86,7 +86,7 @@ def _means(column: Column) -> Column:
         system: {measure: [round(float(column.of(system, measure).mean()), 4)] for measure in MEASURES}
         for system in column.values
     }
-    return Column(column.name, column.is_chinese, means)
+    return Column(column.name, column.language, means)
 
 
 def update_page(page: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from quality.ours import CHOICES, DEFAULT
 from rag_bm25.evaluation import paired_test
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -27,7 +27,7 @@ class Column:
     """What was measured on a set: of each system, a value for each query by measure."""
 
     name: str
-    is_chinese: bool
+    language: str
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # system -> measure -> by query
 
     def of(self, system: str, measure: str) -> Values:
@@ -62,17 +62,14 @@ def section(columns: list[Column]) -> str:
 
 def table(columns: list[Column], measure: str) -> Iterator[str]:
     """Yield a row for each system, with the means over the sets of a language."""
-    groups: dict[str, Callable[[Column], bool]] = {
-        "English": lambda column: not column.is_chinese,
-        "Chinese": lambda column: column.is_chinese,
-    }
+    groups = ("English", "Chinese")
     yield f"| | {' | '.join(column.name for column in columns)} | {' | '.join(groups)} |"
     yield "|---" * (1 + len(columns) + len(groups)) + "|"
     systems = [name for name in (*CHOICES, *columns[0].values) if all(name in column.values for column in columns)]
     for system in dict.fromkeys(systems):
         cells = [_cell(column, system, measure) for column in columns]
-        for belongs in groups.values():
-            means = [column.of(system, measure).mean() for column in columns if belongs(column)]
+        for language in groups:
+            means = [column.of(system, measure).mean() for column in columns if column.language == language]
             cells.append(_short(np.mean(means)) if means else "")
         yield f"| {system} | {' | '.join(cells)} |"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 CHUNK_SIZE, OVERLAP = 500, 100  # characters
 MIN_SHARE = 0.5  # of a passage, that a relevant chunk has
+FEW = 0.1  # of the queries of a set, that may be in another language
 
 
 def load(folder: Path) -> BeirDataset:
@@ -22,10 +23,11 @@ def load(folder: Path) -> BeirDataset:
     return _load_passages(folder) if (folder / "spans.tsv").exists() else load_beir(folder)
 
 
-def is_chinese(dataset: BeirDataset) -> bool:
-    """Return whether most queries hold a Chinese character."""
+def language(dataset: BeirDataset) -> str:
+    """Return the language of nearly all queries: those in Chinese hold a character of it."""
     chinese = sum(any("\u4e00" <= char <= "\u9fff" for char in query) for query in dataset.queries.values())
-    return 2 * chinese > len(dataset.queries)
+    share = chinese / len(dataset.queries)
+    return "Chinese" if share > 1 - FEW else "English" if share < FEW else "mixed"
 
 
 def _load_passages(folder: Path) -> BeirDataset:

@@ -97,6 +97,12 @@ def test_a_bigram_that_is_a_question_word_is_dropped_from_queries() -> None:
     assert Analyzer().query("怎么解除") == ["解除", "\0么解", "\0解除"]
 
 
+def test_a_question_of_which_bigrams_alone_are_left_keeps_its_words() -> None:
+    analyzer = Analyzer()
+    assert analyzer.query("为什么如何")[:2] == ["为什么", "如何"]
+    assert analyzer.stop_words_in("为什么如何") == []
+
+
 def test_words_in_capitals_are_kept() -> None:
     assert Analyzer()("WHO is it, IT or US? A") == ["who", "it", "us"]
 

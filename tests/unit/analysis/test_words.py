@@ -73,6 +73,8 @@ def test_ascii_text_is_cut_as_within_other_text(text: str) -> None:
         ("Ph.D", ["Ph.D", "Ph", "D"]),
         ("information-retrieval", ["information", "retrieval"]),
         ("on-line", ["online", "on", "line"]),
+        ("pre-war", ["prewar", "pre", "war"]),
+        ("post-war", ["post", "war"]),
         ("e-mail", ["email", "e", "mail"]),
         ("state-of-the-art", ["state", "of", "the", "art"]),
         ("GPT-4o", ["GPT-4o", "GPT", "4o"]),
