@@ -58,8 +58,8 @@ def words_of(run: str, rules: WordRules = WordRules()) -> list[str]:  # noqa: B0
         major_minor = ".".join(number[1].split(".")[:2])
         return list(dict.fromkeys((number[1], major_minor)))
     parts = _JOINTS.split(compound)
-    if rules.compounds != "all" and _is_acronym(compound):
-        return ["".join(parts)]
+    if acronym := _acronym(compound, rules):
+        return [acronym]
     of_parts = [word for part in parts for word in _part_words(part, rules.split_camel_case)]
     return [*_wholes(compound, parts, rules), *of_parts]
 
@@ -72,9 +72,9 @@ def phrase_of(run: str, rules: WordRules = WordRules()) -> list[str]:  # noqa: B
     if _DOTTED_NUMBER.fullmatch(compound):
         return []
     parts = _JOINTS.split(compound)
-    if _is_acronym(compound) or _is_prefixed(compound, parts, rules):
-        return ["".join(parts)]
-    return parts
+    if acronym := _acronym(compound, rules):
+        return [acronym]
+    return ["".join(parts)] if _is_prefixed(compound, parts, rules) else parts
 
 
 def _without_signs(run: str) -> str:
@@ -83,9 +83,10 @@ def _without_signs(run: str) -> str:
     return without_apostrophes(run).replace(",", "")
 
 
-def _is_acronym(compound: str) -> bool:
-    """Return whether a compound is of single letters with dots: ``U.S.A`` is the word ``USA``."""
-    return _ACRONYM.fullmatch(compound) is not None
+def _acronym(compound: str, rules: WordRules) -> str:
+    """Join single letters with dots, in capitals, as which they are no stop word: ``u.s`` becomes ``US``."""
+    is_one = rules.compounds != "all" and _ACRONYM.fullmatch(compound)
+    return compound.replace(".", "").upper() if is_one else ""
 
 
 def _wholes(compound: str, parts: list[str], rules: WordRules) -> list[str]:
