@@ -22,5 +22,5 @@ CHINESE_QUESTION_WORDS = (
 )
 # fmt: on
 
-QUESTION_WORDS = (*ENGLISH_QUESTION_WORDS, *CHINESE_QUESTION_WORDS)
+QUESTION_WORDS = tuple(sorted((*ENGLISH_QUESTION_WORDS, *CHINESE_QUESTION_WORDS)))
 """Words that make a question of a topic. Chunks of text seldom have them, so that their IDF is high for nothing."""

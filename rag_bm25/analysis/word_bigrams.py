@@ -33,6 +33,7 @@ _NO_LINKS = _Links()
 class WordBigrams(RunMemo[_Links]):
     r"""Finds the word bigrams of normalised texts.
 
+    >>> from rag_bm25.analysis.words import Stemming, WordRules
     >>> WordBigrams(WordRules(), Stemming(stem=True)).of("the effects of information-retrieval systems, tested")
     ['\x00inform retriev', '\x00retriev system']
     """

@@ -206,7 +206,7 @@ class OfflineScorer:
     >>> config = IndexConfig(chunk_size=11.5, idf="lucene", analyzer=str.split)
     >>> counts = CorpusCounts.of({"d1": "to do", "d2": "to be or not to be"}, config.build_analyzer())
     >>> {id_: round(score, 4) for id_, score in OfflineScorer(counts, config).search("to be").items()}
-    {'d2': 0.4234, 'd1': 0.0978}
+    {'d2': 0.2476, 'd1': 0.062}
     """
 
     def __init__(
