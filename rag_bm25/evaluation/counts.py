@@ -203,10 +203,10 @@ class OfflineScorer:
     Examples
     --------
     >>> from rag_bm25 import IndexConfig
-    >>> config = IndexConfig(chunk_size=11.5, idf="lucene", analyzer=str.split)
+    >>> config = IndexConfig(11.5, "characters", idf="lucene", analyzer=str.split)
     >>> counts = CorpusCounts.of({"d1": "to do", "d2": "to be or not to be"}, config.build_analyzer())
     >>> {id_: round(score, 4) for id_, score in OfflineScorer(counts, config).search("to be").items()}
-    {'d2': 0.2476, 'd1': 0.062}
+    {'d2': 0.4234, 'd1': 0.0978}
     """
 
     def __init__(
