@@ -14,7 +14,7 @@ from rag_bm25._version import __version__
 
 if TYPE_CHECKING:
     from rag_bm25.analysis import Analyzer, AnalyzerConfig
-    from rag_bm25.documents.chunks import AddReport, Chunk, Hit, HybridHit
+    from rag_bm25.documents.chunks import AddReport, Chunk, Hit, HybridHit, Passage
     from rag_bm25.errors import (
         ChunkNotFoundError,
         ConfigMismatchError,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from rag_bm25.events import Event, Progress
+    from rag_bm25.hits.boosts import Decay, NumberBoost, ValueBoost
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
@@ -59,6 +60,7 @@ __all__ = [
     "Chunk",
     "ChunkNotFoundError",
     "ConfigMismatchError",
+    "Decay",
     "Difference",
     "Event",
     "Explanation",
@@ -73,7 +75,9 @@ __all__ = [
     "IndexStats",
     "InputError",
     "MissingExtraError",
+    "NumberBoost",
     "ParameterError",
+    "Passage",
     "Prefix",
     "Progress",
     "Query",
@@ -89,6 +93,7 @@ __all__ = [
     "StoreError",
     "StoreLockedError",
     "Synonyms",
+    "ValueBoost",
     "VerifyReport",
     "Weighted",
     "WorkerError",
@@ -104,6 +109,7 @@ _HOMES = {
     "Chunk": "rag_bm25.documents.chunks",
     "ChunkNotFoundError": "rag_bm25.errors",
     "ConfigMismatchError": "rag_bm25.errors",
+    "Decay": "rag_bm25.hits.boosts",
     "Difference": "rag_bm25.index.maintenance.verification",
     "Event": "rag_bm25.events",
     "Explanation": "rag_bm25.query.explanation",
@@ -118,7 +124,9 @@ _HOMES = {
     "IndexStats": "rag_bm25.index.stats",
     "InputError": "rag_bm25.errors",
     "MissingExtraError": "rag_bm25.errors",
+    "NumberBoost": "rag_bm25.hits.boosts",
     "ParameterError": "rag_bm25.errors",
+    "Passage": "rag_bm25.documents.chunks",
     "Prefix": "rag_bm25.query.expansion",
     "Progress": "rag_bm25.events",
     "Query": "rag_bm25.query.query",
@@ -137,6 +145,7 @@ _HOMES = {
     "StoreLockedError": "rag_bm25.errors",
     "Synonyms": "rag_bm25.query.synonyms",
     "TLS": "rag_bm25.store.tls",
+    "ValueBoost": "rag_bm25.hits.boosts",
     "VerifyReport": "rag_bm25.index.maintenance.verification",
     "Weighted": "rag_bm25.index.searching.fusion",
     "WorkerError": "rag_bm25.errors",

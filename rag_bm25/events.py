@@ -15,6 +15,7 @@ event          level  counts                                  when
 ``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read: rows, and deltas not merged yet
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
 ``damage``     WARN   ``findings``                            the statistics are damaged: run repair
+``incomplete`` WARN   ``candidates``                          so many chunks do not decide which hits are first
 =============  =====  ======================================  ===================================================
 """
 

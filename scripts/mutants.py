@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
 UNIT = "tests/unit"
-TESTS = [UNIT, "tests/properties", "tests/golden/test_golden.py", "tests/contract/test_two_objects.py"]
+TESTS = [
+    UNIT,
+    "tests/properties",
+    "tests/golden/test_golden.py",
+    "tests/contract/test_two_objects.py",
+    "tests/contract/test_hits.py",
+]
 SECONDS = 900  # a mutant that hangs is noticed, too
 
 
@@ -310,6 +316,24 @@ MUTANTS = [
         "        if newest[match.row.namespace, match.row.id] == match.row.batch\n",
         "        if True\n",
     ),
+    # Hits
+    Mutant("hits/selection", "ranking.below * largest_factor(plan.boosts)", "ranking.below"),
+    Mutant("hits/selection", "if hit.score > below)", "if hit.score > 0)"),
+    Mutant("hits/selection", "depth *= 2", "depth = len(ranking.hits)"),
+    Mutant("hits/selection", "len(found.units) < wanted", "len(found.units) < 1"),
+    Mutant("hits/selection", "return not must_refill_groups(plan) or not", "return True or not"),
+    Mutant("hits/groups", "else (_kind(value), value)", "else (value,)"),
+    Mutant("hits/groups", '("alone", hit.namespace, hit.id) if value is None', '("alone",) if value is None'),
+    Mutant("hits/diversity", ">= threshold - ROUNDING", "> threshold + ROUNDING"),
+    Mutant("hits/diversity", "redundancy = np.maximum(redundancy, similarity[chosen[-1]])", "pass"),
+    Mutant("hits/neighbors", "return after.number == before.number + 1", "return True"),
+    Mutant("hits/neighbors", "if chunk.text.startswith(text[begin : begin + len(chunk.text)]):", "if True:"),
+    Mutant("hits/boosts", "max(0.0, distance - self.offset) / self.scale", "distance / self.scale"),
+    Mutant("hits/boosts", "self.floor + (1 - self.floor) * factor", "max(self.floor, factor)"),
+    Mutant("ingestion/places", "end + len(piece))", "end + 1)"),
+    Mutant("query/similar", "statistics.df(chunk.ids) >= MIN_DF", "statistics.df(chunk.ids) >= 0"),
+    Mutant("index/searching/selecting", "if unit in wanting else unit", "if False else unit"),
+    Mutant("index/searching/contexts", "read.stop - 1 > span.number and", "True and"),
     Mutant("index/searching/ranking", "min(2 * limit, MAX_K)", "limit + 1"),
     Mutant("index/searching/ranking", "    if lacking:\n", "    if False:\n"),
     Mutant("index/searching/searcher", "self._store.exclusive and all_of_them", "all_of_them"),

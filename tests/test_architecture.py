@@ -25,13 +25,14 @@ ROOMS = {
     "documents": "vectors analysis weighting store",
     "statistics": "vectors weighting store",
     "query": "vectors analysis weighting store documents statistics",
-    "index": "vectors analysis weighting store documents statistics query",
+    "hits": "vectors analysis weighting store documents statistics query",
+    "index": "vectors analysis weighting store documents statistics query hits",
     "ingestion": "vectors weighting documents statistics index",
     "bulk": "vectors analysis weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
-    "langchain": "vectors weighting documents query index",
+    "langchain": "vectors weighting documents query hits index",
     "evaluation": "vectors analysis weighting documents statistics query index ingestion",
-    "cli": "_version vectors analysis weighting store documents query index ingestion bulk adapters evaluation",
+    "cli": "_version vectors analysis weighting store documents query hits index ingestion bulk adapters evaluation",
 }
 ALLOWED = {room: f"{above} {GROUND}" for room, above in ROOMS.items()}
 ALLOWED |= {"errors": "", "_version": "", "events": "errors", "checks": "errors", "filters": "errors checks"}

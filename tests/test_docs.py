@@ -57,7 +57,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @embedded
-@pytest.mark.parametrize("page", ["querying.md", "langchain.md", "operating.md", "bulk.md"])
+@pytest.mark.parametrize("page", ["querying.md", "hits.md", "hits.zh-CN.md", "langchain.md", "operating.md", "bulk.md"])
 def test_the_code_of_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +150,18 @@ def test_the_chinese_readme_says_the_same() -> None:
     assert len(english) == len(chinese)
     for section, translation in zip(english, chinese, strict=True):
         assert facts(translation) == facts(section), section.split("\n")[0]
+
+
+def test_the_chinese_page_of_hits_says_the_same() -> None:
+    english, chinese = (
+        (DOCS / name).read_text(encoding="utf-8").split("\n## ") for name in ("hits.md", "hits.zh-CN.md")
+    )
+    assert len(english) == len(chinese)
+    for section, translation in zip(english, chinese, strict=True):
+        known, said = facts(section), facts(translation)
+        assert [said[kind] for kind in ("names", "links", "figures", "rows and items")] == [
+            known[kind] for kind in ("names", "links", "figures", "rows and items")
+        ], section.split("\n")[0]
 
 
 def test_the_nav_of_the_site_names_every_page() -> None:

@@ -107,7 +107,15 @@ _add(
     "rows.jsonl --field title:30:2.0",
     "rows.jsonl --uri http://localhost:19530 --storage shards=4,mmap=true",
 )
-_add("search", searching.search, '"劳动合同 解除" -k 3', """sparse --filter '{"source": {"$like": "docs/%"}}'""")
+_add(
+    "search",
+    searching.search,
+    '"劳动合同 解除" -k 3',
+    """sparse --filter '{"source": {"$like": "docs/%"}}'""",
+    "notice period --group-by source --expand neighbors",
+    "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
+)
+_add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")

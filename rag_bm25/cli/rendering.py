@@ -65,16 +65,16 @@ def count(number: int, noun: str) -> str:
 
 
 def render_hit(rank: int, hit: Hit, width: int, mark: Highlighter | None) -> RenderableType:
-    """Return a hit: its place, score and id, and the part of its text with the query's terms."""
+    """Return a hit: its place, score and id, and the part of its text with the query's terms, or its whole context."""
     head = Text.assemble((f"{rank:>2}  ", "dim"), (f"{hit.score:.4f}", "cyan"), "  ", (hit.id, "bold"))
     for name in ("title", "source"):
         detail = str(hit.metadata.get(name) or "")
         if detail and detail not in hit.id:
             head.append(f"  {detail}", "dim")
-    text = Text(hit.text)
-    for start, end in mark(hit.text) if mark else ():
+    text = Text(hit.text if hit.context is None else hit.context.text)
+    for start, end in mark(text.plain) if mark else ():
         text.stylize("bold yellow", start, end)
-    snippet = _cut_snippet(text, (width - INDENT - 1) * SNIPPET_LINES)
+    snippet = text if hit.context else _cut_snippet(text, (width - INDENT - 1) * SNIPPET_LINES)
     return Group(head, Padding(snippet, (0, 0, 0, INDENT), expand=False))
 
 

@@ -1,22 +1,28 @@
-"""``rag-bm25 search`` and ``rag-bm25 explain``."""
+"""``rag-bm25 search``, ``rag-bm25 similar`` and ``rag-bm25 explain``."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
+from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import make_highlighter, render_explanation, render_hit
+from rag_bm25.cli.rendering import Highlighter, make_highlighter, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
+from rag_bm25.documents.chunks import Hit
 from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
+
+HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")]
 
 METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
 
@@ -94,28 +100,63 @@ def search(
     words: Annotated[list[str], opt.argument("QUERY...", "Words or a question.")],
     place: opt.Place,
     question: Question,
-    k: Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")] = 10,
+    boosts: Boosts,
+    selection: Selection,
+    k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the highest BM25 scores."""
     query, scope, options = " ".join(words), question.scope(), question.options()
     with place.open_existing(read_only=True) as index:
-        hits = index.search(query, k, **scope, **options)
-        trees = [index.explain(query, hit.id, **scope, **options) for hit in hits if explain]
+        asked = {**options, **boosts.options()}
+        hits = index.search(query, k, **scope, **asked, **selection.options())
+        trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
         reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
-            print_json([{**asdict(hit), **more} for hit, more in zip(hits, extra, strict=True)])
+            print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        console = open_console()
-        mark = make_highlighter(query, index.config) if console.is_terminal else None
-        for rank, hit in enumerate(hits, 1):
-            console.print(render_hit(rank, hit, console.width, mark))
-            if explain:
-                console.print(render_explanation(trees[rank - 1]))
+        _print_hits(hits, trees, make_highlighter(query, index.config))
     if reason:
         print_note(reason)
+
+
+def similar(
+    id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
+    place: opt.Place,
+    boosts: Boosts,
+    selection: Selection,
+    k: HitCount = 10,
+    max_terms: Annotated[int, typer.Option(min=1, max=1024, help="Maximum number of its terms to search for.")] = 25,
+    namespace: opt.Namespace = "",
+    filter: opt.Filter = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show the chunks that resemble a chunk."""
+    scope: dict[str, Any] = {"filter": opt.parse_filter_option(filter), "namespace": namespace}
+    with place.open_existing(read_only=True) as index:
+        hits = index.more_like_this(id, k, max_terms=max_terms, **scope, **boosts.options(), **selection.options())
+    if as_json:
+        print_json(list(map(_to_json, hits)))
+    elif hits:
+        _print_hits(hits)
+    else:
+        print_note("nothing found: no other chunk shares a term with it")
+
+
+def _to_json(hit: Hit) -> dict[str, Any]:
+    """Return a hit as JSON values, without what was not asked for."""
+    fields = asdict(hit)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _print_hits(hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None) -> None:
+    console = open_console()
+    for rank, hit in enumerate(hits, 1):
+        console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
+        if trees:
+            console.print(render_explanation(trees[rank - 1]))
 
 
 def explain(
@@ -123,6 +164,7 @@ def explain(
     id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
     place: opt.Place,
     question: Question,
+    boosts: Boosts,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show how the score of a chunk comes about.
@@ -131,5 +173,5 @@ def explain(
     """
     scope, options = question.scope(), question.options()
     with place.open_existing(read_only=True) as index:
-        tree = index.explain(query, id, **scope, **options)
+        tree = index.explain(query, id, **scope, **options, **boosts.options())
     print_result(as_json, tree.to_dict(), render_explanation(tree))

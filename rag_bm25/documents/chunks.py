@@ -43,6 +43,26 @@ class Chunk:
 
 
 @dataclass(frozen=True)
+class Passage:
+    """A part of a document: a chunk with its neighbours, each character once where chunks overlap.
+
+    Parameters
+    ----------
+    text : str
+        The text. Where ingestion has left out white space between two chunks, there are as many line breaks.
+    start, end : int
+        Place of the chunk that was asked for: ``text[start:end]``.
+    chunks : tuple of Chunk
+        The chunks that the text is made of, in the order of the document.
+    """
+
+    text: str
+    start: int
+    end: int
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True)
 class Hit:
     """A search hit.
 
@@ -51,9 +71,13 @@ class Hit:
     id : str
         Id of the chunk.
     score : float
-        BM25 score, > 0.
+        BM25 score, > 0, times the factors of `boosts`; or the score of the reranker.
     text, metadata, namespace
         As for :class:`Chunk`.
+    group_score : float or None
+        Score of the group of the hit; None without `group_by`.
+    context : Passage or None
+        The hit with its neighbours, or its whole document; None without `expand`.
     """
 
     id: str
@@ -61,6 +85,8 @@ class Hit:
     text: str
     metadata: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""
+    group_score: float | None = field(default=None, kw_only=True)
+    context: Passage | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -77,6 +103,8 @@ class HybridHit(Hit):
         As for :class:`Chunk`.
     sparse_score, dense_score : float or None
         Score in each arm; None if the chunk is not among the candidates of the arm, or arm scores were not requested.
+    group_score, context
+        As for :class:`Hit`.
     """
 
     sparse_score: float | None = None

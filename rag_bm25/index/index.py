@@ -5,26 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import check_callable, check_path, check_switch
+from rag_bm25.checks import check_callable, check_int, check_path, check_switch
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_texts
+from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
 from rag_bm25.events import Events
-from rag_bm25.index.arguments import check_chunk_namespace, check_k, check_namespaces, narrow, parse_scope
+from rag_bm25.hits.options import split_options
+from rag_bm25.index.arguments import (
+    check_chunk_namespace,
+    check_k,
+    check_namespaces,
+    check_window,
+    narrow,
+    parse_scope,
+    refuse_in_dense,
+    refuse_word_options,
+)
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridSearcher, candidate_limit, check_fusion
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
+from rag_bm25.index.searching.selecting import Selector, SparseSelector
 from rag_bm25.index.stats import compute_stats
 from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
+from rag_bm25.query.query import Query
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
@@ -40,13 +54,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from rag_bm25.documents.chunks import AddReport, Chunk, GivenChunk, Hit, HybridHit
+    from rag_bm25.documents.chunks import AddReport, GivenChunk, HybridHit, Passage
     from rag_bm25.events import Event, Progress
+    from rag_bm25.hits.options import HitOptions, HitPlan, SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import Fusion
+    from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.options import QueryOptions, StatisticsScope
@@ -59,6 +75,10 @@ if TYPE_CHECKING:
     from rag_bm25.store.storage import StorageOptions
     from rag_bm25.store.tls import TLS
     from rag_bm25.vectors.sparse import SparseVector
+
+H = TypeVar("H", bound=Hit)
+
+MAX_SIMILAR_TERMS = 1024
 
 
 class BM25Index:
@@ -603,7 +623,7 @@ class BM25Index:
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
-        **options: Unpack[QueryOptions],
+        **options: Unpack[SearchOptions],
     ) -> list[Hit]:
         """Return the chunks with the highest BM25 scores.
 
@@ -618,12 +638,15 @@ class BM25Index:
         namespace : str, sequence of str or None
             Namespaces to search; None for all.
         **options
-            See :class:`~rag_bm25.query.options.QueryOptions`.
+            See :class:`~rag_bm25.query.options.QueryOptions` for those of the query, and
+            :class:`~rag_bm25.hits.options.HitOptions` for those of its hits, such as `group_by`, `boosts`, `rerank` and
+            `expand`.
 
         Returns
         -------
         list of Hit
-            By falling score, then by id. Empty if no term of the query is known.
+            By falling score, then by id. Empty if no term of the query is known. With `group_by`, at most `k` groups,
+            best first, the hits of each one after the other.
 
         Raises
         ------
@@ -643,7 +666,7 @@ class BM25Index:
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
-        **options: Unpack[QueryOptions],
+        **options: Unpack[SearchOptions],
     ) -> list[list[Hit]]:
         """Answer several queries in one call to Milvus.
 
@@ -660,10 +683,112 @@ class BM25Index:
             One for each query, in their order.
         """
         check_k(k)
-        scope = parse_scope(filter, namespace)
-        weighted = self._searcher.weigh(queries, scope, options)
-        found = self._searcher.search(weighted.queries, k, scope, options)
-        return [[to_hit(match) for match in matches] for matches in found]
+        scope, (plan, asked) = parse_scope(filter, namespace), split_options(options)
+        weighted = self._searcher.weigh(queries, scope, asked)
+        if plan.is_plain:
+            found = self._searcher.search(weighted.queries, k, scope, asked)
+            hits = [[to_hit(match) for match in matches] for matches in found]
+        else:
+            texts = [str(Query.of(query)) for query in queries]
+            hits = self._select(weighted.queries, texts, k, scope, asked, plan)
+        return [self._with_contexts(some, plan) for some in hits]
+
+    def more_like_this(
+        self,
+        id: str,
+        k: int = 10,
+        *,
+        max_terms: int = 25,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        **options: Unpack[SearchOptions],
+    ) -> list[Hit]:
+        """Return the chunks that resemble a stored chunk: a search for its terms.
+
+        The query is the stored vector times the IDF, cut to its best terms; nothing is analysed again.
+
+        Parameters
+        ----------
+        id : str
+            Id of the chunk, in the searched namespaces; it is not among the hits.
+        k : int
+            Maximum number of hits, in 1..16384.
+        max_terms : int
+            Maximum number of terms, in 1..1024.
+        filter, namespace, **options
+            As for :meth:`search`; options that change the words of a query are refused.
+
+        Returns
+        -------
+        list of Hit
+            As from :meth:`search`. The query that a reranker gets is the text of the chunk.
+
+        Raises
+        ------
+        ChunkNotFoundError
+            If there is no such chunk.
+
+        Examples
+        --------
+        ::
+
+            index.more_like_this("guide.md#4", k=5, near_duplicates=0.9)
+        """
+        check_k(k)
+        scope, (plan, asked) = parse_scope(filter, namespace), split_options(options)
+        refuse_word_options(asked)
+        limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
+        query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
+        (hits,) = self._select([query], [row.text], k, scope, asked, plan, but=(row.namespace, row.id))
+        return self._with_contexts(hits, plan)
+
+    def neighbors(self, hit: Hit | Chunk, before: int | None = 1, after: int | None = 1) -> Passage:
+        """Return a chunk with the chunks before and after it in its document.
+
+        The place of a chunk is what ingestion stores in its metadata: ``source``, its number under ``chunk``, and its
+        first character under ``start_index``, which LangChain's splitters store as well.
+
+        Parameters
+        ----------
+        hit : Hit or Chunk
+            A chunk of this index.
+        before, after : int or None
+            Maximum number of chunks, in 0..16384; None for all.
+
+        Returns
+        -------
+        Passage
+            The text, each character once where chunks overlap, and the chunks. The chunk alone if its place is not
+            known, or no other chunk of its document is stored.
+
+        Examples
+        --------
+        ::
+
+            for hit in index.search("notice period", k=3):
+                print(index.neighbors(hit, before=1, after=2).text)
+        """
+        if not isinstance(hit, Hit | Chunk):
+            raise InputError(f"hit must be a Hit or a Chunk, got {type(hit).__name__}")
+        before, after = check_window("before", before), check_window("after", after)
+        return read_passages(self._store, [hit], before, after)[0]
+
+    def _select(
+        self,
+        queries: list[WeightedQuery],
+        texts: list[str],
+        k: int,
+        scope: Scope,
+        options: QueryOptions,
+        plan: HitPlan,
+        but: tuple[str, str] | None = None,
+    ) -> list[list[Hit]]:
+        selector: Selector[Hit] = Selector(self._store, self._live.events, plan, k, but=but)
+        return SparseSelector(self._searcher, selector, scope, options).select(queries, texts)
+
+    def _with_contexts(self, hits: list[H], plan: HitPlan) -> list[H]:
+        """Give hits their contexts, if the options ask for them."""
+        return hits if plan.expand is None else add_contexts(self._store, hits, *WINDOWS[plan.expand])
 
     def search_dense(
         self,
@@ -673,6 +798,7 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         search_params: SearchParams | None = None,
+        **options: Unpack[HitOptions],
     ) -> list[Hit]:
         """Return the chunks with the most similar dense vectors.
 
@@ -684,6 +810,9 @@ class BM25Index:
             As for :meth:`search`.
         search_params : mapping of str to str, bool, int or float, optional
             Milvus's search parameters, such as ``{"ef": 200}``; the engine decides which exist.
+        **options
+            See :class:`~rag_bm25.hits.options.HitOptions`, except `boosts`, since similarities may be negative, and
+            `rerank`, since there is no query text.
 
         Returns
         -------
@@ -696,7 +825,9 @@ class BM25Index:
             If the index has no dense vectors, or `embedding` does not fit them.
         """
         arm = SearchArm(check_k(k), parse_scope(filter, namespace), check_search_params(search_params))
-        return [to_hit(match) for match in self._hybrid.search_dense(embedding, arm)]
+        plan, others = split_options(options)
+        refuse_in_dense(plan, others)
+        return self._with_contexts(self._hybrid.search_dense(embedding, arm, plan), plan)
 
     def search_hybrid(
         self,
@@ -713,7 +844,7 @@ class BM25Index:
         arm_scores: bool = False,
         dense_search_params: SearchParams | None = None,
         namespace: Namespaces = "",
-        **options: Unpack[QueryOptions],
+        **options: Unpack[SearchOptions],
     ) -> list[HybridHit]:
         """Return the best chunks of a lexical and a dense search together.
 
@@ -734,22 +865,23 @@ class BM25Index:
         dense_search_params : mapping of str to str, bool, int or float, optional
             As `search_params` of :meth:`search_dense`; the option `search_params` is for the lexical search.
         namespace, **options
-            As for :meth:`search`, except `min_should_match`: no vector can hold it.
+            As for :meth:`search`, except `min_should_match`: no vector can hold it. Options for hits apply to the
+            candidates of both searches. Twice as many of these are asked for while there are fewer than k hits.
 
         Returns
         -------
         list of HybridHit
-            By falling fused score, then by id.
+            By falling fused score, then by id; groups as for :meth:`search`.
         """
         check_k(k)
         check_switch("arm_scores", arm_scores)
         how = FusionOptions(check_fusion(fusion), k, arm_scores)
-        scope = parse_scope(filter, namespace)
+        scope, (plan, asked) = parse_scope(filter, namespace), split_options(options)
         params = check_search_params(dense_search_params, "dense_search_params")
         limits = candidate_limit("sparse_k", sparse_k, k), candidate_limit("dense_k", dense_k, k)
         sparse = SearchArm(limits[0], narrow(scope, sparse_filter), options.get("search_params"))
         dense = SearchArm(limits[1], narrow(scope, dense_filter), params)
-        return self._hybrid.search(query, embedding, (sparse, dense), how, options)
+        return self._with_contexts(self._hybrid.search(query, embedding, (sparse, dense), how, asked, plan), plan)
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
@@ -866,7 +998,7 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
-        **options: Unpack[QueryOptions],
+        **options: Unpack[SearchOptions],
     ) -> Explanation:
         """Explain the score of a chunk, or why a search does not find it.
 
@@ -881,7 +1013,7 @@ class BM25Index:
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
         **options
-            As they were given to the search.
+            As they were given to the search. `boosts` are explained; the score of `rerank` is the reranker's own.
 
         Returns
         -------
@@ -906,7 +1038,8 @@ class BM25Index:
         """
         scope = parse_scope(filter, namespace)
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
-        return self._searcher.explain(query, check_id("id", id), scope, place, options)
+        plan, asked = split_options(options)
+        return self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
 
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
         """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.

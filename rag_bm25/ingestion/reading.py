@@ -20,6 +20,7 @@ from rag_bm25.ingestion.jsonl import (
     row_metadata,
     row_parts,
 )
+from rag_bm25.ingestion.places import find_places
 from rag_bm25.vectors.terms import num_words
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Piece:
     id, text : str
         Id and text of the chunk.
     metadata : dict
-        ``source``, ``chunk``, and the metadata of its row.
+        ``source``, ``chunk``, ``start_index``, and the metadata of its row.
     where : str
         File, or file and line, for messages.
     end : int
@@ -166,9 +167,10 @@ def _read_leniently(file: SourceFile, split: Splitter) -> Iterator[Piece]:
 
 
 def _text_pieces(file: SourceFile, split: Splitter) -> Iterator[Piece]:
-    texts = [text for text in split(_read_text(file.path).strip()) if text.strip()]
-    for n, text in enumerate(texts):
-        metadata = {"source": file.source, "chunk": n}
+    whole = _read_text(file.path).strip()
+    texts = [text for text in split(whole) if text.strip()]
+    for n, (text, start) in enumerate(zip(texts, find_places(whole, texts), strict=True)):
+        metadata = {"source": file.source, "chunk": n, "start_index": start}
         yield Piece(f"{file.source}#{n}", text, metadata, str(file.path), file.size * (n + 1) // len(texts))
 
 
@@ -177,15 +179,17 @@ def _row_pieces(file: SourceFile, split: Splitter, fields: Collection[str]) -> I
         id_, (title, text) = row_id(line), row_parts(line)
         own = row_metadata(line)
         is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
-        texts = split(text if is_field else join_title(title, text))
-        for n, part in enumerate(texts):
+        whole = text if is_field else join_title(title, text)
+        texts = split(whole)
+        for n, (part, start) in enumerate(zip(texts, find_places(whole, texts), strict=True)):
             piece_id = id_ if len(texts) == 1 else f"{id_}#{n}"
-            yield Piece(piece_id, part, {**_source_metadata(file.source, n, own), **own}, line.where, line.end)
+            place = {"chunk": n} if len(texts) == 1 else {"chunk": n, "start_index": start}
+            yield Piece(piece_id, part, {**_source_metadata(file.source, place, own), **own}, line.where, line.end)
 
 
-def _source_metadata(source: str, number: int, own: dict[str, Any]) -> dict[str, Any]:
-    """Return source and chunk number; a row with a source of its own gets no number, lest it pass for its chunk."""
-    return {"source": source} if own.get("source", source) != source else {"source": source, "chunk": number}
+def _source_metadata(source: str, place: dict[str, int], own: dict[str, Any]) -> dict[str, Any]:
+    """Return source and place; a row with a source of its own gets no place, lest it pass for its chunk."""
+    return {"source": source} if own.get("source", source) != source else {"source": source, **place}
 
 
 def _read_text(path: Path) -> str:

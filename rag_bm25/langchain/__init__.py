@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from rag_bm25.langchain.document_index import MilvusBM25DocumentIndex
 from rag_bm25.langchain.hybrid_retriever import MilvusHybridRetriever
+from rag_bm25.langchain.reranking import cross_encoder_reranker
 from rag_bm25.langchain.retriever import MilvusBM25Retriever
 from rag_bm25.langchain.vector_store import MilvusBM25VectorStore
 
-__all__ = ["MilvusBM25DocumentIndex", "MilvusBM25Retriever", "MilvusBM25VectorStore", "MilvusHybridRetriever"]
+__all__ = [
+    "MilvusBM25DocumentIndex",
+    "MilvusBM25Retriever",
+    "MilvusBM25VectorStore",
+    "MilvusHybridRetriever",
+    "cross_encoder_reranker",
+]

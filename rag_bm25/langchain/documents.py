@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
+from rag_bm25.documents.chunks import Hit
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from langchain_core.embeddings import Embeddings
 
-    from rag_bm25.documents.chunks import Chunk, Hit
+    from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.index import BM25Index
 
 
 def to_document(found: Chunk | Hit, extra: Mapping[str, Any] | None = None) -> Document:
-    """Return a chunk as a document; `extra` is added to its metadata."""
-    return Document(id=found.id, page_content=found.text, metadata={**found.metadata, **(extra or {})})
+    """Return a chunk as a document, with the text of its context if it has one; `extra` is added to its metadata."""
+    context = found.context if isinstance(found, Hit) else None
+    text = found.text if context is None else context.text
+    return Document(id=found.id, page_content=text, metadata={**found.metadata, **(extra or {})})
 
 
 def add_texts(

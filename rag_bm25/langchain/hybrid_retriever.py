@@ -42,6 +42,8 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         As for :class:`MilvusBM25Retriever`.
     syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
         As for :class:`MilvusBM25Retriever`.
+    boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand, group_score_key
+        As for :class:`MilvusBM25Retriever`; in mode "dense", without `boosts` and `rerank`.
     embedding : Embeddings
         The model; may be left out in mode "sparse".
     mode : {"hybrid", "sparse", "dense"}

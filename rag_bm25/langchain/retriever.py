@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -13,6 +13,9 @@ from pydantic import AfterValidator, ConfigDict, Field, InstanceOf, PrivateAttr,
 
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
+from rag_bm25.hits.boosts import check_boosts
+from rag_bm25.hits.groups import GroupScore  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.hits.options import HIT_OPTIONS, Expansion
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.ranking import MAX_K
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
@@ -24,7 +27,7 @@ from rag_bm25.query.options import QUERY_OPTIONS, StatisticsScope
 from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - pydantic reads the annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -63,11 +66,18 @@ class MilvusBM25Retriever(BaseRetriever):
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
     syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
         As for :meth:`rag_bm25.BM25Index.search`.
+    boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand
+        As for :meth:`rag_bm25.BM25Index.search`, see :class:`rag_bm25.hits.options.HitOptions`. With `group_by`, `k` is
+        the number of groups. With `expand`, the text of a document is that of the hit's context; its id and its
+        metadata are those of the hit. :func:`cross_encoder_reranker` makes a `rerank` of LangChain's cross-encoders.
     score_threshold : float, optional
         Leave out documents with a lower BM25 score. Scores have no common upper bound and depend on the query; for a
         threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
     score_key : str, optional
-        Put the score into the metadata under this key; by default the metadata are exactly as ingested.
+        Put the score, boosted or reranked, into the metadata under this key; by default the metadata are exactly as
+        ingested.
+    group_score_key : str, optional
+        Put the score of the hit's group into the metadata under this key: None without `group_by`.
     id_key : str, optional
         Put the id into the metadata under this key, for programs that look for it there, such as ``EnsembleRetriever``.
 
@@ -105,8 +115,18 @@ class MilvusBM25Retriever(BaseRetriever):
     irrelevant: list[str] | None = None
     search_params: dict[str, str | bool | int | float] | None = None
     rescore: bool = False
+    boosts: Annotated[list[Any] | None, _checked_by(check_boosts)] = None
+    rerank: Callable[..., Any] | None = Field(default=None, exclude=True)
+    near_duplicates: float | None = Field(default=None, gt=0, le=1)
+    group_by: str | None = None
+    group_size: int = Field(default=1, ge=1, le=MAX_K)
+    group_score: GroupScore = "max"
+    mmr: float | None = Field(default=None, ge=0, le=1)
+    candidates: int | None = Field(default=None, ge=1, le=MAX_K)
+    expand: Expansion | None = None
     score_threshold: float | None = None
     score_key: str | None = None
+    group_score_key: str | None = None
     id_key: str | None = None
 
     _owns_index: bool = PrivateAttr(default=False)
@@ -292,7 +312,7 @@ class MilvusBM25Retriever(BaseRetriever):
             self.k,
             filter=self.filter,
             namespace=self.namespace,
-            **{name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS},
+            **{name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS},
         )
 
     async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
@@ -307,5 +327,5 @@ class MilvusBM25Retriever(BaseRetriever):
         return [to_document(hit, self._extra_metadata(hit)) for hit in hits if lowest is None or hit.score >= lowest]
 
     def _extra_metadata(self, hit: Hit) -> dict[str, Any]:
-        keyed = {self.score_key: hit.score, self.id_key: hit.id}
+        keyed = {self.score_key: hit.score, self.group_score_key: hit.group_score, self.id_key: hit.id}
         return {key: value for key, value in keyed.items() if key is not None}

@@ -11,6 +11,8 @@ import numpy as np
 from rag_bm25.checks import check_choice
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.filters import conjoin, parse_filter
+from rag_bm25.hits.boosts import check_boosts, largest_factor
+from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.searching.fusion import RRF, Weighted
 from rag_bm25.query.options import QUERY_OPTIONS
@@ -31,7 +33,7 @@ FUSIONS: Mapping[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}
 SMALLEST = float(np.finfo(np.float32).tiny)  # divisor in place of 0, the maximum score of a query without a known term
 
 _KEYWORDS = {one.name for one in signature(BM25Index.search_hybrid).parameters.values() if one.kind is one.KEYWORD_ONLY}
-SEARCH_OPTIONS = _KEYWORDS | QUERY_OPTIONS  # in every mode
+SEARCH_OPTIONS = _KEYWORDS | QUERY_OPTIONS | HIT_OPTIONS  # in every mode
 HYBRID_OPTIONS = _KEYWORDS - {"filter", "namespace"}  # those that a lexical search does not have
 
 
@@ -110,9 +112,13 @@ def relevance_scores(
     index: BM25Index, query: str, hits: Sequence[Hit], *, mode: SearchMode, options: Mapping[str, Any]
 ) -> NDArray[np.float64]:
     """Scale the scores of hits to 0..1, as the documentation of MilvusBM25VectorStore says."""
+    if options.get("rerank") is not None:
+        raise ParameterError("relevance scores need the scores of the search, and rerank replaces them")
     scores = np.array([hit.score for hit in hits], np.float64)
+    scores /= largest_factor(check_boosts(options.get("boosts"))) or 1
     if mode == "sparse":
-        (upper_bound,) = index.max_scores([query], **_sparse_options(options))
+        weighing = {name: value for name, value in _sparse_options(options).items() if name not in HIT_OPTIONS}
+        (upper_bound,) = index.max_scores([query], **weighing)
         shares = scores / max(upper_bound, SMALLEST)
     elif mode == "dense":
         shares = (1 + scores) / 2
@@ -128,6 +134,6 @@ def _sparse_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _dense_options(options: Mapping[str, Any]) -> dict[str, Any]:
     params = options.get("dense_search_params")
-    given = {"namespace": options["namespace"]} if "namespace" in options else {}
+    given = {name: value for name, value in options.items() if name == "namespace" or name in HIT_OPTIONS}
     given["search_params"] = options.get("search_params") if params is None else params
     return {**given, "filter": filter_of("dense", options)}

@@ -10,9 +10,10 @@ from langchain_core.vectorstores import VectorStore
 
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
-from rag_bm25.langchain.diversity import compare, diversify
+from rag_bm25.hits.diversity import diversify
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
+from rag_bm25.langchain.similarity import compare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,8 +46,9 @@ class MilvusBM25VectorStore(VectorStore):
     - `mode`: "sparse", "dense" or "hybrid", for this search;
     - `query_embedding`: the dense vector of the query, if it is known already;
     - the options of :meth:`rag_bm25.BM25Index.search` and :meth:`rag_bm25.BM25Index.search_hybrid`, such as `filter`,
-      `namespace` and `idf`. `fusion` may be a name, "rrf" or "weighted". In mode "dense", `search_params` are those of
-      the dense search unless `dense_search_params` are given.
+      `namespace`, `idf`, `group_by` and `expand`. `fusion` may be a name, "rrf" or "weighted". In mode "dense",
+      `search_params` are those of the dense search unless `dense_search_params` are given. With `expand`, the text of a
+      document is that of the hit's context.
 
     LangChain describes the methods that are not described here. Documents come by falling score; those of `get_by_ids`,
     in the order of the ids. A search by a vector has the mode "dense". Asynchronous methods do not block the event
@@ -64,7 +66,8 @@ class MilvusBM25VectorStore(VectorStore):
     hybrid   the score divided by that of a chunk that is first in both arms
     ======== =================================================================================================
 
-    Values outside 0..1, as inner products of longer vectors give, are clipped.
+    Values outside 0..1, as inner products of longer vectors give, are clipped. Boosted scores are also divided by the
+    largest possible factor. There are no relevance scores with `rerank`.
 
     Parameters
     ----------

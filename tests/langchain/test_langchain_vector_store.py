@@ -17,8 +17,8 @@ from support.reference import split
 from support.strategies import corpora, texts
 
 from rag_bm25 import RM3, RRF, BM25Index, FieldWeight, IndexConfig, InputError, ParameterError, Weighted
+from rag_bm25.hits.diversity import diversify
 from rag_bm25.langchain import MilvusBM25VectorStore
-from rag_bm25.langchain.diversity import diversify
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
 
 if TYPE_CHECKING:

@@ -10,17 +10,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from rag_bm25.documents.chunks import HybridHit
+from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.hits.selection import Ranking, flatten, rank_of
 from rag_bm25.index.arguments import check_k
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import RRF, Weighted
 from rag_bm25.index.searching.ranking import MAX_K
-from rag_bm25.index.searching.rows import latest_rows
+from rag_bm25.index.searching.rows import latest_rows, to_hit
+from rag_bm25.index.searching.selecting import Selector
+from rag_bm25.query.query import Query
 from rag_bm25.store.embeddings import as_vector
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rag_bm25.hits.options import HitPlan
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.fusion import Fusion
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, Match, SearchArm
+
+H = TypeVar("H", bound=Hit)
 
 CANDIDATES = 100
 
@@ -68,11 +74,17 @@ class HybridSearcher:
         self._live = live
         self._searcher = searcher
 
-    def search_dense(self, embedding: Sequence[float], arm: SearchArm) -> list[Match]:
+    def search_dense(self, embedding: Sequence[float], arm: SearchArm, plan: HitPlan) -> list[Hit]:
         """Return the chunks with the most similar dense vectors."""
         query = self._dense_query(embedding, arm)
         self._live.finish_failed_batch()
-        return self._candidates([query], arm.scope.namespaces)[0]
+
+        def find(factor: int) -> tuple[list[Hit], bool]:
+            wider = _widen(query, factor)
+            (matches,) = self._candidates([wider], arm.scope.namespaces)
+            return list(map(to_hit, matches)), len(matches) < wider.arm.limit
+
+        return self._select(find, "", arm.limit, plan)
 
     def search(
         self,
@@ -81,13 +93,24 @@ class HybridSearcher:
         arms: tuple[SearchArm, SearchArm],  # lexical and dense; namespaces are the same
         how: FusionOptions,
         options: QueryOptions,
+        plan: HitPlan,
     ) -> list[HybridHit]:
         """Search both arms and fuse them."""
         (vector,) = self._searcher.vectors([query], arms[0].scope, options)
         sparse_query = ArmQuery(vector, self._stored(arms[0]), self._searcher.sparse_search(options))
         queries = [sparse_query, self._dense_query(embedding, arms[1])]
         self._check_bound(how.fusion)
-        found = self._candidates(queries, arms[0].scope.namespaces)
+
+        def find(factor: int) -> tuple[list[HybridHit], bool]:
+            wider = [_widen(query, factor) for query in queries]
+            found = self._candidates(wider, arms[0].scope.namespaces)
+            is_all = all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
+            return self._fuse(found, vector, how), is_all
+
+        return self._select(find, str(Query.of(query)), how.k, plan)
+
+    def _fuse(self, found: list[list[Match]], vector: SparseVector, how: FusionOptions) -> list[HybridHit]:
+        """Fuse the candidates of both arms."""
         rows = {match.row.pk: match.row for match in chain(*found)}
         sparse, dense = ({match.row.pk: match.score for match in matches} for matches in found)
         fused = how.fusion.fuse(sparse, dense, self._searcher.max_score(vector))
@@ -95,7 +118,22 @@ class HybridSearcher:
             _to_hit(rows[pk], score, [sparse.get(pk), dense.get(pk)] if how.arm_scores else [])
             for pk, score in fused.items()
         ]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id, hit.namespace))[: how.k]
+        return sorted(hits, key=rank_of)
+
+    def _select(self, find: Callable[[int], tuple[list[H], bool]], query: str, k: int, plan: HitPlan) -> list[H]:
+        """Select hits from the candidates of the arms; `find` searches for a multiple of these."""
+        hits, is_all = find(1)
+        if plan.is_plain:
+            return hits[:k]
+        selector: Selector[H] = Selector(self._store, self._live.events, plan, k, dense=True)
+        factor = 1
+        while not is_all and not selector.has_units(hits):
+            if factor >= MAX_K:
+                selector.warn()
+                break
+            factor *= 2
+            hits, is_all = find(factor)
+        return flatten(plan, selector.select(query, Ranking(hits)))
 
     def _dense_query(self, embedding: Sequence[float], arm: SearchArm) -> ArmQuery:
         dense = require_dense_field(self._config, "embedding given", self._store.name)
@@ -137,6 +175,11 @@ def _search(query: ArmQuery, limit: int) -> list[Match]:
     if isinstance(vector, SparseVector):
         return query.search([vector], arm)[0] if len(vector) else []
     return query.search(vector[np.newaxis], arm)[0]
+
+
+def _widen(query: ArmQuery, factor: int) -> ArmQuery:
+    """Ask an arm for a multiple of its candidates."""
+    return replace(query, arm=replace(query.arm, limit=min(query.arm.limit * factor, MAX_K)))
 
 
 def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:

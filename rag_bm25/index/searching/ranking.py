@@ -1,7 +1,8 @@
-"""Top k: keep the newest row of each chunk, filter namespaces, over-fetch until k remain."""
+"""Candidates: keep the newest row of each chunk, filter namespaces, over-fetch until there are enough."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.index.searching.rows import latest_rows
@@ -13,32 +14,44 @@ if TYPE_CHECKING:
 
 MAX_K = 16_384
 
+OVERFETCH = 4
+"""Factor of k for the first search if hits may be dropped, grouped or reordered."""
+
 T = TypeVar("T")
 
 
-def top_k(
+@dataclass(frozen=True)
+class Candidates:
+    """The best chunks of a query, as far as they were searched for."""
+
+    matches: list[Match]
+    below: float  # no other chunk has a higher score
+    is_all: bool  # whether there is no other chunk
+
+
+def find_candidates(
     search: Callable[[list[T], int], list[list[Match]]],  # of queries and a limit
     queries: Sequence[T],
-    k: int,
+    limit: int,  # rows to ask for at first
+    enough: Callable[[T, Candidates], bool],
     namespaces: Sequence[str] | None,
-    limit: int = 0,  # rows to ask for at first; k by default
     keep: Callable[[T, list[Match]], list[Match]] | None = None,  # drops matches, in their order
-) -> list[list[Match]]:
-    """Search for the best k chunks of each query; with fewer only if fewer of the best 16,384 rows remain."""
-    limit = limit or k
-    found = search(list(queries), limit)
-    chosen = [latest_rows(matches, namespaces) for matches in found]
-    if keep is not None:
-        chosen = [keep(query, matches) for query, matches in zip(queries, chosen, strict=True)]
-    chosen = [matches[:k] for matches in chosen]
+) -> list[Candidates]:
+    """Search for twice as many rows until there are enough candidates, or the best 16,384 rows have been read."""
+    chosen = []
+    for query, matches in zip(queries, search(list(queries), limit), strict=True):
+        newest = latest_rows(matches, namespaces)
+        kept = newest if keep is None else keep(query, newest)
+        is_all = len(matches) < limit
+        chosen.append(Candidates(kept, 0.0 if is_all else matches[-1].score, is_all))
     lacking = [
         position
-        for position, matches in enumerate(chosen)
-        if len(matches) < k and len(found[position]) == limit < MAX_K
+        for position, (query, found) in enumerate(zip(queries, chosen, strict=True))
+        if limit < MAX_K and not found.is_all and not enough(query, found)
     ]
     if lacking:
         again = [queries[position] for position in lacking]
-        more = top_k(search, again, k, namespaces, min(2 * limit, MAX_K), keep)
-        for position, matches in zip(lacking, more, strict=True):
-            chosen[position] = matches
+        more = find_candidates(search, again, min(2 * limit, MAX_K), enough, namespaces, keep)
+        for position, found in zip(lacking, more, strict=True):
+            chosen[position] = found
     return chosen

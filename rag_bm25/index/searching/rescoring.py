@@ -38,7 +38,7 @@ def search_rescored(store: Store, queries: Sequence[SparseVector], arm: SearchAr
     wider = replace(arm, vectors=True)
     found = _search_within_reach(store, queries, wider, min(arm.limit + max(SPARE, arm.limit // 10), MAX_K))
     return [
-        sorted((_rescore(match, query) for match in matches), key=rank_of)[: arm.limit]
+        sorted((_rescore(match, query, keep=arm.vectors) for match in matches), key=rank_of)[: arm.limit]
         for query, matches in zip(queries, found, strict=True)
     ]
 
@@ -63,6 +63,7 @@ def _lowest_score(matches: Sequence[Match], limit: int) -> float:
     return REACH * matches[limit - 1].score if len(matches) >= limit else 0.0
 
 
-def _rescore(match: Match, query: SparseVector) -> Match:
-    """Return a match with its exact score, and without its vector."""
-    return Match(replace(match.row, vector=EMPTY), float(np.float32(query.dot(match.row.vector))))
+def _rescore(match: Match, query: SparseVector, *, keep: bool) -> Match:
+    """Return a match with its exact score, and without its vector unless that was asked for."""
+    row = match.row if keep else replace(match.row, vector=EMPTY)
+    return Match(row, float(np.float32(query.dot(match.row.vector))))

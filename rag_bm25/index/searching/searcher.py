@@ -13,9 +13,10 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
+from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.index.searching.memo import QueryMemo
-from rag_bm25.index.searching.ranking import MAX_K, top_k
+from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import search_rescored
 from rag_bm25.index.searching.rows import read_chunk_by_namespace, read_chunks
 from rag_bm25.query.encoder import QueryEncoder
@@ -27,6 +28,7 @@ from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.options import QueryOptions, check_options, feedback_of, marked_ids, weighting_of
 from rag_bm25.query.query import Query
+from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Scope, SearchArm
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rag_bm25.documents.encoder import DocumentEncoder
+    from rag_bm25.hits.boosts import Boost
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.query.feedback import Feedback
@@ -55,9 +58,6 @@ if TYPE_CHECKING:
 
 MAX_KEPT = 1000
 """Maximum length, in characters, of a query that is remembered as it was weighed."""
-
-OVERFETCH = 4
-"""Factor of k for the first search if `min_should_match` may drop hits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,30 +170,49 @@ class Searcher:
 
     def search(self, queries: list[WeightedQuery], k: int, scope: Scope, options: QueryOptions) -> list[list[Match]]:
         """Find the best k chunks for each query, by falling score; one without weights finds none, without a call."""
+        limit = k if options.get("min_should_match") is None else OVERFETCH * k
+        found = self.candidates(queries, limit, lambda _, some: len(some.matches) >= k, scope, options)
+        return [some.matches[:k] for some in found]
+
+    def candidates(
+        self,
+        queries: list[WeightedQuery],
+        limit: int,  # rows to ask for at first
+        enough: Callable[[WeightedQuery, Candidates], bool],
+        scope: Scope,
+        options: QueryOptions,
+        *,
+        vectors: bool = False,
+    ) -> list[Candidates]:
+        """Find the best chunks for each query until there are enough, with their vectors if these are needed."""
         with self._live.events.measure("search") as counts:
-            found: list[list[Match]] = [[] for _ in queries]
+            found = [Candidates([], 0.0, is_all=True) for _ in queries]
             positions = [position for position, query in enumerate(queries) if len(query.vector)]
             if positions:
-                answers = self._search_known([queries[position] for position in positions], k, scope, options)
-                for position, matches in zip(positions, answers, strict=True):
-                    found[position] = matches
-            counts.update(queries=len(queries), hits=sum(map(len, found)))
+                known = [queries[position] for position in positions]
+                arm = SearchArm(min(limit, MAX_K), scope, vectors=vectors)
+                answers = self._search_known(known, arm, enough, options)
+                for position, candidates in zip(positions, answers, strict=True):
+                    found[position] = candidates
+            counts.update(queries=len(queries), hits=sum(len(candidates.matches) for candidates in found))
         return found
 
     def _search_known(
-        self, queries: list[WeightedQuery], k: int, scope: Scope, options: QueryOptions
-    ) -> list[list[Match]]:
+        self,
+        queries: list[WeightedQuery],
+        arm: SearchArm,
+        enough: Callable[[WeightedQuery, Candidates], bool],
+        options: QueryOptions,
+    ) -> list[Candidates]:
         """Search for queries that have weights."""
-        stored, wanted = self.stored_scope(scope), options.get("min_should_match")
-        params, find = options.get("search_params"), self.sparse_search(options)
+        wanted, find = options.get("min_should_match"), self.sparse_search(options)
+        stored = replace(arm, scope=self.stored_scope(arm.scope), params=options.get("search_params"))
 
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
-            return find([query.vector for query in some], SearchArm(limit, stored, params))
+            return find([query.vector for query in some], replace(stored, limit=limit))
 
-        if wanted is None:
-            return top_k(search, queries, k, scope.namespaces)
-        keep = partial(self._keep_enough_words, wanted)
-        return top_k(search, queries, k, scope.namespaces, min(OVERFETCH * k, MAX_K), keep)
+        keep = None if wanted is None else partial(self._keep_enough_words, wanted)
+        return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep)
 
     def sparse_search(self, options: QueryOptions) -> SparseSearch:
         """Return the function that searches the store, with exact scores if the options ask for them."""
@@ -215,18 +234,24 @@ class Searcher:
     # Explanations
 
     def explain(
-        self, query: QueryLike, id_: str, scope: Scope, chunk_namespace: str | None, options: QueryOptions
+        self,
+        query: QueryLike,
+        id_: str,
+        scope: Scope,
+        chunk_namespace: str | None,
+        options: QueryOptions,
+        boosts: Sequence[Boost] = (),
     ) -> Explanation:
         """Explain the score of a stored chunk, whose namespace may be left out if it is the only one with that id."""
         check_options(options)
         parsed = Query.of(query, syntax=options.get("syntax", False))
         weighted = self.weigh([parsed], scope, options)
-        row = self._read_explained(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
+        row = self.read_one(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
         weighting, stats = weighted.weighting, weighted.collection_stats
         facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options))
-        return explain(facts, self._chunk_facts(row))
+        return explain_boosts(explain(facts, self._chunk_facts(row)), boosts, row.metadata)
 
     def _score_tolerance(self, options: QueryOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""
@@ -236,7 +261,7 @@ class Searcher:
             self._tolerance = self._store.storage_info().score_tolerance
         return self._tolerance if self._tolerance == FP16_TOLERANCE else None
 
-    def _read_explained(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
+    def read_one(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
         """Read the one chunk that has an id in some namespaces."""
         every = self._live.view.statistics.namespaces
         rows = read_chunk_by_namespace(self._store, id_, every if names is None else names)
@@ -253,6 +278,20 @@ class Searcher:
         fields = self._encoder.field_counts(row.metadata)
         weighting, unit = self._encoder.weighting, self._config.length_unit
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.view.term_k1)
+
+    # Chunks that resemble others
+
+    def weigh_like(
+        self, id_: str, max_terms: int, scope: Scope, options: QueryOptions
+    ) -> tuple[WeightedQuery, ChunkRow]:
+        """Weigh the terms of a stored chunk as a query, and return its row as well."""
+        check_options(options)
+        counted = _counted_namespaces(scope, options)
+        view = self._live.current(counted)
+        encoder, corpus = self._query_side(view, scope, options)
+        row = self.read_one(id_, scope.namespaces)
+        terms = weigh_terms_of(row.vector, encoder, corpus, self._live.vocabulary().term, max_terms)
+        return WeightedQuery.of(terms), row
 
     # Feedback
 

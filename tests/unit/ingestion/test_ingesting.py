@@ -65,7 +65,7 @@ def test_ids_given_by_two_files_fail_the_later_one(tmp_path: Path, index: BM25In
 
 def test_chunks_carry_source_and_number(tmp_path: Path, index: BM25Index) -> None:
     run(index, write(tmp_path / "a.txt", "word " * 10))
-    assert index.get(["a.txt#1"])[0].metadata == {"source": "a.txt", "chunk": 1}
+    assert index.get(["a.txt#1"])[0].metadata == {"source": "a.txt", "chunk": 1, "start_index": 40}
 
 
 def test_files_share_batches_and_progress_reaches_the_end(tmp_path: Path, index: BM25Index, store: MemoryStore) -> None:

@@ -1,0 +1,1 @@
+"""What is made of hits: groups, contexts, boosts, a choice that differs."""

@@ -1,0 +1,411 @@
+"""Boost scores by metadata: recency, values, and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, parameter_error
+from rag_bm25.errors import short_repr
+from rag_bm25.query.explanation import Explanation, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Shape = Literal["exp", "gauss", "linear"]
+Modifier = Literal["none", "log1p", "sqrt", "reciprocal"]
+
+MAX_FACTOR = 1_000.0
+DAY = 86_400.0  # seconds
+
+FACTOR_RULE = f"a number in [0, {MAX_FACTOR:,.0f}]"
+
+MODIFIERS: dict[str, tuple[str, Callable[[float], float]]] = {
+    "none": ("{}", lambda value: value),
+    "log1p": ("ln(1 + {})", math.log1p),
+    "sqrt": ("sqrt({})", math.sqrt),
+    "reciprocal": ("1 / {}", lambda value: 1 / value if value else math.inf),
+}
+"""Of each modifier: its formula, and the function, of numbers >= 0."""
+
+
+def check_metadata_key(name: str, key: object) -> str:
+    """Check the name of a metadata key."""
+    if not isinstance(key, str) or not key:
+        raise parameter_error(name, "a metadata key, a str that is not empty", key)
+    return as_str(key)
+
+
+def _check_factor(name: str, value: object, least: float = 0.0) -> None:
+    rule = FACTOR_RULE if not least else f"a number in (0, {MAX_FACTOR:,.0f}]"
+    check_parameter(name, value, rule, least <= comparable(value) <= MAX_FACTOR)
+
+
+def _as_number(value: object) -> float | None:
+    """Return a number as a float; None for anything else, a bool included."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _as_time(value: object) -> float | None:
+    """Return a date in days since 1970; one without a time zone is UTC."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - the time zone follows
+    if not isinstance(value, datetime):
+        return None
+    return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp() / DAY
+
+
+@dataclass(frozen=True)
+class Decay:
+    r"""Lower scores with the distance of a date or a number from an origin: recency, for example.
+
+    With the distance :math:`x = \max(0, |value - origin| - offset)` the factor is, as in Elasticsearch's decay
+    functions [1]_,
+
+    ======== =========================================
+    exp      :math:`decay^{x / scale}`
+    gauss    :math:`decay^{(x / scale)^2}`
+    linear   :math:`\max(0, 1 - (1 - decay) x / scale)`
+    ======== =========================================
+
+    so that it is `decay` at the distance `scale` + `offset`; and then ``floor + (1 - floor) * factor``.
+
+    Parameters
+    ----------
+    key : str
+        Metadata key. Dates are in ISO 8601: ``"2026-01-31"``, ``"2026-01-31T12:00:00Z"``; without a time zone, UTC.
+    scale : float
+        Distance at which the factor is `decay`, > 0: in days for dates, in the unit of the value for numbers.
+    origin : str, date, datetime, int, float or None
+        A date, for dates; a number, for numbers. None, the default, is the time of the search. Values of the other kind
+        count as missing.
+    shape : {"exp", "gauss", "linear"}
+        Formula of the factor.
+    offset : float
+        Distance up to which the factor is 1, >= 0.
+    decay : float
+        Factor at the distance `scale`, in (0, 1).
+    floor : float
+        Smallest factor, in [0, 1). With 0, ``"linear"`` leaves out what is too far away.
+    missing : float
+        Factor of chunks without the key, or with another kind of value, in [0, 1000].
+
+    References
+    ----------
+    .. [1] Elasticsearch reference, "Function score query", decay functions.
+
+    Examples
+    --------
+    >>> Decay("date", scale=30, origin="2026-01-31").factor({"date": "2026-01-01"})
+    0.5
+    """
+
+    key: str
+    scale: float
+    origin: str | date | float | None = None
+    shape: Shape = "exp"
+    offset: float = 0.0
+    decay: float = 0.5
+    floor: float = 0.0
+    missing: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", check_metadata_key("key of Decay", self.key))
+        check_parameter("scale of Decay", self.scale, "a finite number > 0", comparable(self.scale) > 0)
+        check_choice("shape of Decay", self.shape, get_args(Shape))
+        check_parameter("offset of Decay", self.offset, "a finite number >= 0", comparable(self.offset) >= 0)
+        check_parameter("decay of Decay", self.decay, "a number in (0, 1)", 0 < comparable(self.decay) < 1)
+        check_parameter("floor of Decay", self.floor, "a number in [0, 1)", 0 <= comparable(self.floor) < 1)
+        _check_factor("missing of Decay", self.missing)
+        if self.origin is not None and _as_number(self.origin) is None and _as_time(self.origin) is None:
+            rule = "a date, a date in ISO 8601, a finite number, or None for the time of the search"
+            raise parameter_error("origin of Decay", rule, self.origin)
+
+    @property
+    def largest(self) -> float:
+        """Largest possible factor."""
+        return max(1.0, self.missing)
+
+    def at(self, now: datetime) -> Decay:
+        """Return this decay with its origin; `now` stands for None.
+
+        Parameters
+        ----------
+        now : datetime
+            Time of the search.
+
+        Returns
+        -------
+        Decay
+            With an origin.
+        """
+        return replace(self, origin=now) if self.origin is None else self
+
+    def factor(self, metadata: Mapping[str, Any]) -> float:
+        """Return the factor of a chunk.
+
+        Parameters
+        ----------
+        metadata : mapping of str to JSON values
+            Metadata of the chunk.
+
+        Returns
+        -------
+        float
+            In [floor, 1], or `missing`.
+        """
+        distance = self._distance(metadata)
+        if distance is None:
+            return self.missing
+        share = max(0.0, distance - self.offset) / self.scale
+        if self.shape == "linear":
+            factor = max(0.0, 1 - (1 - self.decay) * share)
+        else:
+            power = share if self.shape == "exp" else share * share
+            factor = math.exp(math.log(self.decay) * power)
+        return self.floor + (1 - self.floor) * factor
+
+    def explain(self, metadata: Mapping[str, Any]) -> Explanation:
+        """Explain the factor of a chunk.
+
+        Parameters
+        ----------
+        metadata
+            As for :meth:`factor`.
+
+        Returns
+        -------
+        Explanation
+            One line.
+        """
+        distance, value = self._distance(metadata), short_repr(metadata.get(self.key))
+        if distance is None:
+            return Explanation(self.missing, f"factor of {self.key!r}: missing, of the kind that is asked for")
+        unit = "" if _as_number(self.origin) is not None else " days"
+        away = f"{format_value(distance)}{unit} from the origin"
+        return Explanation(
+            self.factor(metadata),
+            f"factor of {self.key!r} = {value}: {self.shape} decay, {away}, {self.decay:g} at {self.scale:g}{unit}",
+        )
+
+    def _distance(self, metadata: Mapping[str, Any]) -> float | None:
+        """Return how far a value is from the origin; None if it is missing, or of another kind."""
+        origin, value = _as_number(self.origin), metadata.get(self.key)
+        if origin is not None:
+            number = _as_number(value)
+            return None if number is None else abs(number - origin)
+        time = _as_time(value) if isinstance(value, str) else None
+        start = _as_time(datetime.now(timezone.utc) if self.origin is None else self.origin)
+        return None if time is None or start is None else abs(time - start)
+
+
+@dataclass(frozen=True)
+class ValueBoost:
+    """Multiply scores by a factor for each value of a metadata key.
+
+    Parameters
+    ----------
+    key : str
+        Metadata key.
+    factors : mapping of str, int, float or bool to float
+        Value -> factor, in [0, 1000]; 0 leaves chunks out. Of a list of values, the largest factor counts.
+    default : float
+        Factor of all other chunks, in [0, 1000].
+
+    Examples
+    --------
+    >>> boost = ValueBoost("kind", {"law": 2.0, "draft": 0.5})
+    >>> boost.factor({"kind": "law"}), boost.factor({"kind": ["draft", "memo"]}), boost.factor({})
+    (2.0, 0.5, 1.0)
+    """
+
+    key: str
+    factors: Mapping[str | float | bool, float] = field(default_factory=dict)
+    default: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", check_metadata_key("key of ValueBoost", self.key))
+        if not isinstance(self.factors, Mapping) or not self.factors:
+            raise parameter_error("factors of ValueBoost", "a mapping of values to factors, not empty", self.factors)
+        for value, factor in self.factors.items():
+            _check_factor(f"factor of {short_repr(value)} in ValueBoost", factor)
+        _check_factor("default of ValueBoost", self.default)
+        object.__setattr__(self, "factors", dict(self.factors))
+
+    @property
+    def largest(self) -> float:
+        """Largest possible factor."""
+        return max(self.default, *self.factors.values())
+
+    def factor(self, metadata: Mapping[str, Any]) -> float:
+        """Return the factor of a chunk.
+
+        Parameters
+        ----------
+        metadata
+            As for :meth:`Decay.factor`.
+
+        Returns
+        -------
+        float
+            One of the factors, or the default.
+        """
+        value = metadata.get(self.key)
+        values = value if isinstance(value, list) else [value]
+        return max((factor for one in values for factor in self._factors_of(one)), default=self.default)
+
+    def explain(self, metadata: Mapping[str, Any]) -> Explanation:
+        """Explain the factor of a chunk.
+
+        Parameters
+        ----------
+        metadata
+            As for :meth:`Decay.factor`.
+
+        Returns
+        -------
+        Explanation
+            One line.
+        """
+        return Explanation(
+            self.factor(metadata), f"factor of {self.key!r} = {short_repr(metadata.get(self.key))}, by its value"
+        )
+
+    def _factors_of(self, value: object) -> list[float]:
+        """Return the factors of a value; True is not 1."""
+        is_bool = isinstance(value, bool)
+        return [factor for one, factor in self.factors.items() if one == value and isinstance(one, bool) == is_bool]
+
+
+@dataclass(frozen=True)
+class NumberBoost:
+    """Multiply scores by a number in the metadata: popularity, rating, authority.
+
+    Parameters
+    ----------
+    key : str
+        Metadata key of a number >= 0; a negative one counts as 0.
+    most : float
+        Upper bound of the factor, in (0, 1000]; without one, no number of candidates would be enough.
+    weight : float
+        Multiplier of the number, in (0, 1000].
+    modifier : {"none", "log1p", "sqrt", "reciprocal"}
+        Function of ``weight * number``.
+    least : float
+        Lower bound of the factor, >= 0 and not above `most`.
+    missing : float
+        Factor of chunks without a number, in [0, 1000].
+
+    Examples
+    --------
+    >>> NumberBoost("stars", most=3, modifier="sqrt").factor({"stars": 4})
+    2.0
+    """
+
+    key: str
+    most: float
+    weight: float = 1.0
+    modifier: Modifier = "none"
+    least: float = 0.0
+    missing: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", check_metadata_key("key of NumberBoost", self.key))
+        tiny = math.ulp(0.0)
+        _check_factor("most of NumberBoost", self.most, tiny)
+        _check_factor("weight of NumberBoost", self.weight, tiny)
+        check_choice("modifier of NumberBoost", self.modifier, tuple(MODIFIERS))
+        rule = f"a number in [0, {self.most:g}], which is `most`"
+        check_parameter("least of NumberBoost", self.least, rule, 0 <= comparable(self.least) <= self.most)
+        _check_factor("missing of NumberBoost", self.missing)
+
+    @property
+    def largest(self) -> float:
+        """Largest possible factor."""
+        return max(self.most, self.missing)
+
+    def factor(self, metadata: Mapping[str, Any]) -> float:
+        """Return the factor of a chunk.
+
+        Parameters
+        ----------
+        metadata
+            As for :meth:`Decay.factor`.
+
+        Returns
+        -------
+        float
+            In [least, most], or `missing`.
+        """
+        number = _as_number(metadata.get(self.key))
+        if number is None:
+            return self.missing
+        _, modify = MODIFIERS[self.modifier]
+        return min(max(modify(self.weight * max(number, 0.0)), self.least), self.most)
+
+    def explain(self, metadata: Mapping[str, Any]) -> Explanation:
+        """Explain the factor of a chunk.
+
+        Parameters
+        ----------
+        metadata
+            As for :meth:`Decay.factor`.
+
+        Returns
+        -------
+        Explanation
+            One line.
+        """
+        if _as_number(metadata.get(self.key)) is None:
+            return Explanation(self.missing, f"factor of {self.key!r}: no number")
+        formula = MODIFIERS[self.modifier][0].format(f"{self.weight:g} * {format_value(metadata[self.key])}")
+        bounds = f"within {self.least:g} and {self.most:g}"
+        return Explanation(self.factor(metadata), f"factor of {self.key!r}: {formula}, {bounds}")
+
+
+Boost: TypeAlias = Decay | ValueBoost | NumberBoost
+"""A factor of the score that depends on the metadata."""
+
+
+def check_boosts(boosts: object) -> tuple[Boost, ...]:
+    """Check a list of boosts, and give each its origin."""
+    given = [boosts] if isinstance(boosts, Boost) else boosts
+    if given is None:
+        return ()
+    if not isinstance(given, list | tuple) or not all(isinstance(boost, Boost) for boost in given):
+        raise parameter_error("boosts", "a list of Decay, ValueBoost or NumberBoost", boosts)
+    now = datetime.now(timezone.utc)
+    return tuple(boost.at(now) if isinstance(boost, Decay) else boost for boost in given)
+
+
+def factor_of(boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> float:
+    """Return the product of all factors of a chunk."""
+    return math.prod(boost.factor(metadata) for boost in boosts)
+
+
+def largest_factor(boosts: Sequence[Boost]) -> float:
+    """Return the largest product of factors that a chunk can have."""
+    return math.prod(boost.largest for boost in boosts)
+
+
+def explain_boosts(score: Explanation, boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> Explanation:
+    """Explain a boosted score: that of the search, and a line for each factor."""
+    if not boosts:
+        return score
+    lines = tuple(boost.explain(metadata) for boost in boosts)
+    value = score.value * math.prod(line.value for line in lines)
+    return Explanation(value, "boosted score, product of:", (score, *lines))

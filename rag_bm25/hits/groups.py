@@ -1,0 +1,64 @@
+"""Group hits by a metadata key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+from rag_bm25.documents.chunks import Hit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rag_bm25.filters import Scalar
+
+GroupScore = Literal["max", "sum"]
+GroupKey: TypeAlias = "tuple[object, ...]"
+
+H = TypeVar("H", bound=Hit)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How hits become groups."""
+
+    key: str
+    size: int = 1  # maximum number of hits of a group
+    score: GroupScore = "max"
+
+    def key_of(self, hit: Hit) -> GroupKey:
+        """Return what the hits of a group have in common; without a text or a number under the key, a hit is alone."""
+        value = self.value_of(hit)
+        return ("alone", hit.namespace, hit.id) if value is None else (_kind(value), value)
+
+    def value_of(self, hit: Hit) -> Scalar | None:
+        """Return the value of a hit's group; None if it is alone."""
+        value: Any = hit.metadata.get(self.key)
+        return value if isinstance(value, str | int | float) else None
+
+
+def _kind(value: Scalar) -> str:
+    """Return the type of a value as filters tell types apart: 1 is 1.0, and not True."""
+    if isinstance(value, bool):
+        return "bool"
+    return "str" if isinstance(value, str) else "number"
+
+
+def group(hits: Iterable[H], how: Grouping) -> list[list[H]]:
+    """Group hits, best first: groups by their scores, and all hits of each as they come."""
+    groups: dict[GroupKey, list[H]] = {}
+    for hit in hits:
+        groups.setdefault(how.key_of(hit), []).append(hit)
+    if how.score == "max":
+        return list(groups.values())
+    return sorted(groups.values(), key=lambda members: -_score(members, how))  # stable: ties by the best hit
+
+
+def cut(members: Sequence[H], how: Grouping) -> list[H]:
+    """Cut a group to its size, and give its hits the score of the whole group."""
+    score = _score(members, how)
+    return [replace(hit, group_score=score) for hit in members[: how.size]]
+
+
+def _score(members: Sequence[Hit], how: Grouping) -> float:
+    return members[0].score if how.score == "max" else sum(hit.score for hit in members)

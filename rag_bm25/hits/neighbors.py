@@ -1,0 +1,111 @@
+"""Join the chunks of a document to a passage.
+
+Ingestion stores the source of a chunk under ``source``, its number under ``chunk``, and its first character in the
+document under ``start_index``, the key of LangChain's splitters. The n-th chunk of a text, or of a row, has the id
+``text#n``, so that the neighbours of an ingested chunk are read by their ids. Others are found by their source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.documents.chunks import Passage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_bm25.documents.chunks import Chunk
+
+SOURCE, NUMBER, START = "source", "chunk", "start_index"
+"""The metadata keys of a chunk's place."""
+
+MAX_GAP = 64  # characters of white space that a splitter may leave out between two chunks
+MIN_OVERLAP, MAX_OVERLAP = 10, 2_000  # characters that two chunks may share, where their places are not stored
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a chunk in its document, as far as its id and its metadata tell."""
+
+    stem: str | None  # id of the text that was cut, if the ids of its chunks are known: stem#0, stem#1, ...
+    source: str | None
+    number: int | None  # of the chunk, from 0
+    start: int | None  # in the document, in characters
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> Place:
+        """Read the place of a chunk."""
+        number, start = _count(chunk.metadata.get(NUMBER)), _count(chunk.metadata.get(START))
+        source = chunk.metadata.get(SOURCE)
+        stem = chunk.id.removesuffix(f"#{number}")
+        known = number is not None and stem != chunk.id
+        return cls(stem if known else None, source if isinstance(source, str) else None, number, start)
+
+    @property
+    def order(self) -> int | None:
+        """Position among the chunks of the source."""
+        return self.start if self.number is None else self.number
+
+
+def _count(value: Any) -> int | None:
+    """Return an int >= 0, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def run_around(own: Chunk, others: Sequence[Chunk]) -> list[Chunk]:
+    """Return the chunks of the same document without a gap around one of them, in their order.
+
+    If two chunks of the source have one position, as rows of one file have, they are no document: the chunk is alone.
+    """
+    placed = {Place.of(chunk).order: chunk for chunk in (*others, own)}
+    if len(placed) < len({chunk.id for chunk in (*others, own)}) or None in placed:
+        return [own]
+    chunks = [placed[order] for order in sorted(placed)]  # type: ignore[type-var]  # None is not among them
+    at = chunks.index(own)
+    first = last = at
+    while first > 0 and _follows(chunks[first - 1], chunks[first]):
+        first -= 1
+    while last + 1 < len(chunks) and _follows(chunks[last], chunks[last + 1]):
+        last += 1
+    return chunks[first : last + 1]
+
+
+def _follows(chunk: Chunk, following: Chunk) -> bool:
+    """Return whether no chunk is missing between two."""
+    before, after = Place.of(chunk), Place.of(following)
+    if before.number is not None and after.number is not None:
+        return after.number == before.number + 1
+    if before.start is None or after.start is None:
+        return False
+    return after.start <= before.start + len(chunk.text) + MAX_GAP
+
+
+def window(chunks: Sequence[Chunk], own: Chunk, before: int, after: int) -> list[Chunk]:
+    """Return a chunk with as many chunks before and after it as are there."""
+    at = chunks.index(own)
+    return list(chunks[max(0, at - before) : at + after + 1])
+
+
+def join(chunks: Sequence[Chunk], own: Chunk) -> Passage:
+    """Join consecutive chunks, one of which was asked for; what two of them share is there once."""
+    text, start, at = chunks[0].text, 0, 0
+    for previous, chunk in pairwise(chunks):
+        at = _place_after(text, at, previous, chunk)
+        text = text.ljust(at, "\n")[:at] + chunk.text + text[at + len(chunk.text) :]
+        if chunk is own:
+            start = at
+    return Passage(text, start, start + len(own.text), tuple(chunks))
+
+
+def _place_after(text: str, at: int, previous: Chunk, chunk: Chunk) -> int:
+    """Return where a chunk begins in the text that ends with the previous one, which begins at `at`."""
+    before, after = Place.of(previous).start, Place.of(chunk).start
+    if before is not None and after is not None and 0 <= after - before <= len(previous.text) + MAX_GAP:
+        begin = at + after - before
+        if chunk.text.startswith(text[begin : begin + len(chunk.text)]):
+            return begin
+    longest = min(len(previous.text), len(chunk.text), MAX_OVERLAP)
+    shared = next((size for size in range(longest, MIN_OVERLAP - 1, -1) if text.endswith(chunk.text[:size])), 0)
+    return len(text) - shared if shared or text[-1:].isspace() else len(text) + 1

@@ -1,0 +1,188 @@
+"""Select hits: look for candidates until the selection is that from all hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+
+from rag_bm25.documents.chunks import SLOTS, Hit, pk_digest
+from rag_bm25.filters import Comparison, conjoin
+from rag_bm25.hits.diversity import cosine_similarity, to_matrix
+from rag_bm25.hits.groups import group
+from rag_bm25.hits.selection import (
+    Ranking,
+    boost,
+    choose,
+    flatten,
+    form_units,
+    is_enough,
+    lacking,
+    must_refill_groups,
+    num_units,
+    rerank,
+)
+from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates
+from rag_bm25.index.searching.rows import to_hit
+from rag_bm25.vectors.sparse import EMPTY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.events import Events
+    from rag_bm25.hits.groups import Grouping
+    from rag_bm25.hits.options import HitPlan
+    from rag_bm25.index.searching.searcher import Searcher, WeightedQuery
+    from rag_bm25.query.options import QueryOptions
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.store.rows import ChunkRow, Scope
+    from rag_bm25.vectors.sparse import SparseVector
+
+H = TypeVar("H", bound=Hit)
+
+MOST_AT_FIRST = 400  # rows, unless more are needed: reading them takes as long as ten searches for ten
+
+
+@dataclass(frozen=True, eq=False)
+class Selector(Generic[H]):
+    """Select k hits, or groups of them, from the candidates of one query."""
+
+    store: Store
+    events: Events
+    plan: HitPlan
+    k: int
+    dense: bool = False  # whether dense vectors tell how hits differ
+    but: tuple[str, str] | None = None  # namespace and id of a chunk that is left out
+    known: dict[tuple[str, str], SparseVector] = field(default_factory=dict)  # vectors that were read with the hits
+
+    def is_enough(self, ranking: Ranking[H]) -> bool:
+        """Return whether more candidates would not change the selection, but for the members of groups."""
+        return is_enough(self.plan, ranking, self.k, self.read_vectors)
+
+    def has_units(self, hits: list[H]) -> bool:
+        """Return whether there are as many units as a search needs to find, among hits that are all there are."""
+        plan, ranking = self.plan, boost(self.plan, Ranking(hits))
+        if plan.rerank is not None:
+            return len(ranking.hits) >= plan.num_candidates(self.k)
+        wanted = num_units(plan, self.k)
+        return len(form_units(plan, ranking, wanted, self.read_vectors).units) >= wanted
+
+    def select(self, query: str, ranking: Ranking[H]) -> list[list[H]]:
+        """Select from candidates, which are enough unless there was no more room for them."""
+        plan, k = self.plan, self.k
+        if not self.is_enough(ranking):
+            self.warn()
+            ranking = Ranking(ranking.hits)
+        ranking = boost(plan, ranking)
+        if plan.rerank is not None:
+            ranking = Ranking(rerank(plan.rerank, query, ranking.hits[: plan.num_candidates(k)]))
+        found = form_units(plan, ranking, num_units(plan, k), self.read_vectors)
+        return choose(plan, found.units, k, self.read_similarity)
+
+    def warn(self) -> None:
+        """Report that the best 16,384 chunks do not decide."""
+        msg = (
+            f"the best {MAX_K:,} chunks do not decide which hits are the first {self.k:,}: the last ones may be others"
+        )
+        self.events.warn("incomplete", msg, candidates=MAX_K)
+
+    def read_vectors(self, hits: Sequence[Hit]) -> list[SparseVector]:
+        """Read the stored vectors of hits, as far as they are not known."""
+        unknown = [hit for hit in hits if (hit.namespace, hit.id) not in self.known]
+        for hit, row in zip(unknown, self._read_rows(unknown, dense=False) if unknown else [], strict=True):
+            self.known[hit.namespace, hit.id] = EMPTY if row is None else row.vector
+        return [self.known[hit.namespace, hit.id] for hit in hits]
+
+    def read_similarity(self, hits: Sequence[Hit]) -> NDArray[np.float64]:
+        """Read how similar hits are to each other, in 0..1: the cosine of their vectors, of dense ones scaled."""
+        if not self.dense:
+            return cosine_similarity(to_matrix(self.read_vectors(hits)))
+        rows = self._read_rows(hits, dense=True)
+        known = [row.dense for row in rows if row is not None and row.dense is not None]
+        nothing = np.zeros_like(known[0]) if known else np.zeros(1, np.float32)
+        vectors = [nothing if row is None or row.dense is None else row.dense for row in rows]
+        return np.asarray((1 + cosine_similarity(np.array(vectors))) / 2)
+
+    def _read_rows(self, hits: Sequence[Hit], *, dense: bool) -> list[ChunkRow | None]:
+        """Read the newest row of each hit; None if it was deleted meanwhile."""
+        pks = [pk_digest(hit.namespace, hit.id) + slot for hit in hits for slot in SLOTS]
+        rows = self.store.get_chunks(pks, contents=False, vectors=not dense, dense=dense)
+        newest = {(row.namespace, row.id): row for row in sorted(rows, key=lambda row: row.batch)}
+        return [newest.get((hit.namespace, hit.id)) for hit in hits]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSelector:
+    """Select the hits of lexical searches."""
+
+    searcher: Searcher
+    selector: Selector[Hit]
+    scope: Scope
+    options: QueryOptions
+
+    def select(self, queries: list[WeightedQuery], texts: Sequence[str]) -> list[list[Hit]]:
+        """Search for candidates of each query, and select its hits."""
+        plan = self.selector.plan
+        limit = first_limit(plan, self.selector.k)
+        found = self.searcher.candidates(
+            queries, limit, self._is_enough, self.scope, self.options, vectors=plan.needs_vectors
+        )
+        return [
+            self._select(query, text, candidates) for query, text, candidates in zip(queries, texts, found, strict=True)
+        ]
+
+    def _is_enough(self, _: WeightedQuery, candidates: Candidates) -> bool:
+        return self.selector.is_enough(self._to_ranking(candidates))
+
+    def _select(self, query: WeightedQuery, text: str, candidates: Candidates) -> list[Hit]:
+        plan = self.selector.plan
+        units = self.selector.select(text, self._to_ranking(candidates))
+        wanting = lacking(plan, units)
+        by_filter = plan.grouping is not None and plan.grouping.score == "max" and plan.rerank is None
+        if by_filter and wanting and not candidates.is_all and not must_refill_groups(plan):
+            units = self._complete(query, units, wanting)
+        return flatten(plan, units)
+
+    def _complete(self, query: WeightedQuery, units: list[list[Hit]], wanting: list[list[Hit]]) -> list[list[Hit]]:
+        """Search for the other members of groups, by a filter: a few chunks may be far down in the ranking."""
+        grouping = self.selector.plan.grouping
+        assert grouping is not None
+        values = tuple(value for unit in wanting if (value := grouping.value_of(unit[0])) is not None)
+        where = conjoin(self.scope.where, Comparison((grouping.key,), "in", values))
+
+        def enough(_: WeightedQuery, candidates: Candidates) -> bool:
+            members = self._members(grouping, candidates)
+            return all(len(members.get(grouping.key_of(unit[0]), ())) >= grouping.size for unit in wanting)
+
+        limit = min(2 * grouping.size * len(wanting), MAX_K)
+        (found,) = self.searcher.candidates([query], limit, enough, replace(self.scope, where=where), self.options)
+        if not found.is_all and not enough(query, found):
+            self.selector.warn()
+        members = self._members(grouping, found)
+        return [members.get(grouping.key_of(unit[0]), unit) if unit in wanting else unit for unit in units]
+
+    def _members(self, grouping: Grouping, candidates: Candidates) -> dict[object, list[Hit]]:
+        """Group candidates: key -> the best hits of the group."""
+        ranking = boost(self.selector.plan, self._to_ranking(candidates))
+        return {grouping.key_of(unit[0]): unit for unit in group(ranking.hits, grouping)}
+
+    def _to_ranking(self, candidates: Candidates) -> Ranking[Hit]:
+        hits = [to_hit(match) for match in candidates.matches]
+        if self.selector.plan.needs_vectors:
+            vectors = {(match.row.namespace, match.row.id): match.row.vector for match in candidates.matches}
+            self.selector.known.update(vectors)
+        left = [hit for hit in hits if (hit.namespace, hit.id) != self.selector.but]
+        return Ranking(left, candidates.below, candidates.is_all)
+
+
+def first_limit(plan: HitPlan, k: int) -> int:
+    """Return how many candidates to ask for at first."""
+    whole = (plan.num_candidates(k) if plan.needs_candidates else k) + 1
+    if plan.rerank is not None and not plan.boosts:
+        return whole
+    members = 1 if plan.grouping is None else plan.grouping.size
+    drops = plan.boosts or plan.near_duplicates is not None or plan.grouping is not None
+    return max(whole, min(OVERFETCH * whole * members, MOST_AT_FIRST)) if drops else whole

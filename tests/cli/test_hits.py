@@ -1,0 +1,99 @@
+"""``rag-bm25 search`` with groups, boosts and contexts, and ``rag-bm25 similar``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+from support.command_line import run, run_json
+
+pytestmark = pytest.mark.usefixtures("databases")
+
+LONG = "合同的第{0}条：双方应当在{0}个月之内通知对方，否则合同自动延长一年。\n\n"
+
+
+@pytest.fixture
+def handbook(tmp_path: Path) -> Path:
+    """An ingested folder with a document of several chunks, and rows with dates."""
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    (folder / "contract.md").write_text("".join(LONG.format(number) for number in range(1, 9)), encoding="utf-8")
+    (folder / "note.md").write_text("合同范本", encoding="utf-8")
+    rows = [
+        {"id": "old", "text": "合同通知", "metadata": {"date": "2001-01-01", "kind": "law"}},
+        {"id": "new", "text": "合同通知", "metadata": {"date": "2026-01-01", "kind": "draft"}},
+    ]
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("ingest", folder, "--chunk-size", 80).exit_code == 0
+    return folder
+
+
+def test_groups(handbook: Path) -> None:
+    plain = [hit["metadata"]["source"] for hit in run_json("search", "合同 通知", "-k", 5)]
+    assert len(set(plain)) < len(plain)
+    grouped = run_json("search", "合同 通知", "-k", 5, "--group-by", "source")
+    sources = [hit["metadata"]["source"] for hit in grouped]
+    assert sorted(sources) == ["handbook/contract.md", "handbook/note.md", "handbook/rows.jsonl"]
+    assert all(hit["group_score"] == hit["score"] for hit in grouped)
+    summed = run_json("search", "合同 通知", "--group-by", "source", "--group-score", "sum", "--group-size", 2)
+    assert summed[0]["group_score"] > summed[0]["score"]
+
+
+def test_a_context_is_printed_whole(handbook: Path) -> None:
+    whole = (handbook / "contract.md").read_text(encoding="utf-8").strip()
+    (hit,) = run_json("search", "第5条", "-k", 1, "--expand", "document")
+    assert hit["context"]["text"] == whole
+    printed = run("search", "第5条", "-k", 1, "--expand", "neighbors").stdout
+    assert "第5条" in printed
+    (near,) = run_json("search", "第5条", "-k", 1, "--expand", "neighbors")
+    assert near["context"]["text"] in whole
+    assert len(near["context"]["chunks"]) == 3
+
+
+def test_boosts_change_the_order_and_are_explained(handbook: Path) -> None:
+    recent = run_json(
+        "search", "合同通知", "-k", 2, "--recency", "date:365", "--filter", '{"kind": {"$in": ["law", "draft"]}}'
+    )
+    assert [hit["id"] for hit in recent] == ["new", "old"]
+    law = run_json("search", "合同通知", "-k", 1, "--boost", "kind=law:2", "--boost", "kind=draft:0.5")
+    assert law[0]["id"] == "old"
+    printed = run("explain", "合同通知", "old", "--boost", "kind=law:2", "--recency", "date:365:gauss").stdout
+    assert "boosted score, product of:" in printed
+    assert "factor of 'kind' = 'law', by its value" in printed
+    assert "gauss decay" in printed
+
+
+def test_near_duplicates_are_left_out(handbook: Path) -> None:
+    found = {hit["id"] for hit in run_json("search", "合同通知", "-k", 20, "--near-duplicates", 0.99)}
+    assert len(found & {"old", "new"}) == 1
+
+
+def test_similar_chunks(handbook: Path) -> None:
+    assert run_json("similar", "old", "-k", 1)[0]["id"] == "new"
+    assert "new" in run("similar", "old", "--max-terms", 3).stdout
+    assert run("similar", "nobody").stderr.startswith("error: no chunk 'nobody'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--recency", "date"], "Invalid value for --recency: must be KEY:DAYS[:SHAPE], got 'date'"),
+        (
+            ["--recency", "date:9:round"],
+            "Invalid value for --recency: shape of Decay must be one of exp, gauss, linear",
+        ),
+        (["--boost", "kind:2"], "Invalid value for --boost: must be KEY=VALUE:FACTOR, got 'kind:2'"),
+        (["--boost", "kind=law:2000"], "Invalid value for --boost: factor of 'law' in ValueBoost must be a number in"),
+        (["--near-duplicates", "2"], "Invalid value for --near-duplicates: near_duplicates must be a number in (0, 1]"),
+        (["--group-size", "2"], "Invalid value for --group-by: group_size and group_score need group_by"),
+    ],
+)
+def test_wrong_options_are_wrong_usage(handbook: Path, arguments: list[str], message: str) -> None:
+    result = run("search", "合同", *arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())

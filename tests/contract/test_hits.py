@@ -1,0 +1,138 @@
+"""Groups, boosts, near duplicates and neighbours of an index: the same answers on every engine."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.reference import split
+
+from rag_bm25 import BM25Index, Decay, IndexConfig, ValueBoost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rag_bm25 import Hit
+    from rag_bm25.store.protocol import Store
+
+CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=2)
+PAGES = ['say "hi"', "法律", 7, True]
+OPTIONS: dict[str, Any] = {"group_by": "page"}
+
+
+def chunks() -> Iterator[tuple[str, str, dict[str, Any], list[float]]]:
+    """120 chunks; most of the best ones are of one page, and the last page has one far down."""
+    for at in range(120):
+        page = PAGES[0] if at < 80 else PAGES[at % 3 + 1]
+        text = "fig " * (1 + at % 2) + "plum " * (at // 4)
+        yield f"text#{at}", text.strip(), {"page": page, "source": "text", "chunk": at, "year": at}, [1.0, at / 120]
+    yield "best", "fig fig fig", {"page": "法律"}, [0.5, 1.0]
+    yield "alone", "fig fig lonely", {}, [0.0, 1.0]
+
+
+@pytest.fixture
+def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
+    opened().drop()
+    with BM25Index.from_store(opened(), config=CONFIG) as index:
+        ids, texts, metadatas, embeddings = zip(*chunks(), strict=True)
+        index.add(texts, ids=ids, metadatas=metadatas, embeddings=embeddings)
+        yield index
+    opened().drop()
+
+
+def name(hit: Hit) -> tuple[str, object]:
+    page = hit.metadata.get("page")
+    return type(page).__name__, page if page is not None else hit.id
+
+
+def grouped(hits: Sequence[Hit], k: int, size: int) -> list[str]:
+    groups: dict[object, list[str]] = {}
+    for hit in hits:
+        groups.setdefault(name(hit), []).append(hit.id)
+    return [id_ for members in list(groups.values())[:k] for id_ in members[:size]]
+
+
+def ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+@pytest.mark.parametrize(("k", "size"), [(1, 1), (1, 2), (2, 3), (5, 1), (5, 30), (9, 2)])
+def test_groups(index: BM25Index, k: int, size: int) -> None:
+    assert ids(index.search("fig", k, group_size=size, **OPTIONS)) == grouped(index.search("fig", 999), k, size)
+    scope: dict[str, Any] = {"filter": {"year": {"$gte": 60}}}
+    expected = grouped(index.search("fig", 999, **scope), k, size)
+    assert ids(index.search("fig", k, group_size=size, **scope, **OPTIONS)) == expected
+    different: dict[str, Any] = {"near_duplicates": 1.0}
+    expected = grouped(index.search("fig", 999, **different), k, size)
+    assert ids(index.search("fig", k, group_size=size, **different, **OPTIONS)) == expected
+    hybrid = index.search_hybrid("fig", [1.0, 0.0], 999, sparse_k=200, dense_k=200)
+    found = index.search_hybrid("fig", [1.0, 0.0], k, sparse_k=200, dense_k=200, group_size=size, **OPTIONS)
+    assert ids(found) == grouped(hybrid, k, size)
+
+
+def test_few_candidates_of_a_hybrid_search_become_more(index: BM25Index) -> None:
+    found = index.search_hybrid("fig", [1.0, 0.0], 5, sparse_k=5, dense_k=5, **OPTIONS)
+    assert len({name(hit) for hit in found}) == 5
+
+
+def test_boosts(index: BM25Index) -> None:
+    boosts = [Decay("year", scale=10, origin=119), ValueBoost("page", {"法律": 2.0, True: 3.0})]
+    every = index.search("fig", 999)
+    factors = {hit.id: boosts[0].factor(hit.metadata) * boosts[1].factor(hit.metadata) for hit in every}
+    best = sorted(every, key=lambda hit: (-hit.score * factors[hit.id], hit.id))[:5]
+    found = index.search("fig", 5, boosts=boosts)
+    assert ids(found) == ids(best)
+    for hit in found:
+        assert index.explain("fig", hit.id, boosts=boosts).value == pytest.approx(hit.score, rel=1e-5)
+
+
+def test_near_duplicates_and_hits_that_differ(index: BM25Index) -> None:
+    found = ids(index.search("fig", 60, near_duplicates=1.0))
+    texts = [chunk.text for chunk in index.get(found)]
+    assert len(texts) == len(set(texts)) > 50  # others differ by one plum of thirty
+    assert ids(index.search("fig", 5, mmr=1)) == ids(index.search("fig", 5))
+    assert ids(index.search("fig", 2, mmr=0.1)) != ids(index.search("fig", 2))
+    assert len(index.search_hybrid("fig", [1.0, 0.0], 4, mmr=0.3)) == 4
+
+
+def test_neighbours(index: BM25Index) -> None:
+    (own,) = index.get(["text#50"])
+    assert [chunk.id for chunk in index.neighbors(own, 1, 2).chunks] == [f"text#{at}" for at in range(49, 53)]
+    assert len(index.neighbors(own, None, None).chunks) == 120
+    (alone,) = index.get(["alone"])
+    assert index.neighbors(alone).chunks == (alone,)
+    index.delete(["text#52"])
+    assert [chunk.id for chunk in index.neighbors(own, 1, 9).chunks] == ["text#49", "text#50", "text#51"]
+    index.delete(["text#31"])  # at the end of the first read
+    assert [chunk.id for chunk in index.neighbors(own, None, None).chunks] == [f"text#{at}" for at in range(32, 52)]
+
+
+def test_neighbours_without_ids_that_tell(index: BM25Index) -> None:
+    places = [
+        {"source": 's"q', "start_index": 0},
+        {"source": 's"q', "start_index": 5},
+        {"source": "s", "start_index": 9},
+    ]
+    vectors = [[1.0, 0.0]] * 3
+    index.add(["fig plum", "lum pear", "apple"], ids=["x", "y", "z"], metadatas=places, embeddings=vectors)
+    (own,) = index.get(["y"])
+    assert index.neighbors(own).text == "fig plum pear"
+
+
+def test_more_like_this_is_a_search_for_the_vector_of_the_chunk(index: BM25Index) -> None:
+    stored = {chunk.id: index.encode_documents([chunk.text])[0].to_dict() for chunk in index.chunks()}
+    df = {id_: sum(id_ in vector for vector in stored.values()) for id_ in stored["text#40"]}
+    idf = {id_: math.log(1 + (len(stored) - n + 0.5) / (n + 0.5)) for id_, n in df.items()}
+    scores = {
+        other: sum(weight * idf[id_] * vector.get(id_, 0.0) for id_, weight in stored["text#40"].items())
+        for other, vector in stored.items()
+        if other != "text#40"
+    }
+    found = index.more_like_this("text#40", 3)
+    assert [hit.score for hit in found] == pytest.approx(sorted(scores.values(), reverse=True)[:3], rel=1e-5)
+    assert [hit.score for hit in found] == pytest.approx([scores[hit.id] for hit in found], rel=1e-5)
+    assert index.more_like_this("alone", 3, max_terms=1)
+    (one,) = index.more_like_this("text#40", 1, max_terms=1)
+    assert one.score < found[0].score
+    assert len(index.more_like_this("text#40", 5, **OPTIONS)) == 5

@@ -1,0 +1,104 @@
+"""Groups, boosts, rerankers and contexts, by every class of LangChain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from langchain_core.cross_encoders import BaseCrossEncoder
+from support.langchain_models import Letters, vector_of
+
+from rag_bm25 import ParameterError, ValueBoost
+from rag_bm25.langchain import (
+    MilvusBM25Retriever,
+    MilvusBM25VectorStore,
+    MilvusHybridRetriever,
+    cross_encoder_reranker,
+)
+
+if TYPE_CHECKING:
+    from rag_bm25 import BM25Index
+
+TEXTS = ["fade bead", "fade fade", "fade", "gag fade", "fade bead cab"]
+IDS = ["a#0", "a#1", "a#2", "b#0", "c#0"]
+METADATAS = [{"source": id_[0], "chunk": int(id_[2:])} for id_ in IDS]
+
+
+class Lengths(BaseCrossEncoder):
+    """Prefers long texts."""
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        assert {query for query, _ in text_pairs} == {"fade"}
+        return [float(len(text)) for _, text in text_pairs]
+
+
+@pytest.fixture
+def index(dense_engine_index: BM25Index) -> BM25Index:
+    embeddings = [vector_of(text) for text in TEXTS]
+    dense_engine_index.add(TEXTS, ids=IDS, metadatas=METADATAS, embeddings=embeddings)
+    return dense_engine_index
+
+
+def test_every_mode_groups_by_source(index: BM25Index) -> None:
+    store = MilvusBM25VectorStore(index, embedding=Letters())
+    for mode in ("sparse", "dense", "hybrid"):
+        retriever = MilvusHybridRetriever(index=index, embedding=Letters(), mode=mode, k=3, group_by="source")
+        for found in (retriever.invoke("fade"), store.similarity_search("fade", 3, mode=mode, group_by="source")):
+            assert sorted(document.metadata["source"] for document in found) == ["a", "b", "c"], mode
+    plain = MilvusBM25Retriever(index=index, k=1, group_by="source", group_size=2)
+    assert {document.metadata["source"] for document in plain.invoke("fade")} == {"a"}
+    assert len(plain.batch(["fade", "gag"])[0]) == 2
+
+
+def test_scores_are_put_under_keys(index: BM25Index) -> None:
+    keys = {"score_key": "score", "group_score_key": "group"}
+    retriever = MilvusBM25Retriever(index=index, k=2, group_by="source", group_score="sum", **keys)
+    best = retriever.invoke("fade")[0].metadata
+    assert best["source"] == "a"
+    assert best["group"] > best["score"] > 0
+    assert retriever.invoke("fade", group_by=None, group_score="max")[0].metadata["group"] is None
+
+
+def test_a_cross_encoder_reranks(index: BM25Index) -> None:
+    rerank = cross_encoder_reranker(Lengths())
+    found = MilvusBM25Retriever(index=index, k=2, rerank=rerank, score_key="score").invoke("fade")
+    assert [(document.id, document.metadata["score"]) for document in found] == [("c#0", 13.0), ("a#1", 9.0)]
+    hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), k=1, rerank=rerank)
+    assert [document.id for document in hybrid.invoke("fade")] == ["c#0"]
+    with pytest.raises(ParameterError, match=r"model must be a cross-encoder with a method score\(text_pairs\)"):
+        cross_encoder_reranker(len)  # type: ignore[arg-type]
+
+
+def test_a_context_is_the_text_of_the_document(index: BM25Index) -> None:
+    (found,) = MilvusBM25Retriever(index=index, k=1, expand="document").invoke("fade bead cab")
+    assert (found.id, found.page_content) == ("c#0", "fade bead cab")
+    (found,) = MilvusBM25VectorStore(index).similarity_search("fade fade", 1, expand="neighbors")
+    assert (found.id, found.page_content) == ("a#1", "fade bead\nfade fade\nfade")
+
+
+def test_boosted_relevance_stays_within_its_range(index: BM25Index) -> None:
+    store = MilvusBM25VectorStore(index)
+    options: dict[str, Any] = {"boosts": [ValueBoost("source", {"b": 5.0})]}
+    found = store.similarity_search_with_relevance_scores("fade", 5, **options)
+    plain = {document.id: score for document, score in store.similarity_search_with_relevance_scores("fade", 5)}
+    assert found[0][0].id == "b#0"
+    assert [score for _, score in found] == pytest.approx(
+        [plain[document.id] / (1 if document.id == "b#0" else 5) for document, _ in found]
+    )
+    with pytest.raises(ParameterError, match="rerank replaces them"):
+        store.similarity_search_with_relevance_scores("fade", 5, rerank=cross_encoder_reranker(Lengths()))
+
+
+def test_what_a_dense_search_cannot_follow_is_refused(index: BM25Index) -> None:
+    store = MilvusBM25VectorStore(index, embedding=Letters(), mode="dense")
+    for options in ({"boosts": [ValueBoost("source", {"b": 5.0})]}, {"rerank": cross_encoder_reranker(Lengths())}):
+        with pytest.raises(ParameterError, match="not supported here"):
+            store.similarity_search("fade", **options)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"group_size": 0}, {"expand": "all"}, {"boosts": ["date"]}, {"near_duplicates": 2}, {"rerank": "model"}]
+)
+def test_wrong_options_are_refused_at_once(index: BM25Index, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        MilvusBM25Retriever(index=index, **wrong)

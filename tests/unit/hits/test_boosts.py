@@ -1,0 +1,101 @@
+"""Factors of metadata: dates, numbers, values, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from rag_bm25 import Decay, NumberBoost, ParameterError, ValueBoost
+from rag_bm25.hits.boosts import check_boosts, explain_boosts, factor_of, largest_factor
+from rag_bm25.query.explanation import Explanation
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["2026-01-31", date(2026, 1, 31), datetime(2026, 1, 31, tzinfo=timezone.utc), "2026-01-31T08:00:00+08:00"],
+)
+@pytest.mark.parametrize("value", ["2026-01-01", "2026-01-01T00:00:00Z", " 2025-12-31T16:00:00-08:00", "2026-03-02"])
+def test_dates_in_any_form_are_equally_far(origin: Any, value: str) -> None:
+    assert Decay("date", 30, origin).factor({"date": value}) == pytest.approx(0.5)
+
+
+def test_the_origin_is_now_by_default_and_the_same_for_a_whole_search() -> None:
+    yesterday = (datetime.now(timezone.utc) - timedelta(days=1)).isoformat()
+    assert Decay("date", 1).factor({"date": yesterday}) == pytest.approx(0.5, rel=1e-3)
+    (resolved,) = check_boosts([Decay("date", 1)])
+    assert isinstance(resolved, Decay)
+    assert resolved.origin is not None
+    assert resolved.factor({"date": yesterday}) == resolved.factor({"date": yesterday})
+
+
+def test_values_of_the_other_kind_are_missing() -> None:
+    by_date, by_number = Decay("at", 30, "2026-01-31", missing=0.7), Decay("at", 30, 100, missing=0.7)
+    for value in (None, 5, True, "soon", [1], 1e308 * 10):
+        assert by_date.factor({"at": value}) == 0.7
+    for value in (None, "2026-01-31", True, "5", 10**400):
+        assert by_number.factor({"at": value}) == 0.7
+    assert by_number.factor({"at": 130}) == by_number.factor({"at": 70.0}) == pytest.approx(0.5)
+    assert by_number.factor({}) == 0.7
+
+
+def test_offset_and_floor() -> None:
+    decay = Decay("n", 10, 0, "linear", offset=5, decay=0.5, floor=0.2)
+    assert [decay.factor({"n": n}) for n in (0, 5, 15, 25, 1000)] == pytest.approx([1, 1, 0.6, 0.2, 0.2])
+
+
+def test_values() -> None:
+    boost = ValueBoost("kind", {"law": 2.0, 1: 4.0}, default=0.5)
+    given = ["law", 1, True, 1.0, "other", None, ["memo", "law"], []]
+    assert [boost.factor({"kind": value}) for value in given] == [2.0, 4.0, 0.5, 4.0, 0.5, 0.5, 2.0, 0.5]
+    assert [ValueBoost("kind", {True: 3.0}).factor({"kind": value}) for value in (True, 1)] == [3.0, 1.0]
+    assert boost.largest == 4.0
+
+
+def test_numbers() -> None:
+    boost = NumberBoost("stars", most=3.0, weight=0.5, modifier="sqrt", least=0.25, missing=1.5)
+    assert [boost.factor({"stars": n}) for n in (8, 1000, 0, -4, "8")] == [2.0, 3.0, 0.25, 0.25, 1.5]
+    assert NumberBoost("n", most=9, modifier="reciprocal").factor({"n": 0}) == 9
+
+
+def test_factors_multiply_and_are_explained_one_by_one() -> None:
+    boosts = [Decay("n", 10, 0), ValueBoost("kind", {"law": 3.0}), NumberBoost("stars", most=2.0)]
+    metadata = {"n": 20, "kind": "law", "stars": 1.5}
+    assert factor_of(boosts, metadata) == pytest.approx(0.25 * 3 * 1.5)
+    assert largest_factor(boosts) == 6.0
+    tree = explain_boosts(Explanation(2.0, "score"), boosts, metadata)
+    assert tree.value == pytest.approx(2 * 0.25 * 3 * 1.5)
+    assert [line.value for line in tree.details] == pytest.approx([2, 0.25, 3, 1.5])
+    assert str(tree).splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
+    missing = explain_boosts(Explanation(2.0, "score"), boosts, {})
+    assert [line.value for line in missing.details] == [2, 1, 1, 1]
+    assert explain_boosts(Explanation(2.0, "score"), [], {}) == Explanation(2.0, "score")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Decay("", 1), "key of Decay must be a metadata key"),
+        (lambda: Decay("n", 0), "scale of Decay must be a finite number > 0, got 0"),
+        (lambda: Decay("n", 1, "soon"), "origin of Decay must be a date"),
+        (lambda: Decay("n", 1, True), "origin of Decay must be a date"),
+        (lambda: Decay("n", 1, shape="round"), "shape of Decay must be one of exp, gauss, linear"),  # type: ignore[arg-type]
+        (lambda: Decay("n", 1, decay=1), r"decay of Decay must be a number in \(0, 1\), got 1"),
+        (lambda: Decay("n", 1, floor=1), r"floor of Decay must be a number in \[0, 1\), got 1"),
+        (lambda: Decay("n", 1, offset=-1), "offset of Decay must be a finite number >= 0, got -1"),
+        (lambda: Decay("n", 1, missing=-1), r"missing of Decay must be a number in \[0, 1,000\], got -1"),
+        (lambda: ValueBoost("n", {}), "factors of ValueBoost must be a mapping"),
+        (lambda: ValueBoost("n", {"a": float("nan")}), "factor of 'a' in ValueBoost must be"),
+        (lambda: ValueBoost("n", {"a": 1}, default=2000), "default of ValueBoost must be"),
+        (lambda: NumberBoost("n", most=0), r"most of NumberBoost must be a number in \(0, 1,000\], got 0"),
+        (
+            lambda: NumberBoost("n", most=2, least=3),
+            r"least of NumberBoost must be a number in \[0, 2\], which is `most`",
+        ),
+        (lambda: check_boosts({"date": 3}), "boosts must be a list of Decay, ValueBoost or NumberBoost"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        make()

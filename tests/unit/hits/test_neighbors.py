@@ -1,0 +1,90 @@
+"""Passages of chunks whose places are stored, half stored, or wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rag_bm25 import BM25Index, Chunk, IndexConfig, InputError, ParameterError
+from rag_bm25.hits.neighbors import join, run_around
+from rag_bm25.ingestion import find_files, ingest
+from rag_bm25.ingestion.places import find_places
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def chunk(id_: str, text: str, **metadata: object) -> Chunk:
+    return Chunk(id_, text, metadata)
+
+
+def joined(*chunks: Chunk) -> str:
+    return join(chunks, chunks[0]).text
+
+
+def test_overlaps_are_found_where_no_place_is_stored() -> None:
+    assert joined(chunk("a", "one two three four"), chunk("b", "three four five")) == "one two three four five"
+    assert joined(chunk("a", "one cats"), chunk("b", "sand two")) == "one cats\nsand two"  # a common s is no overlap
+    assert joined(chunk("a", "one "), chunk("b", "two")) == "one two"
+
+
+def test_a_stored_place_that_does_not_fit_is_not_believed() -> None:
+    first, second = chunk("a", "one two three four", start_index=0), chunk("b", "three four five", start_index=2)
+    assert joined(first, second) == "one two three four five"
+    assert joined(first, chunk("b", "five", start_index=9000)) == "one two three four\nfive"
+
+
+def test_white_space_that_a_splitter_left_out_becomes_line_breaks() -> None:
+    assert joined(chunk("a", "one", start_index=10), chunk("b", "two", start_index=15)) == "one\n\ntwo"
+
+
+def test_a_chunk_within_the_one_before_changes_nothing() -> None:
+    assert joined(chunk("a", "one two three", start_index=0), chunk("b", "two", start_index=4)) == "one two three"
+
+
+def test_rows_of_one_file_are_no_document() -> None:
+    rows = [chunk(f"r{n}", "x", source="rows.jsonl", chunk=0) for n in range(3)]
+    assert run_around(rows[0], rows[1:]) == [rows[0]]
+
+
+def test_a_missing_chunk_ends_the_run() -> None:
+    chunks = [chunk(f"c{n}", "x", source="s", chunk=n) for n in (0, 1, 3, 4, 5)]
+    assert run_around(chunks[3], [*chunks[:3], chunks[4]]) == chunks[2:]
+    by_start = [chunk(f"c{n}", "x" * 10, source="s", start_index=n) for n in (0, 10, 500, 511)]
+    assert run_around(by_start[0], by_start[1:]) == by_start[:2]
+
+
+@pytest.mark.parametrize("size", [12, 30, 200])
+def test_an_ingested_file_comes_back_whole(tmp_path: Path, size: int) -> None:
+    text = "# 标题\n\nOne sentence. Another one!\n\n第一句话。第二句话？  third  \n\n" + "abc abc abc " * 20 + "\n\nend"
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text(text, encoding="utf-8")
+    (tmp_path / "docs" / "b.md").write_text(text[::-1], encoding="utf-8")
+    with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=size)) as index:
+        ingest(index, find_files([tmp_path / "docs"]), chunk_overlap=size // 3)
+        for piece in index.chunks(filter={"source": "docs/a.md"}):
+            whole = index.neighbors(piece, None, None)
+            assert whole.text.split() == text.split()
+            assert len(whole.text) == len(text)
+            start = piece.metadata["start_index"]
+            assert text[start : start + len(piece.text)] == piece.text
+
+
+def test_places_in_a_text_that_repeats_itself_leave_no_gap() -> None:
+    text = "ab ab ab ab ab ab cd"
+    pieces = ["ab ab ab", "ab ab ab", "ab cd"]
+    starts = find_places(text, pieces)
+    assert [text[start : start + len(piece)] for start, piece in zip(starts, pieces, strict=True)] == pieces
+    ends = [0, *(start + len(piece) for start, piece in zip(starts, pieces, strict=True))]
+    assert all(not text[end:start].strip() for end, start in zip(ends, starts, strict=False))
+    assert find_places("abc", ["xyz", "c"]) == [0, 2]  # a splitter that changes the text
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=9)) as index:
+        index.add(["text"], ids=["a"])
+        with pytest.raises(InputError, match="hit must be a Hit or a Chunk, got str"):
+            index.neighbors("a")  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match=r"before must be an int in 0\.\.16384, got -1"):
+            index.neighbors(index.get(["a"])[0], before=-1)

@@ -1,0 +1,141 @@
+"""Selecting from the beginning of a ranking: if it says that this is enough, the rest changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_bm25 import Hit, InputError, ValueBoost
+from rag_bm25.hits.diversity import cosine_similarity, diversify, scale_to_relevance, without_near_duplicates
+from rag_bm25.hits.options import HitPlan, split_options
+from rag_bm25.hits.selection import (
+    Ranking,
+    boost,
+    choose,
+    flatten,
+    form_units,
+    is_enough,
+    lacking,
+    num_units,
+    rerank,
+)
+from rag_bm25.vectors.sparse import EMPTY, SparseVector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BOOSTS = [ValueBoost("kind", {"up": 4.0, "down": 0.5})]
+
+hits = st.lists(
+    st.tuples(st.integers(1, 40), st.sampled_from("abcd"), st.sampled_from(["up", "down", "as it is"])),
+    min_size=10,
+    max_size=60,
+)
+plans = st.sampled_from(
+    [
+        {"boosts": BOOSTS},
+        {"group_by": "page"},
+        {"group_by": "page", "boosts": BOOSTS},
+        {"group_by": "page", "group_score": "sum", "candidates": 4},
+        {"group_by": "page", "group_score": "sum", "candidates": 4, "boosts": BOOSTS},
+        {"near_duplicates": 0.9},
+        {"near_duplicates": 0.9, "boosts": BOOSTS},
+        {"near_duplicates": 0.9, "group_by": "page", "group_size": 2},
+        {"mmr": 0.5, "candidates": 6, "group_by": "page"},
+    ]
+)
+
+
+def vector(ids: Sequence[int]) -> SparseVector:
+    return SparseVector.from_dict(dict.fromkeys(ids, 1.0))
+
+
+def read_vectors(some: Sequence[Hit]) -> list[SparseVector]:
+    """Two hits resemble each other if their scores are the same, before any boost."""
+    return [vector([int(hit.text)]) for hit in some]
+
+
+def read_similarity(some: Sequence[Hit]) -> Any:
+    return np.array([[float(one.text == other.text) for other in some] for one in some])
+
+
+def select(plan: HitPlan, ranking: Ranking[Hit], k: int) -> list[tuple[str, float, float | None]]:
+    units = form_units(plan, boost(plan, ranking), num_units(plan, k), read_vectors).units
+    return [(hit.id, hit.score, hit.group_score) for hit in flatten(plan, choose(plan, units, k, read_similarity))]
+
+
+def ranked(given: list[tuple[int, str, str]]) -> list[Hit]:
+    every = [
+        Hit(f"{at:02}", float(score), str(score), {"page": page, "kind": kind})
+        for at, (score, page, kind) in enumerate(given)
+    ]
+    return sorted(every, key=lambda hit: (-hit.score, hit.id))
+
+
+@given(hits, plans, st.integers(1, 4))
+def test_what_is_enough_is_enough(given: list[tuple[int, str, str]], options: dict[str, Any], k: int) -> None:
+    plan, _ = split_options(options)
+    every = ranked(given)
+    whole = select(plan, Ranking(every), k)
+    for read in range(1, len(every)):
+        part = Ranking(every[:read], every[read - 1].score, is_all=False)
+        if is_enough(plan, part, k, read_vectors):
+            assert select(plan, part, k) == whole, read
+    assert is_enough(plan, Ranking(every), k, read_vectors)
+
+
+def test_sums_take_twice_as_many_candidates_while_groups_are_missing() -> None:
+    plan, _ = split_options({"group_by": "page", "group_score": "sum", "candidates": 2})
+    every = ranked([(20 - at, "a" if at < 5 else "b", "up") for at in range(20)])
+    assert select(plan, Ranking(every), 1) == [("00", 20.0, 39.0)]
+    assert select(plan, Ranking(every), 2) == [("00", 20.0, 90.0), ("05", 15.0, 42.0)]  # 8 candidates: 5 of a, 3 of b
+
+
+def test_groups_that_may_have_more_members() -> None:
+    plan, _ = split_options({"group_by": "page", "group_size": 2})
+    full, half = (
+        [Hit("1", 1.0, "", {"page": "a"}), Hit("2", 1.0, "", {"page": "a"})],
+        [Hit("3", 1.0, "", {"page": "b"})],
+    )
+    assert lacking(plan, [full, half, [Hit("4", 1.0, "")]]) == [half]
+
+
+def test_a_reranker_decides_on_the_order_and_ties_stay_as_they_were() -> None:
+    some = [Hit(id_, 1.0, id_) for id_ in "cab"]
+    assert [(hit.id, hit.score) for hit in rerank(lambda _, hits: np.array([1, 2, 1]), "q", some)] == [
+        ("a", 2.0),
+        ("c", 1.0),
+        ("b", 1.0),
+    ]
+    assert rerank(lambda _, hits: pytest.fail("no hits, no call"), "q", []) == []
+    for wrong in ([1, 2], [1, 2, float("nan")], None, "abc", [[1], [2], [3]]):
+        with pytest.raises(InputError, match="rerank must return a finite score for each of 3 hits"):
+            rerank(lambda _, hits, wrong=wrong: wrong, "q", some)  # type: ignore[misc]
+
+
+def test_near_duplicates_are_compared_with_all_that_came_before() -> None:
+    items = [("a", vector([1, 2, 3])), ("b", vector([4, 5])), ("c", vector([1, 2, 3])), ("d", EMPTY), ("e", EMPTY)]
+    assert list(without_near_duplicates(items, 1.0)) == ["a", "b", "d", "e"]
+    assert list(without_near_duplicates([("a", vector([1, 2])), ("b", vector([1, 3]))], 0.5)) == ["a"]
+    assert list(without_near_duplicates([("a", vector([1, 2])), ("b", vector([1, 3]))], 0.51)) == ["a", "b"]
+
+
+def test_mmr_counts_the_most_similar_of_all_that_were_chosen() -> None:
+    relevance = np.array([1.0, 0.9, 0.8, 0.5])
+    similarity = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float64)
+    assert diversify(relevance, similarity, 0.5, 4) == [0, 2, 3, 1]
+    assert diversify(relevance, similarity, 1.0, 2) == [0, 1]
+
+
+def test_relevance_is_within_0_and_1() -> None:
+    assert scale_to_relevance([4, 2, 1]).tolist() == [1, 0.5, 0.25]
+    assert scale_to_relevance([2, -2]).tolist() == [1, 0]
+    assert scale_to_relevance([0, 0]).tolist() == [0, 0]
+    assert scale_to_relevance([]).tolist() == []
+    assert cosine_similarity(np.array([[1.0, 0], [0, 0], [3, 4]])).tolist() == pytest.approx(
+        np.array([[1, 0, 0.6], [0, 0, 0], [0.6, 0, 1]])
+    )
