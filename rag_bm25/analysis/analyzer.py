@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from rag_bm25.analysis.bigrams import bigrams_of
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import is_plain, normalize
+from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter
 from rag_bm25.analysis.user_words import UserWords
@@ -61,6 +62,7 @@ class Analyzer:
         self._in_chunks = _Kept(stop_words, rules, stemming)
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
         self._word_bigrams = WordBigrams(rules, stemming)
+        self._phrase_words = PhraseWords(rules, stemming)
         user_words = self._normalized_user_words()
         self._chinese_words = {word: f for word, f in user_words.items() if is_only_han(word)}
         other_words = user_words.keys() - self._chinese_words.keys()
@@ -122,6 +124,26 @@ class Analyzer:
         [['劳动合同'], ['的', '解除']]
         """
         return [self._cutter("exact")(run) for run in self._runs(text) if is_han(run)]
+
+    def phrase_text(self, text: str) -> PhraseText:
+        """Return the words of a text with their positions, for phrases.
+
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        PhraseText
+            Each ideograph, and each other word, stop words included.
+
+        Examples
+        --------
+        >>> Analyzer().phrase_text("the notice, 劳动")
+        PhraseText(words=('the', 'notic', '劳', '动'), positions=(0, 1, 3, 4))
+        """
+        return self._phrase_words.of(self._normal_form(text))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"config": self.config, "segmenter": self._segmenter_name}

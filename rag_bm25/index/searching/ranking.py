@@ -10,6 +10,7 @@ from rag_bm25.index.searching.rows import latest_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rag_bm25.events import Events
     from rag_bm25.store.rows import Match
 
 MAX_K = 16_384
@@ -27,6 +28,12 @@ class Candidates:
     matches: list[Match]
     below: float  # no other chunk has a higher score
     is_all: bool  # whether there is no other chunk
+
+
+def warn_incomplete(events: Events, k: int) -> None:
+    """Report that the best 16,384 chunks do not decide."""
+    msg = f"the best {MAX_K:,} chunks do not decide which hits are the first {k:,}: the last ones may be others"
+    events.warn("incomplete", msg, candidates=MAX_K)
 
 
 def find_candidates(
