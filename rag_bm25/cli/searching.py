@@ -57,9 +57,24 @@ class Question:
         opt.option("File of synonyms: lines such as `car, automobile` or `NBA => National Basketball Association`."),
     ] = None
     fuzzy: Annotated[bool, opt.option("Search for near spellings of unknown words.", "--fuzzy")] = False
-    syntax: Annotated[bool, opt.option('Read word^2, "several words"^0.5 and prefix* in the query.', "--syntax")] = (
-        False
-    )
+    syntax: Annotated[
+        bool, opt.option('Read word^2, prefix*, +word, -word and "a phrase" in the query.', "--syntax")
+    ] = False
+    must: Annotated[
+        list[str] | None, opt.option("Words that every hit must have; may be repeated.", metavar="TEXT")
+    ] = None
+    must_not: Annotated[
+        list[str] | None, opt.option("Words that no hit may have together; may be repeated.", metavar="TEXT")
+    ] = None
+    phrase: Annotated[
+        list[str] | None, opt.option("Phrase that every hit must have; may be repeated.", metavar="TEXT")
+    ] = None
+    slop: Annotated[
+        int | None, opt.option("Maximum number of words between those of a phrase, 0 by default.", min=0, max=1000)
+    ] = None
+    statistics: Annotated[
+        str, opt.option("N and df of: namespace, all, or the chunks that fit a filter as JSON.", metavar="PART")
+    ] = "namespace"
     min_should_match: Annotated[
         str | None, opt.option("How many words of the query a hit must have: 3, -1, 75%, 3<90%.", metavar="COUNT")
     ] = None
@@ -87,9 +102,18 @@ class Question:
             "irrelevant": self.irrelevant or None,
             "expansion": expansion,
             "syntax": self.syntax,
+            "must": self.must or None,
+            "must_not": self.must_not or None,
+            "phrases": self.phrase or None,
+            "slop": self.slop,
+            "statistics": self._statistics(),
             "min_should_match": self.min_should_match,
             "rescore": self.rescore,
         }
+
+    def _statistics(self) -> Any:
+        part = self.statistics
+        return opt.parse_filter_option(part) if part.lstrip().startswith("{") else part
 
     def scope(self) -> dict[str, Any]:
         """Return which chunks are searched."""
