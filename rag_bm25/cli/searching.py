@@ -57,9 +57,9 @@ class Question:
         opt.option("File of synonyms: lines such as `car, automobile` or `NBA => National Basketball Association`."),
     ] = None
     fuzzy: Annotated[bool, opt.option("Search for near spellings of unknown words.", "--fuzzy")] = False
-    syntax: Annotated[
-        bool, opt.option('Read word^2, prefix*, +word, -word and "a phrase" in the query.', "--syntax")
-    ] = False
+    syntax: Annotated[bool, opt.option('Read word^2, lab*, +word, -word and "a phrase" in the query.', "--syntax")] = (
+        False
+    )
     must: Annotated[
         list[str] | None, opt.option("Words that every hit must have; may be repeated.", metavar="TEXT")
     ] = None

@@ -83,7 +83,7 @@ def test_conditions_are_sequences_of_text(given: Any) -> None:
 
 @pytest.mark.parametrize("slop", [-1, 1001, True, 1.0])
 def test_slop_is_a_small_number(slop: Any) -> None:
-    with pytest.raises(ParameterError, match="slop must be an int in 0..1000"):
+    with pytest.raises(ParameterError, match=r"slop must be an int in 0\.\.1000"):
         Query("a", slop=slop)
 
 
