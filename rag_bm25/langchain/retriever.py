@@ -65,8 +65,9 @@ class MilvusBM25Retriever(BaseRetriever):
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
-    syntax, must, must_not, phrases, slop, expansion, min_should_match, feedback, relevant, irrelevant, search_params,
-    rescore
+    syntax, must, must_not, phrases, slop, expansion, min_should_match
+        As for :meth:`rag_bm25.BM25Index.search`.
+    feedback, relevant, irrelevant, search_params, rescore
         As for :meth:`rag_bm25.BM25Index.search`.
     boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand
         As for :meth:`rag_bm25.BM25Index.search`, see :class:`rag_bm25.hits.options.HitOptions`. With `group_by`, `k` is

@@ -220,6 +220,11 @@ class Query:
             As for the constructor; added to those of the query.
         slop : int, optional
             By default that of the query.
+
+        Returns
+        -------
+        Query
+            Another query; this one stays as it is.
         """
         return Query(
             self.parts,
