@@ -43,6 +43,17 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     # The formulas
+    Mutant("analysis/analyzer", "tokens[0][0] != BIGRAM_MARK:", "True:"),
+    Mutant("analysis/words", "<= MAX_PREFIX_LENGTH or", "< MAX_PREFIX_LENGTH or"),
+    Mutant("analysis/words", '"_" in compound or "." in compound or', '"_" in compound or'),
+    Mutant("analysis/words", "    if _DOTTED_NUMBER.fullmatch(compound):", "    if False:"),
+    Mutant("analysis/word_bigrams", "if before and first:", "if first:"),
+    Mutant("analysis/word_bigrams", "or word.isdecimal() or", "or"),
+    Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
+    Mutant("documents/lengths", "SHORT_LENGTH * others + 0.5", "SHORT_LENGTH * others"),
+    Mutant("documents/lengths", "_BIGRAM if is_bigram(term) else ", ""),
+    Mutant("index/stored_config", "if is_default and was_default else given", "if was_default else given"),
+    Mutant("query/encoder", "of_words if asked.term.is_word_bigram else of_characters", "of_characters"),
     Mutant("weighting/document", "return weight * np.asarray(tf, np.float64)", "return np.asarray(tf)"),
     Mutant("weighting/document", "self.norm(length, field), SMALLEST_NORM", "self.norm(length), SMALLEST_NORM"),
     Mutant("weighting/document", "of.b if fixed is None else fixed", "of.b"),
@@ -74,8 +85,8 @@ MUTANTS = [
         "np.log1p((num_chunks - df + 0.5) / (df + 0.5))",
         "np.log((num_chunks - df + 0.5) / (df + 0.5))",
     ),
-    Mutant("weighting/idf", "epsilon * corpus.average_idf)", "corpus.average_idf)"),
-    Mutant("weighting/idf", ", average > 0, average)", ", average > -9, average)"),
+    Mutant("weighting/idf", "epsilon * average, df.shape", "average, df.shape"),
+    Mutant("weighting/idf", ", floor > 0, floor)", ", floor > -9, floor)"),
     Mutant("weighting/idf", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "weighting/idf",
@@ -133,19 +144,36 @@ MUTANTS = [
     Mutant(
         "statistics/corpus", "return cls(len(all_ids), int(sum(lengths)),", "return cls(len(all_ids), len(all_ids),"
     ),
-    Mutant("statistics/corpus", "self._move_in_histogram(before, after)", "pass"),
     Mutant("statistics/corpus", "np.array((-1, 1))", "np.array((0, 1))"),
     Mutant(
         "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
     ),
     Mutant("statistics/corpus", "self.total_length += change.total_length", "pass"),
-    Mutant("statistics/count_table", "self.counts[at] * (self.ids[at] == ids)", "self.counts[at]"),
+    Mutant("statistics/count_table", "self.marked[at] * (self.ids[at] == ids)", "self.marked[at]"),
     Mutant("statistics/count_table", "np.add.reduceat(counts[order], starts)", "np.add.reduceat(counts, starts)"),
+    Mutant("statistics/count_table", "np.add.reduceat(self.df[order], starts)", "np.add.reduceat(self.df, starts)"),
     Mutant("statistics/count_table", "        for level in levels[1:]:\n", "        for level in levels[2:]:\n"),
     Mutant("statistics/corpus", "            self._whole = self._whole.plus(change)", "            pass"),
     Mutant("statistics/corpus", "self.of_one(namespace).plus(change)", "self.of_one(namespace)"),
+    # The channels
+    Mutant("statistics/corpus", "after[~is_bigram])", "after)"),
+    Mutant("statistics/corpus", "was_bigram | change.is_bigram", "change.is_bigram"),
+    Mutant("statistics/corpus", "self._df.copy(), self._num_negative", "self._df, self._num_negative"),
+    Mutant("statistics/count_table", "some + others - (some & others & 1)", "some + others"),
+    Mutant("statistics/count_table", "np.logical_or.reduceat", "np.logical_and.reduceat"),
+    Mutant("statistics/count_table", "if len(marks) == len(pieces) else None", "if marks else None"),
+    Mutant("statistics/log/log", "change.marked(known)", "change"),
+    Mutant("statistics/log/repair", "total.marked(vocabulary)", "total"),
+    Mutant("statistics/log/runs", "piece.marked(self._channels)", "piece"),
+    Mutant("statistics/log/stored_statistics", "found.plus(self._marked(change))", "found.plus(change)"),
+    Mutant("statistics/log/stored_statistics", "[self._marked(some) for some in read]", "read"),
+    Mutant("statistics/log/channels", "if key not in self._read", "if not self._read"),
+    Mutant("statistics/log/packing", "MARKED + pack(plain", "pack(plain"),
+    Mutant("vectors/known_terms", "marks << _HASH_BITS", "marks"),
+    Mutant("weighting/idf", "np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)", "corpus.average_idf"),
+    Mutant("query/encoder", "collection, is_bigram[known])", "collection)"),
     # One moment, and nobody waits
-    Mutant("statistics/corpus", "new = before[before > 0], after[after > 0]", "new = before, after"),
+    Mutant("statistics/corpus", "old, new = old[old > 0], new[new > 0]", "pass"),
     Mutant("statistics/log/terms", "self.displaced = {**self.displaced, **terms}", "pass"),
     Mutant("index/live_statistics", "_acquired(self._log_lock, wait=False)", "_acquired(self._log_lock, wait=True)"),
     Mutant(
@@ -187,7 +215,7 @@ MUTANTS = [
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
-    Mutant("query/terms", "if np.float32(weight) > 0:", "if weight > 0:"),
+    Mutant("query/terms", "self.weights.astype(np.float32) > 0", "self.weights > 0"),
     Mutant(
         "query/terms", "return product if self.feedback is None else product * self.feedback.value", "return product"
     ),
@@ -264,6 +292,28 @@ MUTANTS = [
         "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)",
         "_is_expired(intent)",
     ),
+    Mutant("store/deferred", "find(list(rows)) if self._is_doubtful else ()", "()"),
+    Mutant("store/deferred", "self._is_doubtful = bool(rows)", "pass"),
+    Mutant("store/deferred", "self._rows | {row.key: row for row in rows}", "{row.key: row for row in rows}"),
+    Mutant("store/deferred", " or any(low < key < high for low, high in ranges)]", "]"),
+    Mutant("store/milvus/log_store", "[*deferred, *rows]", "[*rows, *deferred]"),
+    Mutant("store/milvus/log_store", "list(dict.fromkeys([*stored, *deferred]))", "stored"),
+    Mutant("store/milvus/log_store", "        self._deferred.clear()\n", ""),
+    Mutant("store/milvus/engine", "                if rows.is_sure:\n", "                if False:\n"),
+    Mutant(
+        "statistics/log/log", "DeltaRow.encode(intent.batch, delta), defer=True", "DeltaRow.encode(intent.batch, delta)"
+    ),
+    Mutant(
+        "index/writing/chunk_writer", "max(rows.values(), key=lambda row: row.batch)", "min(rows.values(), key=str)"
+    ),
+    Mutant("index/writing/chunk_writer", "superseded += len(_flatten(stored)) - len(newest)", "pass"),
+    Mutant("index/live_statistics", "        if self._read_only:\n", "        if False:\n"),
+    Mutant("index/live_statistics", "self.log if self._num_superseded is None else", "self.log if True else"),
+    Mutant(
+        "index/maintenance/copying",
+        "return len(intents) if count_unfinished(source, log) else 0",
+        "return len(intents)",
+    ),
     Mutant("documents/chunks", 'f"{len(namespace)}:{namespace}{id_}"', 'f"{namespace}{id_}"'),
     Mutant("documents/chunks", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("documents/checks", "not math.isfinite(value)", "math.isnan(value)"),
@@ -276,7 +326,7 @@ MUTANTS = [
     Mutant("index/live_statistics", "self._writer.recover()  # the last", "pass  # the last"),
     Mutant(
         "index/live_statistics",
-        "                    self._writer.recover()\n            except",
+        "                    self._recover()\n            except",
         "                    pass\n            except",
     ),
     Mutant("index/live_statistics", "(self._others_wrote() or self.log.has_intents)", "self.log.has_intents"),
@@ -318,7 +368,7 @@ MUTANTS = [
     ),
     # Hits
     Mutant("hits/selection", "ranking.below * largest_factor(plan.boosts)", "ranking.below"),
-    Mutant("hits/selection", "if hit.score > below)", "if hit.score > 0)"),
+    Mutant("hits/selection", "for hit, score in scored if score > below]", "for hit, score in scored if score > 0]"),
     Mutant("hits/selection", "depth *= 2", "depth = len(ranking.hits)"),
     Mutant("hits/selection", "len(found.units) < wanted", "len(found.units) < 1"),
     Mutant("hits/selection", "return not must_refill_groups(plan) or not", "return True or not"),
@@ -330,7 +380,6 @@ MUTANTS = [
     Mutant("hits/neighbors", "if chunk.text.startswith(text[begin : begin + len(chunk.text)]):", "if True:"),
     Mutant("hits/boosts", "max(0.0, distance - self.offset) / self.scale", "distance / self.scale"),
     Mutant("hits/boosts", "self.floor + (1 - self.floor) * factor", "max(self.floor, factor)"),
-    Mutant("ingestion/places", "end + len(piece))", "end + 1)"),
     Mutant("query/similar", "statistics.df(chunk.ids) >= MIN_DF", "statistics.df(chunk.ids) >= 0"),
     Mutant("index/searching/selecting", "if unit in wanting else unit", "if False else unit"),
     Mutant("index/searching/contexts", "read.stop - 1 > span.number and", "True and"),
@@ -396,6 +445,24 @@ MUTANTS = [
     Mutant("ingestion/reindexing", "return target.delete(strays, namespace=namespace) if strays else 0", "return 0"),
     Mutant("ingestion/reindexing", "if source.config.dense_field() != target.config.dense_field():", "if False:"),
     Mutant("ingestion/reindexing", "metadatas=[chunk.metadata for chunk in distinct]", "metadatas=None"),
+    Mutant("ingestion/splitting", "return not has_words or self.length(", "return self.length("),
+    Mutant("ingestion/splitting", "belongs_before = following is None or ", "belongs_before = "),
+    Mutant(
+        "ingestion/splitting",
+        "self._reach(text, body, reach, self.least)",
+        "self._reach(text, start, reach, self.least)",
+    ),
+    Mutant("ingestion/splitting", "min(reach, self._leave(text, end))", "reach"),
+    Mutant("ingestion/splitting", "paths = [section.path for section in own or within]", "paths = [within[0].path]"),
+    Mutant("ingestion/markup", "if lines.starts[at] < after:", "if False:"),
+    Mutant("ingestion/encodings", 'if utf8 is not None and "\\0" not in utf8:', "if utf8 is not None:"),
+    Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
+    Mutant("ingestion/patterns", "            if decided is not None:", "            if decided:"),
+    Mutant(
+        "ingestion/formats/extraction",
+        "            except BaseException as error:\n                self._stop()",
+        "            except BaseException as error:",
+    ),
     Mutant("events", "if self._on_event is not None:", "if False:"),
     Mutant("events", "except Exception:", "except KeyError:"),
     # The second format of the log, and the views of readers
@@ -406,7 +473,7 @@ MUTANTS = [
     ),
     Mutant("vectors/terms", "id_ if not taken and id_ not in self._taken else", "id_ if not taken else"),
     Mutant("vectors/terms", "if term not in known and term not in self]", "if term not in known]"),
-    Mutant("vectors/known_terms", "hashes & np.uint64(0xFFFFFFFF)", "hashes & np.uint64(0)"),
+    Mutant("vectors/known_terms", "prints |= hashes & ", "prints |= np.uint64(0) & "),
     Mutant("vectors/known_terms", "last = prints[~self._has(prints)]", "last = prints"),
     Mutant("vectors/known_terms", "while levels and len(levels[-1]) < self.FACTOR * len(last):", "while False:"),
     Mutant("statistics/log/stored_statistics", "        self._next = changes, following\n", "        pass\n"),
@@ -427,8 +494,8 @@ MUTANTS = [
     ),
     Mutant(
         "statistics/log/stored_statistics",
-        "        found += [change for namespace, change in self._changes if part is None or part == namespace]\n",
-        "",
+        "found += [self._marked(change) for namespace, change in self._changes if",
+        "found += [change for namespace, change in () if",
     ),
     Mutant(
         "statistics/log/stored_statistics",
@@ -504,13 +571,13 @@ MUTANTS = [
     ),
     Mutant(
         "statistics/log/log",
-        "Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)",
-        "Delta(intent.namespace, change, 0, num_terms)",
+        "change.marked(known), self._sums.num_deltas + 1, num_terms)",
+        "change.marked(known), 0, num_terms)",
     ),
     Mutant(
         "statistics/log/log",
-        "Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)",
-        "Delta(intent.namespace, change, self._sums.num_deltas + 1, 0)",
+        "change.marked(known), self._sums.num_deltas + 1, num_terms)",
+        "change.marked(known), self._sums.num_deltas + 1, 0)",
     ),
     Mutant("statistics/log/log", "            yield len(dead) == len(others)", "            yield True"),
     Mutant(

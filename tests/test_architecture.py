@@ -30,7 +30,7 @@ ROOMS = {
     "ingestion": "vectors weighting documents statistics index",
     "bulk": "vectors analysis weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
-    "langchain": "vectors weighting documents query hits index",
+    "langchain": "vectors weighting documents query hits index ingestion",
     "evaluation": "vectors analysis weighting documents statistics query index ingestion",
     "cli": "_version vectors analysis weighting store documents query hits index ingestion bulk adapters evaluation",
 }
@@ -44,8 +44,8 @@ HOMES = {
     "query": "rapidfuzz",
     "cli": "typer rich",
     "evaluation": "ir_measures matplotlib",
-    "ingestion": "langchain_text_splitters",
-    "langchain": "langchain_core pydantic",
+    "ingestion": "chardet mammoth openpyxl pathspec pptx pyarrow pypdfium2",
+    "langchain": "langchain_core langchain_text_splitters pydantic",
     "adapters": "langchain_milvus llama_index scipy",
 }
 EVERYWHERE = {"rag_bm25", "numpy", "typing_extensions", *sys.stdlib_module_names}

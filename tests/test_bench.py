@@ -29,6 +29,15 @@ MEASURED = {
         "encoding",
     ],
     "search": ["search with text, k = 10, p50", "search with text, k = 10, p95", "5 queries in one call"],
+    "hits": [
+        "search grouped by document",
+        "search grouped, 3 hits of each",
+        "search grouped by sums of 100",
+        "search boosted by recency",
+        "search without near duplicates",
+        "search chosen from 100 by MMR",
+        "search with neighbours",
+    ],
     "opening": ["opening and the first answer", "memory of a reader", "memory of a writer"],
     "sizes": [
         "ingestion",
@@ -55,7 +64,7 @@ MEASURED = {
     ],
 }
 
-TWO_SIZES = {"search", "growth"}
+TWO_SIZES = {"search", "hits", "growth"}
 
 
 # The suite

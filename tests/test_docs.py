@@ -91,7 +91,6 @@ def test_the_code_of_a_readme_runs_as_printed(
 def test_a_tutorial_prints_what_it_says(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("langchain_text_splitters")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     printed = 0

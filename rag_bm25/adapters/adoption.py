@@ -343,8 +343,8 @@ def _count(source: ExternalCollection, settings: _Settings, progress: Callable[[
     for texts in (page[start : start + BATCH] for page in pages for start in range(0, len(page), BATCH)):
         ids = TermIds()
         encoded = encoder.encode(texts, ids)
-        statistics.add("", Contribution.of(encoded.vectors, encoded.lengths.tolist()))
         vocabulary.add(ids)
+        statistics.add("", Contribution.of(encoded.vectors, encoded.lengths.tolist()).marked(vocabulary))
         report_progress(progress, "texts counted", statistics.whole.num_chunks, total)
     return _Counts(statistics, vocabulary)
 

@@ -144,8 +144,9 @@ class BM25Encoder:
         with self._lock:
             ids = self._vocabulary.stage()
             encoded = self._documents.encode(plain, ids, given)
-            self._statistics.add("", Contribution.of(encoded.vectors, encoded.lengths.tolist()))
             self._vocabulary.add(ids.new)
+            learned = Contribution.of(encoded.vectors, encoded.lengths.tolist())
+            self._statistics.add("", learned.marked(self._vocabulary))
             return list(encoded.vectors)
 
     def forget(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> None:
@@ -216,7 +217,7 @@ class BM25Encoder:
         encoder = cls(config_from_dict(stored, config))
         encoder._vocabulary = vocabulary
         for total in totals.values():
-            encoder._statistics.add("", total)
+            encoder._statistics.add("", total.marked(vocabulary))
         return encoder
 
     @classmethod
@@ -242,7 +243,8 @@ class BM25Encoder:
         counts = np.fromiter(df.values(), np.int64, len(df))
         order = np.argsort(ids)
         encoder._vocabulary.add(staged.new)
-        encoder._statistics.add("", Contribution(num_chunks, total_length, ids[order], counts[order]))
+        given = Contribution(num_chunks, total_length, ids[order], counts[order])
+        encoder._statistics.add("", given.marked(encoder._vocabulary))
         return encoder
 
 

@@ -11,6 +11,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result
 from rag_bm25.cli.rendering import render_calibration
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, K1, B, IndexOptions, Settings, make_splitter
+from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import mean_length
 from rag_bm25.index.config import IndexConfig
@@ -23,6 +24,7 @@ def calibrate(
     paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; by default the index.")] = None,
     *,
     place: opt.Place,
+    sources: SourceOptions,
     namespace: opt.StatsNamespace = None,
     split_size: Annotated[
         int, typer.Option(min=1, help="Maximum length of a chunk, as `rag-bm25 ingest` will be given it.")
@@ -50,17 +52,25 @@ def calibrate(
         raise typer.BadParameter(msg, param_hint="--set")
     if paths:
         config = with_settings(IndexConfig(split_size), settings)
-        proposal = _propose_for_files(paths, config, chunk_overlap, sample, seed, ratio)
+        proposal = _propose_for_files(paths, sources, config, chunk_overlap, sample, seed, ratio)
     else:
         proposal = _propose_for_index(place, namespace, ratio)
     print_result(as_json, asdict(proposal), render_calibration(proposal, split_size if paths else None))
 
 
 def _propose_for_files(
-    paths: list[Path], config: IndexConfig, chunk_overlap: int | None, sample: int, seed: int, ratio: float
+    paths: list[Path],
+    sources: SourceOptions,
+    config: IndexConfig,
+    chunk_overlap: int | None,
+    sample: int,
+    seed: int,
+    ratio: float,
 ) -> Calibration:
     split = make_splitter(config, chunk_overlap)
-    texts = [piece.text for piece in ingestion.sample(ingestion.find_files(paths).files, split, sample, seed=seed)]
+    files = sources.find(paths).files
+    pieces = ingestion.sample(files, split, sample, seed=seed, options=sources.reading())
+    texts = [piece.text for piece in pieces]
     if not texts:
         raise InputError(f"there is no text to measure in {', '.join(map(str, paths))}")
     mean = mean_length(texts, config.length_unit, config.build_analyzer())

@@ -12,8 +12,9 @@ import typer
 from rag_bm25 import ingestion
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
-from rag_bm25.cli.rendering import count, join_first
+from rag_bm25.cli.rendering import count
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, make_splitter, parse_storage
+from rag_bm25.cli.sources import STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -21,11 +22,14 @@ from rag_bm25.index.settings import Value, differing, with_settings
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.store.storage import StorageOptions
 
+MAX_REASONS = 10
+
 
 def ingest(
-    paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders.")],
+    paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders; - is standard input.")],
     place: opt.Place,
     settings: IndexOptions,
+    sources: SourceOptions,
     namespace: opt.Namespace = "",
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
@@ -44,6 +48,10 @@ def ingest(
         str | None,
         opt.option("Name of the folder in sources, if it is not its own. For a folder that was moved: its old name."),
     ] = None,
+    stdin_name: Annotated[str, typer.Option(help="Source of the chunks of standard input; its ending is the kind.")] = (
+        STDIN_NAME
+    ),
+    strict: Annotated[bool, opt.option("Write nothing if any file or row is invalid.", "--strict")] = False,
     workers: Annotated[
         int, typer.Option(min=0, max=MAX_WORKERS, help="Processes that analyse chunks while others are written.")
     ] = 0,
@@ -53,10 +61,13 @@ def ingest(
 ) -> None:
     """Bring an index up to date with files and folders.
 
-    The first run creates the index. Folders are read with all below them, except for hidden files: .txt and .md are
-    split into chunks, and each row of a .jsonl file, {"_id", "title", "text"} or {"id", "text", "metadata"}, is a
-    document; other keys of a row are metadata, too. Running it again updates changed chunks, adds new ones, and deletes
-    those that a file no longer has. With --prune, the chunks of files that are gone are deleted as well.
+    The first run creates the index. Folders are read with all below them, except for hidden files and what .gitignore
+    excludes. Documents (.txt, Markdown, .rst, HTML, EPUB, and with the extra `documents` PDF, DOCX, PPTX and XLSX) are
+    cut into chunks at their headings. Each row of JSON lines, CSV or Parquet, {"_id", "title", "text"} or {"id",
+    "text", "metadata"}, is a document; other keys of a row are metadata, too. A file or row that is invalid is reported
+    and counted, and the others are ingested; the exit code is 1 then. Running it again updates changed chunks, adds new
+    ones, and deletes those that a file no longer has. With --prune, the chunks of files that are gone are deleted as
+    well.
 
     --chunk-size, --k1, --b, --idf, --field and --set are settings of a new index, which keeps them; its chunk size is
     500 by default. Files are cut into chunks of at most this length, or of --split-size.
@@ -65,31 +76,47 @@ def ingest(
     docs/guide.md keeps that name when it is ingested by itself, and another folder called docs gets another name.
 
     The text of a row begins with its title. An index with the field "title" keeps it apart: it is in the metadata of
-    each chunk of the row, and counts as the field.
+    each chunk of the row, and counts as the field. Chunks of documents have title and headings in their metadata, which
+    count with --field title:10 and --field headings:20.
     """
     given = settings.given()
-    found = ingestion.find_files(paths, root=root, name=name)
-    _note_skipped(found)
-    check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
-    index = _open_or_create(place, given, check, parse_storage(storage), create=bool(found.files))
-    with index, ingest_bar(progress, found.size) as update:
-        start = time.perf_counter()
-        report = ingestion.ingest(
-            index,
-            found,
-            chunk_overlap=chunk_overlap,
-            split_size=split_size,
-            namespace=namespace,
-            prune=prune,
-            progress=update,
-            workers=workers,
-        )
-        seconds = time.perf_counter() - start
+    reading = sources.reading()
+    with find_with_stdin(paths, sources, root, name, stdin_name) as found:
+        _note_skipped(found)
+        check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
+        index = _open_or_create(place, given, check, parse_storage(storage), create=bool(found.files))
+        with index, ingest_bar(progress, found.size) as update:
+            start = time.perf_counter()
+            report = ingestion.ingest(
+                index,
+                found,
+                chunk_overlap=chunk_overlap,
+                split_size=split_size,
+                namespace=namespace,
+                prune=prune,
+                strict=strict,
+                options=reading,
+                progress=update,
+                workers=workers,
+            )
+            seconds = time.perf_counter() - start
     _print_report(report, len(found.skipped), seconds, as_json)
     if report.stale and not prune and not as_json:
         stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
         print_note(f"{stale}. Use --prune to delete such chunks.")
+    _print_rejected(report)
     _print_failures(report.failed)
+    if report.rejected:
+        raise typer.Exit(1)
+
+
+def _print_rejected(report: ingestion.IngestReport) -> None:
+    """Print the reasons of the first rejected rows."""
+    for reason in report.reasons[:MAX_REASONS]:
+        print_error(reason)
+    total = sum(report.rejected.values())
+    if total > MAX_REASONS:
+        print_error(f"{total - MAX_REASONS:,} more rows are invalid")
 
 
 def _open_or_create(
@@ -132,14 +159,9 @@ def _require_same(stored: IndexConfig, given: Mapping[str, Value]) -> None:
 
 def _note_skipped(found: ingestion.Found) -> None:
     """Name the files that are left out; end if no folder can be read."""
-    of_other_kinds = [path for path in found.skipped if path.suffix.lower() not in ingestion.SUFFIXES]
-    irregular = [path for path in found.skipped if path.suffix.lower() in ingestion.SUFFIXES]
-    if of_other_kinds:
-        print_note(f"skipped {count(len(of_other_kinds), 'file')} of other kinds: {join_first(of_other_kinds)}")
-    if irregular:
-        print_note(f"skipped, since they lead to no regular file within the folder: {join_first(irregular)}")
+    note_left_out(found)
     if not (found.files or found.unreadable):
-        print_note("there is no .txt, .md or .jsonl file to ingest")
+        print_note(f"there is no file to ingest: they end in {', '.join(ingestion.SUFFIXES)}")
     if not found.files:
         _print_failures(found.unreadable)
 
@@ -154,12 +176,15 @@ def _print_failures(reasons: Mapping[Any, str]) -> None:
 
 def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool) -> None:
     rate = report.chunks / seconds
+    rejected = sum(report.rejected.values())
+    failed = f", {len(report.failed):,} failed" if report.failed else ""
+    invalid = f"; {count(rejected, 'row')} rejected" if rejected else ""
     for note in report.notes:
         print_note(note)
     print_result(
         as_json,
         {**asdict(report), "skipped": skipped, "seconds": seconds, "chunks_per_second": rate},
-        f"{count(report.files, 'file')}, {count(report.chunks, 'chunk')}: {report.added:,} added, "
-        f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted; {seconds:.1f} s, "
-        f"{rate:,.0f} chunks/s",
+        f"{count(report.files, 'file')}{failed}, {count(report.chunks, 'chunk')}: {report.added:,} added, "
+        f"{report.updated:,} updated, {report.unchanged:,} unchanged, {report.deleted:,} deleted{invalid}; "
+        f"{seconds:.1f} s, {rate:,.0f} chunks/s",
     )

@@ -17,6 +17,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result, progress_bars
 from rag_bm25.cli.rendering import count
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, make_splitter, parse_storage
+from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.errors import InputError
 from rag_bm25.events import Progress
 from rag_bm25.index.config import IndexConfig
@@ -32,6 +33,7 @@ def encode(
     paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders.")],
     folder: Annotated[Path, opt.option("Folder for the files of the load; a new one.", "--folder")],
     settings: IndexOptions,
+    sources: SourceOptions,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
     namespace: opt.Namespace = "",
@@ -48,12 +50,12 @@ def encode(
     """
     config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())
     split = make_splitter(config, chunk_overlap, split_size)
-    found = ingestion.find_files(paths)
+    found, reading = sources.find(paths), sources.reading()
     _require_readable(found)
     _make_room(folder, overwrite=overwrite)
     start, reports, chunks = time.perf_counter(), [], 0
     with progress_bars(progress) as update:
-        parts = _cut_parts(found, split, config, part_size)
+        parts = _cut_parts(found, split, config, part_size, reading)
         for report in bulk.encode_parts(parts, config, folder, namespace=namespace, workers=workers):
             reports.append(report)
             chunks += report.num_chunks
@@ -125,7 +127,7 @@ def _require_readable(found: ingestion.Found) -> None:
     if found.unreadable:
         raise InputError("; ".join(found.unreadable.values()))
     if not found.files:
-        raise InputError("there is no .txt, .md or .jsonl file to encode")
+        raise InputError(f"there is no file to encode: they end in {', '.join(ingestion.SUFFIXES)}")
     found.require_distinct()
 
 
@@ -140,12 +142,12 @@ def _make_room(folder: Path, *, overwrite: bool) -> None:
 
 
 def _cut_parts(
-    found: ingestion.Found, split: ingestion.Splitter, config: IndexConfig, size: int
+    found: ingestion.Found, split: ingestion.Splitter, config: IndexConfig, size: int, reading: ingestion.ReadOptions
 ) -> Iterator[list[dict[str, Any]]]:
     rows = (
         {"text": piece.text, "id": piece.id, "metadata": piece.metadata}
         for file in found.files
-        for piece in ingestion.read_file(file, split, config.fields)
+        for piece in ingestion.read_file(file, split, config.fields, reading)
     )
     while part := list(islice(rows, size)):
         yield part

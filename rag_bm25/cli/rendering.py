@@ -137,11 +137,12 @@ def render_explanation(explanation: Explanation, parent: Tree | None = None) -> 
 def render_stats(stats: IndexStats) -> Text:
     """Return the figures of an index, and the effect of its chunk size."""
     unit = unit_name(stats.length_unit)
+    of_channels = f" of words, {stats.average_bigram_idf:.4f} of bigrams" if stats.average_bigram_idf else ""
     rows = {
         "chunks": f"{stats.num_chunks:,}",
         "terms": f"{stats.num_terms:,}",
         "namespaces": ", ".join(map(name_namespace, stats.namespaces)) or "none",
-        "mean IDF": f"{stats.average_idf:.4f}",
+        "mean IDF": f"{stats.average_idf:.4f}{of_channels}",
         "mean length": f"{stats.mean_length:,.1f} {unit}",
         "chunk size": f"{stats.chunk_size:g} {unit}",
         "weighting": stats.weighting,

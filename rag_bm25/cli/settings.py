@@ -21,7 +21,7 @@ from rag_bm25.documents.lengths import LengthUnit
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, split_setting, with_settings
-from rag_bm25.ingestion.reading import Splitter, splitter
+from rag_bm25.ingestion.splitting import Splitter, splitter
 from rag_bm25.store.storage import STORAGE_NAMES, StorageOptions
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 from rag_bm25.weighting.idf import IDF_NAMES, IdfName

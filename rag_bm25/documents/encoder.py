@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.documents.lengths import LengthUnit, chunk_length
+from rag_bm25.documents.lengths import LengthUnit, batch_lengths, chunk_length
 from rag_bm25.documents.token_numbers import number_tokens
 from rag_bm25.vectors.sparse import EMPTY, SparseBatch, SparseVector, sum_by_key
 from rag_bm25.vectors.terms import NO_TERMS_ID, StagedTerms, TermIds
@@ -98,12 +98,13 @@ class DocumentEncoder:
         def tokens() -> Iterator[list[str]]:
             for name in names:
                 for text in texts if name == TEXT else [field_text(metadata, name) for metadata in given]:
-                    found = self.analyzer(text)
-                    lengths.append(self._length(text, found))
-                    yield found
+                    lengths.append(len(text))
+                    yield self.analyzer(text)
 
-        numbered = number_tokens(tokens())
-        tf, all_lengths, size = numbered.frequencies(), np.array(lengths, np.int64), len(texts)
+        numbered, size = number_tokens(tokens()), len(texts)
+        tf, unit = numbered.frequencies(), self.length_unit
+        in_characters = unit == "characters"
+        all_lengths = np.array(lengths, np.int64) if in_characters else batch_lengths(tf, numbered.terms, unit)
         spans = {name: slice(at * size, (at + 1) * size) for at, name in enumerate(names)}
         return CountedChunks(numbered.terms, {name: (tf.rows(span), all_lengths[span]) for name, span in spans.items()})
 
@@ -125,10 +126,7 @@ class DocumentEncoder:
 
     def _count(self, text: str) -> FieldCounts:
         tokens = self.analyzer(text)
-        return FieldCounts(Counter(tokens), self._length(text, tokens))
-
-    def _length(self, text: str, tokens: Sequence[str]) -> int:
-        return chunk_length(text, tokens, self.length_unit)
+        return FieldCounts(Counter(tokens), chunk_length(text, tokens, self.length_unit))
 
     def _k1_of(self, ids: NDArray[np.uint32], term_k1: SparseVector) -> NDArray[np.float64] | None:
         """Look up the k1 of each entry; None if all terms have the same k1."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from rag_bm25.vectors.terms import is_bigram, num_words
+import numpy as np
+
+from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rag_bm25.vectors.sparse import SparseBatch
+
+_Number = TypeVar("_Number", float, "NDArray[Any]")
 
 LengthUnit = Literal["estimated_characters", "characters", "terms"]
 LENGTH_UNITS: tuple[str, ...] = get_args(LengthUnit)
@@ -26,18 +34,19 @@ _SHORT = re.compile(
 )
 
 
-class _EstimatedLengths(dict[str, float]):
-    """Memo of the estimated characters of each term; bigrams repeat the same text, and have none."""
+class _Kinds(dict[str, int]):
+    """Memo of the kind of each term."""
 
-    def __missing__(self, term: str) -> float:
-        length = 0.0 if is_bigram(term) else SHORT_LENGTH if _SHORT.match(term) else WORD_LENGTH
+    def __missing__(self, term: str) -> int:
+        kind = _BIGRAM if is_bigram(term) else _OTHER if _SHORT.match(term) else _WORD
         if len(self) >= MAX_KEPT:
             self.clear()
-        self[term] = length
-        return length
+        self[term] = kind
+        return kind
 
 
-_estimated = _EstimatedLengths()
+_BIGRAM, _WORD, _OTHER = range(3)  # bigrams repeat the same text, and have no length
+_kinds = _Kinds()
 
 
 def unit_name(unit: str) -> str:
@@ -56,6 +65,19 @@ def chunk_length(text: str, tokens: Sequence[str], unit: LengthUnit) -> int:
     """
     if unit == "characters":
         return len(text)
-    if unit == "terms":
-        return num_words(tokens)
-    return int(sum(map(_estimated.__getitem__, tokens)) + 0.5)
+    kinds = list(map(_kinds.__getitem__, tokens))
+    words, others = kinds.count(_WORD), kinds.count(_OTHER)
+    return words + others if unit == "terms" else int(_estimate(words, others))
+
+
+def batch_lengths(tf: SparseBatch, terms: Sequence[str], unit: LengthUnit) -> NDArray[np.int64]:
+    """Return the length of each chunk in a unit that depends on its tokens, given the tf of the terms by place."""
+    kinds = np.fromiter(map(_kinds.__getitem__, terms), np.int8, len(terms))[tf.ids]
+    rows = np.repeat(np.arange(len(tf)), np.diff(tf.indptr))
+    words, others = (np.bincount(rows, tf.values * (kinds == kind), len(tf)) for kind in (_WORD, _OTHER))
+    return (words + others if unit == "terms" else _estimate(words, others)).astype(np.int64)
+
+
+def _estimate(words: _Number, others: _Number) -> _Number:
+    """Return the estimated characters, of which the whole part is the length."""
+    return WORD_LENGTH * words + SHORT_LENGTH * others + 0.5

@@ -19,7 +19,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
 from rag_bm25.vectors.sparse import SparseBatch
-from rag_bm25.vectors.terms import NO_TERMS_ID
+from rag_bm25.vectors.terms import NO_TERMS_ID, is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -164,7 +164,9 @@ class CorpusCounts:
         ids, df = np.unique(self.tf.ids, return_counts=True)
         total = int(self.lengths["characters"].sum())
         statistics = CorpusStatistics()
-        statistics.add(Contribution(len(self.documents), total, ids, df.astype(np.int64)))
+        marks = np.zeros(len(self.numbers) + 1, np.bool_)
+        marks[[number for term, number in self.numbers.items() if is_bigram(term)]] = True
+        statistics.add(Contribution(len(self.documents), total, ids, df.astype(np.int64), marks[ids]))
         return statistics
 
     @cached_property

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.documents.checks import MAX_TEXT_BYTES
 from rag_bm25.errors import InputError, ParameterError
-from rag_bm25.ingestion.jsonl import join_title, read_json_lines, row_id, row_parts
+from rag_bm25.ingestion.jsonl import read_json_lines
+from rag_bm25.ingestion.rows import join_title, row_id, row_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

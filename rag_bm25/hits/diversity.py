@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from rag_bm25.vectors.sparse import EMPTY
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,13 +24,20 @@ T = TypeVar("T")
 ROUNDING = 1e-6  # the cosine of a vector with itself is 1 but for this
 
 
-def to_matrix(vectors: Sequence[SparseVector]) -> NDArray[np.float64]:
-    """Lay sparse vectors, at least one, into the rows of a matrix; only ids that one of them has get a column."""
-    ids, columns = np.unique(np.concatenate([vector.ids for vector in vectors]), return_inverse=True)
-    rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
-    matrix = np.zeros((len(vectors), len(ids)))
-    matrix[rows, columns] = np.concatenate([vector.values for vector in vectors])
-    return matrix
+class SparseCosines:
+    """The cosine of each of some sparse vectors with each other, a row at a time; 0 for an empty one."""
+
+    def __init__(self, vectors: Sequence[SparseVector]) -> None:
+        ids, self._column = np.unique(np.concatenate([vector.ids for vector in vectors]), return_inverse=True)
+        self._row = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
+        self._value = np.concatenate([_unit(vector) for vector in vectors])
+        self._shape = len(vectors), len(ids)
+
+    def __getitem__(self, at: int) -> NDArray[np.float64]:
+        """Compute the cosines of one vector with all of them."""
+        own = np.zeros(self._shape[1])
+        own[self._column[self._row == at]] = self._value[self._row == at]
+        return np.bincount(self._row, self._value * own[self._column], self._shape[0]).astype(np.float64)
 
 
 def cosine_similarity(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -38,7 +47,9 @@ def cosine_similarity(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(unit @ unit.T)
 
 
-def diversify(relevance: NDArray[np.float64], similarity: NDArray[np.float64], lambda_mult: float, k: int) -> list[int]:
+def diversify(
+    relevance: NDArray[np.float64], similarity: NDArray[np.float64] | SparseCosines, lambda_mult: float, k: int
+) -> list[int]:
     """Choose k candidates at most, in the order of choice; of equal ones the first.
 
     Each is the one with the maximum of ``lambda_mult * relevance - (1 - lambda_mult) * similarity`` to the most similar
@@ -63,32 +74,28 @@ def scale_to_relevance(scores: Sequence[float]) -> NDArray[np.float64]:
     return np.asarray((values - low) / width) if width > 0 else np.zeros(len(values))
 
 
-def without_near_duplicates(items: Iterable[tuple[T, SparseVector]], threshold: float) -> Iterator[T]:
+def without_near_duplicates(items: Sequence[tuple[T, SparseVector]], threshold: float) -> Iterator[T]:
     """Yield the items, best first, whose vectors have a cosine below the threshold with all that came before."""
-    kept_ids: list[NDArray[np.uint32]] = []
-    kept_values: list[NDArray[np.float64]] = []
-    for item, vector in items:
-        norm = float(np.linalg.norm(vector.values.astype(np.float64)))
-        values = vector.values.astype(np.float64) / (norm or 1.0)
-        if kept_ids and _largest_product(kept_ids, kept_values, vector.ids, values) >= threshold - ROUNDING:
+    vectors = [vector for _, vector in items]
+    ends = np.cumsum([0, *map(len, vectors)])
+    _, column = np.unique(np.concatenate([vector.ids for vector in vectors] or [EMPTY.ids]), return_inverse=True)
+    kept_column, kept_value, kept_row = np.empty_like(column), np.empty(len(column)), np.empty_like(column)
+    own = np.zeros(len(column))  # the vector that is compared, by column
+    entries = rows = 0
+    for at, (item, vector) in enumerate(items):
+        columns, values = column[ends[at] : ends[at + 1]], _unit(vector)
+        own[columns] = values
+        products = kept_value[:entries] * own[kept_column[:entries]]
+        own[columns] = 0
+        if rows and np.bincount(kept_row[:entries], products, rows).max() >= threshold - ROUNDING:
             continue
-        kept_ids.append(vector.ids)
-        kept_values.append(values)
+        more = slice(entries, entries + len(columns))
+        kept_column[more], kept_value[more], kept_row[more] = columns, values, rows
+        entries, rows = more.stop, rows + 1
         yield item
 
 
-def _largest_product(
-    ids: Sequence[NDArray[np.uint32]],
-    values: Sequence[NDArray[np.float64]],
-    asked: NDArray[np.uint32],
-    weights: NDArray[np.float64],
-) -> float:
-    """Return the largest inner product of one vector with any of several."""
-    if not len(asked):
-        return 0.0
-    flat = np.concatenate(ids)
-    at = np.searchsorted(asked, flat).clip(max=len(asked) - 1)
-    shared = asked[at] == flat
-    row = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
-    products = np.concatenate(values)[shared] * weights[at[shared]]
-    return float(np.bincount(row[shared], products, len(ids)).max())
+def _unit(vector: SparseVector) -> NDArray[np.float64]:
+    """Return the weights of a vector of length 1; those of an empty one stay empty."""
+    values = vector.values.astype(np.float64)
+    return np.asarray(values / (np.linalg.norm(values) or 1.0))

@@ -6,8 +6,9 @@ selection is that from all hits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from rag_bm25.hits.groups import cut, group
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rag_bm25.hits.diversity import SparseCosines
     from rag_bm25.hits.options import HitPlan, Rerank
     from rag_bm25.vectors.sparse import SparseVector
 
@@ -29,7 +31,7 @@ H = TypeVar("H", bound=Hit)
 
 ReadVectors: TypeAlias = Callable[[Sequence[Hit]], "list[SparseVector]"]
 """Function that reads the stored vectors of hits; a chunk that was deleted meanwhile has an empty one."""
-ReadSimilarity: TypeAlias = Callable[[Sequence[Hit]], "NDArray[np.float64]"]
+ReadSimilarity: TypeAlias = Callable[[Sequence[Hit]], "NDArray[np.float64] | SparseCosines"]
 """Function that returns the similarity of each of some hits with each other, in 0..1."""
 
 
@@ -46,10 +48,10 @@ def boost(plan: HitPlan, ranking: Ranking[H]) -> Ranking[H]:
     """Boost the scores, and keep the hits that no other one can come before: the beginning of the boosted ranking."""
     if not plan.boosts:
         return ranking
-    boosted = [replace(hit, score=hit.score * factor_of(plan.boosts, hit.metadata)) for hit in ranking.hits]
     below = 0.0 if ranking.is_all else ranking.below * largest_factor(plan.boosts)
-    kept = sorted((hit for hit in boosted if hit.score > below), key=rank_of)
-    return Ranking(kept, below, ranking.is_all)
+    scored = [(hit, hit.score * factor_of(plan.boosts, hit.metadata)) for hit in ranking.hits]
+    kept = [replace(hit, score=score) for hit, score in scored if score > below]
+    return Ranking(sorted(kept, key=rank_of), below, ranking.is_all)
 
 
 def rank_of(hit: Hit) -> tuple[float, str, str]:
@@ -85,13 +87,13 @@ class Units(Generic[H]):
 
 
 def form_units(plan: HitPlan, ranking: Ranking[H], k: int, read_vectors: ReadVectors) -> Units[H]:
-    """Leave out near duplicates, and group the others.
+    """Leave out near duplicates, and group the others; without groups, the first k.
 
     Sums are over the best candidates, twice as many while they have fewer than k groups.
     """
     grouping = plan.grouping
     if grouping is None:
-        return Units([[hit] for hit in _distinct(plan, ranking.hits, read_vectors)], is_settled=True)
+        return Units([[hit] for hit in islice(_distinct(plan, ranking.hits, read_vectors), k)], is_settled=True)
     if grouping.score == "max":
         return Units(group(_distinct(plan, ranking.hits, read_vectors), grouping), is_settled=True)
     depth = plan.num_candidates(k)
@@ -102,11 +104,11 @@ def form_units(plan: HitPlan, ranking: Ranking[H], k: int, read_vectors: ReadVec
         depth *= 2
 
 
-def _distinct(plan: HitPlan, hits: Sequence[H], read_vectors: ReadVectors) -> Sequence[H]:
+def _distinct(plan: HitPlan, hits: Sequence[H], read_vectors: ReadVectors) -> Iterable[H]:
     """Leave out near duplicates, if the plan asks for that."""
     if plan.near_duplicates is None or not hits:
         return hits
-    return list(without_near_duplicates(zip(hits, read_vectors(hits), strict=True), plan.near_duplicates))
+    return without_near_duplicates(list(zip(hits, read_vectors(hits), strict=True)), plan.near_duplicates)
 
 
 def is_enough(plan: HitPlan, ranking: Ranking[H], k: int, read_vectors: ReadVectors) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.errors import StoreError
 from rag_bm25.index.background_refresh import BackgroundRefresh
-from rag_bm25.index.writing.chunk_writer import ChunkWriter
+from rag_bm25.index.writing.chunk_writer import ChunkWriter, count_unfinished
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.table import RowsMovedError
@@ -62,6 +62,8 @@ class LiveStatistics:
             BackgroundRefresh(self._refresh_in_background, refresh_interval, self.events) if in_background else None
         )
         self._seen_writes = 0  # of other stores of this process, as of the last refresh
+        # In an index that was opened for reading: rows of unfinished batches that are not counted; None without such.
+        self._num_superseded: int | None = None
         self._wrong_count = ""
         self._reported: list[str] | None = None  # damage; None until the index has been opened
 
@@ -133,9 +135,10 @@ class LiveStatistics:
     def finish_failed_batch(self) -> None:
         """Finish a batch of this process that failed or was interrupted: until then, N and df are not those stored.
 
-        If that fails, for instance on a full disk, searches go on with the present statistics.
+        An index that was opened for reading counts it as it is. If that fails, for instance on a full disk, searches go
+        on with the present statistics.
         """
-        if self._read_only or self._has_log or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
+        if self._has_log or not self._has_failed_batch() or time.monotonic() < self._next_recovery:
             return
         with _acquired(self._store.write_lock, wait=False) as free:
             if not free:  # another thread writes, which begins or ends with a recovery
@@ -143,10 +146,17 @@ class LiveStatistics:
             try:
                 self._read()
                 with self._using_log():
-                    self._writer.recover()
+                    self._recover()
             except StoreError as error:
                 self._next_recovery = time.monotonic() + self._refresh_interval
                 self.events.warn("recovery", f"a batch that failed cannot be finished yet: {error}", chunks=0)
+
+    def _recover(self) -> None:
+        """Finish batches that failed, or count them where nothing may be written."""
+        if self._read_only:
+            self._num_superseded = count_unfinished(self._store, self.log)
+        else:
+            self._writer.recover()
 
     # For writers
 
@@ -168,8 +178,8 @@ class LiveStatistics:
         with self._store.write_lock:
             self._catch_up()
             with self._using_log():
-                if not self._read_only and self._has_failed_batch():
-                    self._writer.recover()  # else its rows would be taken for a difference
+                if self._has_failed_batch():
+                    self._recover()  # else its rows would be taken for a difference
                 vocabulary = self.log.vocabulary()
                 statistics = self.view.statistics
             yield statistics, vocabulary
@@ -236,10 +246,16 @@ class LiveStatistics:
         seen = self._store.writes_of_others  # before the locks, taken for ever in a forked child, which is refused here
         with self.events.defer(), self._refreshing, self._using_log():
             self._next_refresh = time.monotonic() + self._refresh_interval  # first: a hook may search meanwhile
-            self.log.refresh()
+            self._refresh_log()
             self._seen_writes = seen
             if self._reported is not None:
                 self._report_damage()
+
+    def _refresh_log(self) -> None:
+        """Read what is new; everything, where somebody may have finished a batch that is counted unfinished."""
+        log = self.log if self._num_superseded is None else StatisticsLog(self._store, self.events)
+        log.refresh()
+        self.log, self._num_superseded = log, None
 
     def _others_wrote(self) -> bool:
         """Whether another index of this process has written to the log since the last refresh."""
@@ -261,7 +277,9 @@ class LiveStatistics:
         """Compare N with the number of stored rows, which are equal whenever no write is under way."""
         for _ in range(COUNT_ATTEMPTS):
             position, counted = self.log.position, self.log.statistics.num_chunks
-            if self.log.has_intents or counted == (stored := self._store.count_unloaded()):
+            if self.log.has_intents:
+                return
+            if counted == (stored := self._store.count_unloaded() - (self._num_superseded or 0)):
                 return
             self.log.refresh()
             if self.log.position == position:  # nothing was written in between

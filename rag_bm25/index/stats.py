@@ -28,7 +28,9 @@ class IndexStats:
     total_length, mean_length : int, float
         Sum and mean of the chunk lengths, in `length_unit`; the mean is the measured avgdl.
     average_idf : float
-        Mean IDF over all terms.
+        Mean IDF over all words, of which a share is the IDF ``epsilon`` of words in half of the chunks or more.
+    average_bigram_idf : float
+        The same for bigrams; 0.0 where there are none.
     namespaces : list of str
         All namespaces of the index.
     chunk_size, length_unit, weighting, k1, b
@@ -48,6 +50,7 @@ class IndexStats:
     total_length: int
     mean_length: float
     average_idf: float
+    average_bigram_idf: float
     namespaces: list[str]
     chunk_size: float
     length_unit: str
@@ -77,6 +80,7 @@ def compute_stats(
         total_length=statistics.total_length,
         mean_length=statistics.mean_length,
         average_idf=statistics.collection_stats.average_idf,
+        average_bigram_idf=statistics.collection_stats.average_bigram_idf,
         namespaces=list(namespaces),
         chunk_size=config.chunk_size,
         length_unit=config.length_unit,

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from rag_bm25.ingestion.files import SUFFIXES, Found, SourceFile, find_files
+from rag_bm25.ingestion.documents import Document, Heading
+from rag_bm25.ingestion.files import SUFFIXES, Found, SourceFile, find_files, needs_package
 from rag_bm25.ingestion.ingesting import IngestReport, ingest
-from rag_bm25.ingestion.reading import DEFAULT_OVERLAP, SEPARATORS, Piece, Splitter, read_file, sample, splitter
+from rag_bm25.ingestion.reading import Piece, ReadOptions, read_document, read_file, sample
 from rag_bm25.ingestion.reindexing import ReindexReport, reindex
+from rag_bm25.ingestion.rows import RowFields
+from rag_bm25.ingestion.splitting import DEFAULT_OVERLAP, SEPARATORS, Part, Splitter, splitter
 from rag_bm25.statistics.log.source_roots import SourceRoot
 
 __all__ = [
     "DEFAULT_OVERLAP",
     "SEPARATORS",
     "SUFFIXES",
+    "Document",
     "Found",
+    "Heading",
     "IngestReport",
+    "Part",
     "Piece",
+    "ReadOptions",
     "ReindexReport",
+    "RowFields",
     "SourceFile",
     "SourceRoot",
     "Splitter",
     "find_files",
     "ingest",
+    "needs_package",
+    "read_document",
     "read_file",
     "reindex",
     "sample",

@@ -1,39 +1,48 @@
-"""Check files as a whole before their first chunk is written."""
+"""Check files before their first chunk is written."""
 
 from __future__ import annotations
 
 import pickle
 from collections import deque
+from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, TypeAlias
 
 from rag_bm25.documents.checks import check_chunk
-from rag_bm25.errors import InputError
+from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.files import os_error_message
-from rag_bm25.ingestion.reading import Piece, Splitter, read_file
+from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, Piece, ReadOptions, read_file
+from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rag_bm25.documents.chunks import NewChunk
     from rag_bm25.ingestion.files import SourceFile
+    from rag_bm25.ingestion.rows import Reject
+    from rag_bm25.ingestion.splitting import Splitter
 
 HELD_CHUNKS = 1_000  # of a file, in memory; the others wait in a temporary file
 SPOOLED_BYTES = 8 << 20  # in memory, before the temporary file is on disk
+MAX_REASONS = 100  # of rejected rows
 
 _PlacedChunk: TypeAlias = "tuple[NewChunk, int]"  # a chunk, and its end in the file, in bytes
 
 
 class FileChecker:
-    """Yield the chunks of valid files, and collect sources, ids and failures."""
+    """Yield the chunks of valid files and rows, and collect sources, ids and failures."""
 
-    def __init__(self, split: Splitter, fields: Iterable[str]) -> None:
+    def __init__(self, split: Splitter, fields: Iterable[str], options: ReadOptions = DEFAULT_OPTIONS) -> None:
         self.read: set[str] = set()  # sources
         self.sources: dict[str, str] = {}  # chunk id -> source
         self.failed: dict[str, str] = {}  # source -> reason
+        self.rejected: dict[str, int] = {}  # source -> number of rows
+        self.reasons: list[str] = []  # of the first rejected rows
+        self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
         self._split = split
         self._fields = list(fields)
+        self._options = options
         self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
         self._written = 0
 
@@ -54,7 +63,7 @@ class FileChecker:
         return end
 
     def _read_if_valid(self, file: SourceFile) -> Iterator[_PlacedChunk]:
-        """Read a file to its end, then yield its chunks if all of them are valid."""
+        """Read a file to its end, then yield its chunks unless the file as a whole has failed."""
         ids: set[str] = set()
         chunks = self._check_pieces(file, ids)
         first = list(islice(chunks, HELD_CHUNKS))
@@ -71,21 +80,32 @@ class FileChecker:
                 yield pickle.load(spool)  # noqa: S301  # written above
 
     def _check_pieces(self, file: SourceFile, ids: set[str]) -> Iterator[_PlacedChunk]:
-        """Yield the chunks of a file and collect their ids, up to the first failure."""
+        """Yield the chunks of a file and collect their ids; a wrong row is rejected, else the first failure ends."""
+        reject = partial(self._reject, file.source)
+        refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
-            for piece in read_file(file, self._split, self._fields):
-                chunk = self._check_piece(piece, file.source if piece.id in ids else self.sources.get(piece.id))
-                ids.add(piece.id)
-                yield chunk, piece.end
-        except InputError as error:
+            for piece in read_file(file, self._split, self._fields, self._options, reject=reject):
+                chunk = self._check_piece(piece, file.source if piece.id in ids else self.sources.get(piece.id), refuse)
+                if chunk is not None:
+                    ids.add(piece.id)
+                    yield chunk, piece.end
+                if piece.encoding:
+                    self.encodings[file.source] = piece.encoding
+        except (InputError, MissingExtraError) as error:
             self.failed[file.source] = str(error)
         except OSError as error:
             self.failed[file.source] = os_error_message(error)
 
-    def _check_piece(self, piece: Piece, duplicate_in: str | None) -> NewChunk:
-        if duplicate_in is not None:
-            raise InputError(f"{piece.where}: duplicate id {piece.id!r}, already given in {duplicate_in}")
+    def _reject(self, source: str, error: InputError) -> None:
+        self.rejected[source] = self.rejected.get(source, 0) + 1
+        if len(self.reasons) < MAX_REASONS:
+            self.reasons.append(str(error))
+
+    def _check_piece(self, piece: Piece, duplicate_in: str | None, refuse: Reject) -> NewChunk | None:
         try:
+            if duplicate_in is not None:
+                raise InputError(f"duplicate id {piece.id!r}, already given in {duplicate_in}")
             return check_chunk(piece.text, piece.id, piece.metadata, self._fields)
         except InputError as error:
-            raise InputError(f"{piece.where}: {error}") from None
+            refuse(InputError(f"{piece.where}: {error}"))
+            return None

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 from rag_bm25.checks import check_path
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.ingestion.formats import FORMATS
+from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.patterns import Patterns, Selection, check_patterns
+from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import absolute_path, check_root_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SUFFIXES = (".txt", ".md", ".jsonl")
+SUFFIXES = (".txt", *MARKUP, *ROW_SUFFIXES, *FORMATS)
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,14 @@ class SourceFile:
         replaces it by a name relative to a root that the index remembers.
     size : int
         Size in bytes.
+    keeps_source : bool
+        Whether :func:`ingest` must not replace the source: the path is a temporary file.
     """
 
     path: Path
     source: str
     size: int
+    keeps_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,10 @@ class Found:
         Files of other kinds.
     given : dict of Path to bool
         The given paths that can be ingested; True for folders.
+    excluded : list of Path
+        Files and folders that a pattern or a .gitignore excludes.
+    missing : dict of str to str
+        By format, which package is missing for the skipped files in it, and how to install it.
     unreadable : dict of Path to str
         Folders and files that cannot be read, and given files that cannot be ingested, with the reason.
     root : Path or None
@@ -63,6 +74,8 @@ class Found:
     files: list[SourceFile] = field(default_factory=list)
     skipped: list[Path] = field(default_factory=list)
     given: dict[Path, bool] = field(default_factory=dict)
+    excluded: list[Path] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
     unreadable: dict[Path, str] = field(default_factory=dict)
     root: Path | None = None
     name: str | None = None
@@ -90,7 +103,15 @@ class Found:
                 )
 
 
-def find_files(paths: Sequence[str | Path], *, root: str | Path | None = None, name: str | None = None) -> Found:
+def find_files(
+    paths: Sequence[str | Path],
+    *,
+    root: str | Path | None = None,
+    name: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    gitignore: bool = True,
+) -> Found:
     """Find the files to ingest; folders are searched recursively, hidden files are ignored.
 
     Parameters
@@ -103,11 +124,18 @@ def find_files(paths: Sequence[str | Path], *, root: str | Path | None = None, n
     name : str, optional
         Prefix of the sources below `root`, or below the single path; by default the folder's name. It identifies a
         remembered folder that was moved.
+    include : sequence of str
+        Patterns as in a .gitignore, relative to each folder: only files that match one are found. Files of other kinds
+        that match are read as plain text.
+    exclude : sequence of str
+        Patterns of files and folders to leave out.
+    gitignore : bool
+        Whether to leave out what the .gitignore files of the folders, and of the repository around them, exclude.
 
     Returns
     -------
     Found
-        The .txt, .md and .jsonl files, skipped and unreadable files.
+        The files that can be ingested, and those that were left out.
 
     Raises
     ------
@@ -116,14 +144,18 @@ def find_files(paths: Sequence[str | Path], *, root: str | Path | None = None, n
     InputError
         `paths` is a single path, or a path is not within `root`.
     ParameterError
-        A path cannot be one; `name` is not valid, or was given with several paths and without `root`.
+        A path cannot be one; `name` is not valid, or was given with several paths and without `root`; a pattern is not
+        valid.
+    MissingExtraError
+        There are patterns, and pathspec is not installed.
     """
     check_sequence("paths", paths, "str or Path")
     checked = [check_path(f"paths[{position}]", path) for position, path in enumerate(paths)]
     folder = None if root is None else check_path("root", root)
     if name is not None and root is None and len(paths) != 1:
         raise ParameterError(f"name needs a single path, or a root that contains all paths, got {len(paths)} paths")
-    finder = _Finder(Found(root=folder, name=None if name is None else check_root_name(name)))
+    patterns = Patterns(check_patterns("include", include), check_patterns("exclude", exclude), gitignore=gitignore)
+    finder = _Finder(Found(root=folder, name=None if name is None else check_root_name(name)), patterns)
     for path in checked:
         finder.take_path(path)
     return finder.found
@@ -132,8 +164,9 @@ def find_files(paths: Sequence[str | Path], *, root: str | Path | None = None, n
 class _Finder:
     """Collect files, each once."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, patterns: Patterns) -> None:
         self.found = found
+        self._patterns = patterns
         self._taken: set[Path] = set()
 
     def take_path(self, path: Path) -> None:
@@ -164,26 +197,48 @@ class _Finder:
             self.found.unreadable[Path(error.filename)] = os_error_message(error)
 
         within = folder.resolve()
+        selection = self._patterns.within(folder)
         for inner, folders, names in os.walk(folder, onerror=note):  # follows no links: they may form a cycle
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            selection.enter(Path(inner))
+            shown = sorted(name for name in folders if not name.startswith("."))
+            folders[:] = [name for name in shown if not self._exclude(selection, Path(inner, name), is_folder=True)]
             for name in sorted(names):
                 file = Path(inner, name)
-                if not name.startswith(".") and not self._take_file(file, root, within):
+                if name.startswith(".") or self._exclude(selection, file, is_folder=False):
+                    continue
+                if not self._take_file(file, root, within, is_wanted=selection.names(file)):
                     self.found.skipped.append(file)
+
+    def _exclude(self, selection: Selection, path: Path, *, is_folder: bool) -> bool:
+        """Note a file or folder that patterns exclude."""
+        excludes = selection.excludes(path, is_folder=is_folder)
+        if excludes:
+            self.found.excluded.append(path)
+        return excludes
 
     def _take_single(self, file: Path, root: Path) -> None:
         """Collect a file that was given by itself, also through a link."""
-        if self._take_file(file, root):
+        selection = self._patterns.within(file.parent)
+        if selection.excludes(file, is_folder=False):
+            self.found.excluded.append(file)
+        elif self._take_file(file, root, is_wanted=selection.names(file)):
             self.found.given[file] = False
+        elif missing := needs_package(file):
+            self.found.unreadable[file] = f"{file}: {missing}"
         else:
             kinds = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-            self.found.unreadable[file] = f"{file}: only regular files that end in {kinds} can be ingested"
+            self.found.unreadable[file] = (
+                f"{file}: only regular files that end in {kinds} can be ingested, and those that --include names"
+            )
 
-    def _take_file(self, file: Path, root: Path, within: Path | None = None) -> bool:
+    def _take_file(self, file: Path, root: Path, within: Path | None = None, *, is_wanted: bool) -> bool:
         """Collect a file if it can be ingested."""
         real = Path(os.path.realpath(file))  # `resolve` raises for a link to itself
         # Links must not lead out of the folder: someone else may have put them there.
-        if file.suffix.lower() not in SUFFIXES or not (within is None or real.is_relative_to(within)):
+        if not (is_wanted or is_known(file)) or not (within is None or real.is_relative_to(within)):
+            return False
+        if missing := needs_package(file):
+            self.found.missing[FORMATS[file.suffix.lower()].name] = missing
             return False
         try:
             size = _size(real)
@@ -199,6 +254,28 @@ class _Finder:
         """Return the preliminary source of a file; an index may give it another."""
         rest = absolute_path(file).relative_to(absolute_path(root))
         return str(PurePosixPath(self.found.name or absolute_path(root).name, rest.as_posix()))
+
+
+def is_known(file: Path) -> bool:
+    """Return whether a file is of a kind that is ingested."""
+    return file.suffix.lower() in SUFFIXES
+
+
+def needs_package(file: Path) -> str:
+    """Return which package the format of a file needs.
+
+    Parameters
+    ----------
+    file : Path
+        A file of any kind.
+
+    Returns
+    -------
+    str
+        The package, and how to install it; "" if nothing is missing.
+    """
+    form = FORMATS.get(file.suffix.lower())
+    return "" if form is None else form.missing
 
 
 def _size(file: Path) -> int | None:

@@ -10,16 +10,21 @@ from rag_bm25.events import report_progress
 from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
-from rag_bm25.ingestion.reading import splitter
+from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
+from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import SourceNames
+from rag_bm25.ingestion.splitting import splitter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.files import SourceFile
 
 NAMING_ATTEMPTS = 10
+MAX_SHOWN = 5  # reasons, or sources in a note
+FILES_PER_CALL = 500
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,12 @@ class IngestReport:
     failed : dict of str to str
         Reason by source, for each file and folder that failed; nothing of it was written.
     notes : list of str
-        Folders whose sources do not begin with the folder's own name, and the reasons.
+        Folders whose sources do not begin with the folder's own name, and the reasons; encodings other than UTF-8; and
+        whether chunks of an older version were replaced.
+    rejected : dict of str to int
+        Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted.
+    reasons : list of str
+        Reasons of the first 100 rejected rows.
     """
 
     files: int
@@ -52,6 +62,8 @@ class IngestReport:
     deleted: int
     failed: dict[str, str]
     notes: list[str] = field(default_factory=list)
+    rejected: dict[str, int] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
 
 
 def ingest(
@@ -62,14 +74,17 @@ def ingest(
     split_size: int | None = None,
     namespace: str = "",
     prune: bool = False,
+    strict: bool = False,
+    options: ReadOptions = DEFAULT_OPTIONS,
     progress: Callable[[Progress], None] | None = None,
     workers: int = 0,
 ) -> IngestReport:
     """Bring an index up to date with files.
 
-    Each file is read once, and checked as a whole before its first chunk is written. A file that fails is skipped, and
-    its stored chunks are kept. Memory grows with the number of ids alone: the chunks of a large file wait in a
-    temporary file until its end has been checked.
+    Each file is read once, and checked as a whole before its first chunk is written. A file or a row that fails is
+    skipped and reported, and its stored chunks are kept. Memory grows with the number of ids alone: the chunks of a
+    large file wait in a temporary file until its end has been checked, and documents that need a parser are read by
+    another process, which is bounded in time and memory.
 
     The index remembers the given folders, and the files that were given by themselves. Whatever path leads to a file,
     its source is the name of the deepest of these that contains it, and the path below: ``docs/guide.md``. Another
@@ -87,6 +102,10 @@ def ingest(
         Namespace of the chunks.
     prune : bool
         Delete the stale chunks, too: those of files that the given folders no longer have.
+    strict : bool
+        Write nothing if any file or row fails. The files are read twice.
+    options : ReadOptions
+        Encoding, names of the fields of rows, and bounds.
     progress : callable of Progress to None, optional
         Called after each batch with ``"bytes"`` read, and with ``"chunks"`` written, whose total is not known.
     workers : int
@@ -100,16 +119,19 @@ def ingest(
     Raises
     ------
     InputError
-        `found` is something else, or a folder has the name of a folder that no longer exists. The `name` of
-        :func:`find_files` decides whether they are the same.
+        `found` is something else; a file or row failed with `strict`; or a folder has the name of a folder that no
+        longer exists. The `name` of :func:`find_files` decides whether they are the same.
     """
     if not isinstance(found, Found):
         raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
     split = splitter(index.config, chunk_overlap, split_size)
     is_empty = not index.stats(namespace=namespace).num_chunks
     names = _name_sources(index, found, namespace, is_empty=is_empty)
-    checker = FileChecker(split, index.config.fields)
-    files = [replace(file, source=names.source_of(file.path)) for file in found.files]
+    files = [file if file.keeps_source else replace(file, source=names.source_of(file.path)) for file in found.files]
+    if strict:
+        _require_valid(found, files, FileChecker(split, index.config.fields, options))
+    checker = FileChecker(split, index.config.fields, options)
+    outdated = None if is_empty else _find_outdated(index, files, namespace)
 
     def report(chunks: Progress) -> None:
         report_progress(progress, "bytes", checker.bytes_until(chunks.done), found.size)
@@ -132,8 +154,67 @@ def ingest(
         stale=len(obsolete.stale),
         deleted=deleted,
         failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed,
-        notes=names.notes,
+        notes=[
+            *names.notes,
+            *_encoding_notes(checker.encodings),
+            *_empty_notes(checker),
+            *_outdated_notes(outdated, written.updated),
+        ],
+        rejected=checker.rejected,
+        reasons=checker.reasons,
     )
+
+
+def _require_valid(found: Found, files: Sequence[SourceFile], checker: FileChecker) -> None:
+    """Refuse all if one file or row fails."""
+    for _ in checker.chunks(files):
+        pass
+    reasons = [*found.unreadable.values(), *checker.failed.values(), *checker.reasons]
+    if reasons:
+        failed, rejected = len(found.unreadable) + len(checker.failed), sum(checker.rejected.values())
+        first = "; ".join(reasons[:MAX_SHOWN])
+        more = "" if len(reasons) <= MAX_SHOWN else "; ..."
+        msg = f"nothing was written, since files ({failed:,}) or rows ({rejected:,}) are invalid: {first}{more}"
+        raise InputError(msg)
+
+
+def _empty_notes(checker: FileChecker) -> list[str]:
+    """Name files without text."""
+    empty = sorted(checker.read - set(checker.sources.values()) - checker.rejected.keys())
+    return [f"without text: {_join_first(empty)}"] if empty else []
+
+
+def _join_first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else ""
+    return ", ".join(names[:MAX_SHOWN]) + more
+
+
+def _encoding_notes(encodings: Mapping[str, str]) -> list[str]:
+    """Say what was read in which encoding, as it may have been guessed."""
+    sources: dict[str, list[str]] = {}
+    for source, encoding in encodings.items():
+        sources.setdefault(encoding, []).append(source)
+    return [f"read as {encoding.upper()}: {_join_first(names)}" for encoding, names in sorted(sources.items())]
+
+
+def _find_outdated(index: BM25Index, files: Sequence[SourceFile], namespace: str) -> str | None:
+    """Return a file whose stored chunks are of a version that stored no places, if there is one."""
+    firsts = [f"{file.source}#0" for file in files if file.path.suffix.lower() not in ROW_SUFFIXES]
+    for start in range(0, len(firsts), FILES_PER_CALL):
+        for chunk in index.get(firsts[start : start + FILES_PER_CALL], namespace=namespace):
+            if chunk.metadata.get("chunk") == 0 and "end_index" not in chunk.metadata:
+                return str(chunk.metadata["source"])
+    return None
+
+
+def _outdated_notes(outdated: str | None, updated: int) -> list[str]:
+    if outdated is None or not updated:
+        return []
+    note = (
+        f"chunks of an older version were replaced ({outdated} and others): texts are cut at headings now, and each "
+        "chunk has its place and title. Ids are SOURCE#N as before. This happens once."
+    )
+    return [note]
 
 
 def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: bool) -> SourceNames:
@@ -145,7 +226,8 @@ def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: b
     for _ in range(NAMING_ATTEMPTS):  # another process may store a root at the same time
         names = SourceNames(index.source_roots(namespace=namespace), is_known)
         _add_roots(names, found)
-        used = {names.root_of(file.path) for file in found.files} if names.new else set()
+        named = [file for file in found.files if not file.keeps_source]
+        used = {names.root_of(file.path) for file in named} if names.new else set()
         new = [root for root in names.new if root in used]
         if not new:
             return names

@@ -10,6 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_bm25.ingestion.files import is_known
+from rag_bm25.ingestion.rows import ROW_SUFFIXES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
@@ -55,10 +58,14 @@ class Coverage:
 
 
 def _is_skipped(file: Path, found: Found) -> bool:
-    """Return whether a file exists that `find_files` skips: it is hidden, or only reachable by links."""
+    """Return whether a file exists that `find_files` skips: it is hidden, excluded, or only reachable by links."""
     place = Path(os.path.realpath(file.parent), file.name)
     tops = [Path(os.path.realpath(path)) for path, is_folder in found.given.items() if is_folder]
-    return os.path.isfile(file) and not any(_is_searched(place, top) for top in tops)  # noqa: PTH113
+    if not os.path.isfile(file):  # noqa: PTH113
+        return False
+    excluded = {os.path.realpath(path) for path in found.excluded}
+    is_excluded = any(str(above) in excluded for above in (place, *place.parents))
+    return is_excluded or not is_known(file) or not any(_is_searched(place, top) for top in tops)
 
 
 def _is_searched(place: Path, top: Path) -> bool:
@@ -81,7 +88,7 @@ class ObsoleteChunks:
         obsolete = cls()
         for chunk in _scan_sources(index, coverage, namespace):
             source = chunk.metadata["source"]
-            if chunk.id in checker.sources or source in checker.failed:
+            if chunk.id in checker.sources or source in checker.failed or source in checker.rejected:
                 continue
             if source in checker.read:
                 obsolete.removed.append(chunk.id)
@@ -113,5 +120,5 @@ def _is_from_source(chunk: Chunk) -> bool:
     source, number = chunk.metadata["source"], chunk.metadata.get("chunk")
     if type(number) is not int:
         return False
-    is_row = source.lower().endswith(".jsonl") and (number == 0 or chunk.id.endswith(f"#{number}"))
+    is_row = source.lower().endswith(ROW_SUFFIXES) and (number == 0 or chunk.id.endswith(f"#{number}"))
     return is_row or chunk.id == f"{source}#{number}"

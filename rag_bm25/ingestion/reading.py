@@ -2,47 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import PurePosixPath
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from rag_bm25.checks import require_extra
-from rag_bm25.errors import InputError, ParameterError
-from rag_bm25.ingestion.jsonl import (
+from rag_bm25.checks import check_parameter, comparable
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.documents import Document
+from rag_bm25.ingestion.encodings import check_encoding, decode
+from rag_bm25.ingestion.formats import FORMATS
+from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
+from rag_bm25.ingestion.jsonl import read_json_lines
+from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
-    decode_utf8,
+    ROW_SUFFIXES,
+    RowFields,
     join_title,
-    read_json_lines,
+    raise_error,
     row_id,
     row_metadata,
     row_parts,
 )
-from rag_bm25.ingestion.places import find_places
-from rag_bm25.vectors.terms import num_words
+from rag_bm25.ingestion.splitting import MAX_TITLE as MAX_STORED_TITLE
+from rag_bm25.ingestion.tables import read_csv, read_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
-    from rag_bm25.index.config import IndexConfig
     from rag_bm25.ingestion.files import SourceFile
+    from rag_bm25.ingestion.rows import Reject, Row
+    from rag_bm25.ingestion.splitting import Part, Splitter
 
-DEFAULT_OVERLAP = 50
-SEPARATORS = (
-    r"\n\s*\n",  # paragraphs
-    r"\n",
-    r"[。！？…]+[”’」』）》]*|[.!?]+[\"')\]”’]*\s",  # sentences, with the quotes that close them
-    r"；|;\s",
-    r"[，、]|,\s",
-    r"\s",
-    "",
-)
+MAX_TITLE = 100  # characters
 
-Splitter: TypeAlias = Callable[[str], "list[str]"]
-"""Function that splits a text into chunks."""
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How files are read.
+
+    Parameters
+    ----------
+    encoding : str, optional
+        Encoding of texts, such as ``gb18030``; a byte order mark overrides it. By default UTF-8, or what is detected.
+    fields : RowFields
+        The names of the fields of rows.
+    timeout : float
+        Seconds for extracting the text of one document, > 0.
+
+    Raises
+    ------
+    ParameterError
+        A value is out of its range.
+    """
+
+    encoding: str | None = None
+    fields: RowFields = field(default_factory=RowFields)
+    timeout: float = DEFAULT_TIMEOUT
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None:
+            check_encoding(self.encoding)
+        check_parameter("timeout", self.timeout, "a finite number > 0", comparable(self.timeout) > 0)
+
+
+DEFAULT_OPTIONS = ReadOptions()
 
 
 @dataclass(frozen=True)
@@ -54,11 +83,14 @@ class Piece:
     id, text : str
         Id and text of the chunk.
     metadata : dict
-        ``source``, ``chunk``, ``start_index``, and the metadata of its row.
+        ``source``, ``chunk``, ``start_index`` and ``end_index``; of a document also its ``title``, and ``headings`` and
+        ``page`` where it has them; of a row its own metadata.
     where : str
         File, or file and line, for messages.
     end : int
         End of the chunk in the file, in bytes.
+    encoding : str
+        Detected or given encoding of its document, "" for UTF-8.
     """
 
     id: str
@@ -66,84 +98,89 @@ class Piece:
     metadata: dict[str, Any]
     where: str
     end: int
+    encoding: str = ""
 
 
-def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: int | None = None) -> Splitter:
-    """Return a text splitter for an index: it splits at paragraphs, lines, sentences, clauses, words.
-
-    Parameters
-    ----------
-    config : IndexConfig
-        Config of the index; lengths are in its `length_unit`.
-    chunk_overlap : int, optional
-        Maximum overlap of consecutive chunks; by default a tenth of the maximum length, at most 50.
-    split_size : int, optional
-        Maximum length of a chunk, > 0; by default the config's `chunk_size`.
-
-    Returns
-    -------
-    callable of str to list of str
-        The splitter. It does not change a text that is short enough.
-
-    Raises
-    ------
-    ParameterError
-        `split_size` is not > 0, or `chunk_overlap` is not below it.
-    MissingExtraError
-        langchain-text-splitters is not installed.
-    """
-    longest = max(1, int(config.chunk_size)) if split_size is None else split_size
-    if longest < 1:
-        raise ParameterError(f"split_size must be > 0, got {longest}")
-    overlap = min(DEFAULT_OVERLAP, longest // 10) if chunk_overlap is None else chunk_overlap
-    if not 0 <= overlap < longest:
-        raise ParameterError(f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}")
-    with require_extra('splitting texts needs langchain-text-splitters: pip install "rag-bm25[cli]"'):
-        from langchain_text_splitters import RecursiveCharacterTextSplitter
-    length = _length_function(config)
-    recursive = RecursiveCharacterTextSplitter(
-        separators=list(SEPARATORS),
-        is_separator_regex=True,
-        keep_separator="end",
-        chunk_size=longest,
-        chunk_overlap=overlap,
-        length_function=length,
-    )
-    return lambda text: [text] if length(text) <= longest else recursive.split_text(text)
-
-
-def read_file(file: SourceFile, split: Splitter, fields: Collection[str] = ()) -> Iterator[Piece]:
+def read_file(
+    file: SourceFile,
+    split: Splitter,
+    fields: Collection[str] = (),
+    options: ReadOptions = DEFAULT_OPTIONS,
+    *,
+    reject: Reject = raise_error,
+) -> Iterator[Piece]:
     """Read a file and split it into chunks.
 
     Parameters
     ----------
     file : SourceFile
-        A text, or JSON lines: objects with ``_id`` or ``id``, ``text``, and optionally ``title`` and ``metadata``.
-        All other keys are metadata, too.
-    split : callable of str to list of str
+        A document; or rows of JSON lines, CSV or Parquet with ``_id`` or ``id``, ``text``, and optionally ``title`` and
+        ``metadata``. All other keys are metadata, too.
+    split : Splitter
         As returned by :func:`splitter`.
     fields : collection of str
         Fields of the index. If ``title`` is one of them, the title of a row is in the metadata of its chunks only;
         otherwise the text also begins with it.
+    options : ReadOptions
+        Encoding, names of fields, and bounds.
+    reject : callable of InputError to None, optional
+        Called for each row that is wrong; by default its error is raised.
 
     Returns
     -------
     iterator of Piece
-        The chunks. The n-th chunk of a text has the id ``source#n``. A row that is not split keeps its id; the chunks
-        of a split row have the ids ``id#n``.
+        The chunks. The n-th chunk of a document has the id ``source#n``. A row that is not split keeps its id; the
+        chunks of a split row have the ids ``id#n``. The n-th row of a table without ids has the id ``source#n``.
 
     Raises
     ------
     InputError
-        The file is not UTF-8, or a row is invalid.
+        The file cannot be decoded or parsed, or a row is invalid.
+    MissingExtraError
+        The format needs a package that is not installed.
     OSError
         The file cannot be read.
     """
-    is_rows = file.path.suffix.lower() == ".jsonl"
-    return _row_pieces(file, split, fields) if is_rows else _text_pieces(file, split)
+    if file.path.suffix.lower() in ROW_SUFFIXES:
+        return _row_pieces(file, split, fields, options, reject)
+    return _document_pieces(file, split, options)
 
 
-def sample(files: Sequence[SourceFile], split: Splitter, size: int, *, seed: int = 0) -> Iterator[Piece]:
+def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Document:
+    """Extract the text of a document, with its headings and pages.
+
+    Parameters
+    ----------
+    path : Path
+        A file of any kind that is not rows; an unknown kind is read as plain text.
+    options : ReadOptions
+        Encoding and bounds.
+
+    Returns
+    -------
+    Document
+        The text that the positions of its chunks refer to.
+
+    Raises
+    ------
+    InputError
+        The file cannot be decoded or parsed.
+    MissingExtraError
+        The format needs a package that is not installed.
+    OSError
+        The file cannot be read.
+    """
+    suffix = path.suffix.lower()
+    if suffix in FORMATS:
+        return EXTRACTOR.extract(path, options.encoding, options.timeout)
+    text, encoding = _read_text(path, options.encoding)
+    found = MARKUP.get(suffix, _read_plain)(text)
+    return Document(text, found.title, found.headings, encoding=encoding)
+
+
+def sample(
+    files: Sequence[SourceFile], split: Splitter, size: int, *, seed: int = 0, options: ReadOptions = DEFAULT_OPTIONS
+) -> Iterator[Piece]:
     """Sample chunks of files in random order, to preview an ingestion; only the last file may be cut short.
 
     Parameters
@@ -154,54 +191,111 @@ def sample(files: Sequence[SourceFile], split: Splitter, size: int, *, seed: int
         As for :func:`read_file`.
     size, seed : int
         Maximum number of chunks, and seed of the order.
+    options : ReadOptions
+        As for :func:`read_file`.
     """
     shuffled = list(files)
     Random(seed).shuffle(shuffled)  # noqa: S311
-    yield from islice((piece for file in shuffled for piece in _read_leniently(file, split)), size)
+    yield from islice((piece for file in shuffled for piece in _read_leniently(file, split, options)), size)
 
 
-def _read_leniently(file: SourceFile, split: Splitter) -> Iterator[Piece]:
+def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
     """Yield the pieces of a file up to its first error."""
     with suppress(InputError, OSError):
-        yield from read_file(file, split)
+        yield from read_file(file, split, (), options, reject=lambda _error: None)
 
 
-def _text_pieces(file: SourceFile, split: Splitter) -> Iterator[Piece]:
-    whole = _read_text(file.path).strip()
-    texts = [text for text in split(whole) if text.strip()]
-    for n, (text, start) in enumerate(zip(texts, find_places(whole, texts), strict=True)):
-        metadata = {"source": file.source, "chunk": n, "start_index": start}
-        yield Piece(f"{file.source}#{n}", text, metadata, str(file.path), file.size * (n + 1) // len(texts))
+# Documents
 
 
-def _row_pieces(file: SourceFile, split: Splitter, fields: Collection[str]) -> Iterator[Piece]:
-    for line in read_json_lines(file.path):
-        id_, (title, text) = row_id(line), row_parts(line)
-        own = row_metadata(line)
-        is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
-        whole = text if is_field else join_title(title, text)
-        texts = split(whole)
-        for n, (part, start) in enumerate(zip(texts, find_places(whole, texts), strict=True)):
-            piece_id = id_ if len(texts) == 1 else f"{id_}#{n}"
-            place = {"chunk": n} if len(texts) == 1 else {"chunk": n, "start_index": start}
-            yield Piece(piece_id, part, {**_source_metadata(file.source, place, own), **own}, line.where, line.end)
+def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
+    document = read_document(file.path, options)
+    parts = split.split(document.text, document.headings)
+    title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
+    for n, part in enumerate(parts):
+        text = document.text[part.start : part.end]
+        metadata = {"source": file.source, "chunk": n, **_place(document, part, title)}
+        end = file.size * (n + 1) // len(parts)
+        yield Piece(f"{file.source}#{n}", text, metadata, str(file.path), end, document.encoding)
 
 
-def _source_metadata(source: str, place: dict[str, int], own: dict[str, Any]) -> dict[str, Any]:
-    """Return source and place; a row with a source of its own gets no place, lest it pass for its chunk."""
-    return {"source": source} if own.get("source", source) != source else {"source": source, **place}
+def _place(document: Document, part: Part, title: str) -> dict[str, Any]:
+    place: dict[str, Any] = {"start_index": part.start, "end_index": part.end, "title": title}
+    if part.headings:
+        place["headings"] = list(part.headings)
+    if document.pages:
+        place["page"] = max(1, bisect_right(document.pages, part.start))
+    return place
 
 
-def _read_text(path: Path) -> str:
+def _read_plain(text: str) -> Document:
+    """Take a first line that stands alone, and is no sentence, for the title."""
+    first, _, rest = text.strip().partition("\n")
+    is_alone = rest.partition("\n")[0].isspace() or rest.startswith("\n")
+    is_title = is_alone and len(first) <= MAX_TITLE and first.rstrip()[-1:] not in tuple(".。!！?？;；,，:：")
+    return Document(text, first.strip() if is_title else "")
+
+
+def _read_text(path: Path, encoding: str | None) -> tuple[str, str]:
     with path.open("rb") as file:
         data = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InputError(f"{path}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes")
-    return decode_utf8(data, str(path)).replace("\r\n", "\n").replace("\r", "\n")
+    text, used = decode(data, str(path), encoding)
+    return text.replace("\r\n", "\n").replace("\r", "\n"), used
 
 
-def _length_function(config: IndexConfig) -> Callable[[str], int]:
-    if config.length_unit != "terms":
-        return len
-    analyzer = config.build_analyzer()
-    return lambda text: num_words(analyzer(text))
+# Rows
+
+
+def _row_pieces(
+    file: SourceFile,
+    split: Splitter,
+    fields: Collection[str],
+    options: ReadOptions,
+    reject: Reject,
+) -> Iterator[Piece]:
+    for row in _read_rows(file, options, reject):
+        yield from _valid_pieces(row, file.source, split, fields, options.fields, reject)
+
+
+def _valid_pieces(
+    row: Row, source: str, split: Splitter, fields: Collection[str], names: RowFields, reject: Reject
+) -> list[Piece]:
+    try:
+        return list(_pieces_of_row(row, source, split, fields, names))
+    except InputError as error:
+        reject(error)
+        return []
+
+
+def _read_rows(file: SourceFile, options: ReadOptions, reject: Reject) -> Iterator[Row]:
+    suffix = file.path.suffix.lower()
+    if suffix == ".parquet":
+        return read_parquet(file.path, file.source, file.size)
+    if suffix in (".csv", ".tsv"):
+        return read_csv(file.path, file.source, options.encoding, reject)
+    return read_json_lines(file.path, options.encoding, reject)
+
+
+def _pieces_of_row(
+    row: Row, source: str, split: Splitter, fields: Collection[str], names: RowFields
+) -> Iterator[Piece]:
+    id_, (title, text) = row_id(row, names), row_parts(row, names)
+    own = row_metadata(row, names)
+    is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
+    whole = text if is_field else join_title(title, text)
+    if split.length(whole) <= split.longest:
+        yield Piece(id_, whole, {**_row_place(source, {"chunk": 0}, own), **own}, row.where, row.end)
+        return
+    parts = split.split(whole)
+    for n, part in enumerate(parts):
+        place = {"chunk": n, "start_index": part.start, "end_index": part.end}
+        piece_id = id_ if len(parts) == 1 else f"{id_}#{n}"
+        metadata = {**_row_place(source, place, own), **own}
+        yield Piece(piece_id, whole[part.start : part.end], metadata, row.where, row.end)
+
+
+def _row_place(source: str, place: dict[str, int], own: dict[str, Any]) -> dict[str, Any]:
+    """Return source and place; a row with a source of its own gets no place, lest it pass for its chunk."""
+    return {"source": source} if own.get("source", source) != source else {"source": source, **place}

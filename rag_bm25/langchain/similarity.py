@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.hits.diversity import cosine_similarity, to_matrix
+from rag_bm25.hits.diversity import SparseCosines, cosine_similarity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from rag_bm25.langchain.searching import SearchMode
 
 
-def compare(index: BM25Index, mode: SearchMode, hits: Sequence[Hit]) -> tuple[list[Hit], NDArray[np.float64]]:
+def compare(
+    index: BM25Index, mode: SearchMode, hits: Sequence[Hit]
+) -> tuple[list[Hit], NDArray[np.float64] | SparseCosines]:
     """Return the hits whose vectors can be had, and the similarity of each with each other, in 0..1."""
     if mode == "sparse" and hits:
         lexical = index.encode_documents([hit.text for hit in hits], [hit.metadata for hit in hits])
-        return list(hits), cosine_similarity(to_matrix(lexical))
+        return list(hits), SparseCosines(lexical)
     vectors = {}
     for namespace in {hit.namespace for hit in hits}:
         ids = [hit.id for hit in hits if hit.namespace == namespace]

@@ -42,7 +42,7 @@ class QueryEncoder:
     def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
         """Weigh the terms of a query one by one, as `explain` shows them."""
         wanted, groups = self.expand(query, statistics)
-        return replace(self.weigh(wanted, statistics), groups=groups)
+        return self.weigh(wanted, statistics, groups=groups)
 
     def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[TermGroup, ...]]:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
@@ -52,7 +52,11 @@ class QueryEncoder:
         return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
 
     def weigh(
-        self, wanted: Iterable[QueryTerm], statistics: CorpusStatistics, relevant: Sequence[SparseVector] | None = None
+        self,
+        wanted: Iterable[QueryTerm],
+        statistics: CorpusStatistics,
+        relevant: Sequence[SparseVector] | None = None,
+        groups: tuple[TermGroup, ...] = (),
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF.
 
@@ -62,15 +66,17 @@ class QueryEncoder:
         terms = [asked.term.key for asked in wanted]
         ids = self._ids_of(terms)
         qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
+        is_bigram = np.fromiter((asked.term.is_bigram for asked in wanted), np.bool_, len(terms))
         boost = np.fromiter((asked.source.boost for asked in wanted), np.float64, len(terms))
         df, collection = statistics.df(ids), statistics.collection_stats
         weights = np.zeros(len(terms))
         known = df > 0
         relevance = _count_relevant(ids, df, collection.num_chunks, relevant) if relevant else None
         informed = df if relevance is None else relevance.equivalent_df(df, collection.num_chunks)
-        weights[known] = boost[known] * self.weighting.weights(qtf[known], informed[known], collection)
+        known_weights = self.weighting.weights(qtf[known], informed[known], collection, is_bigram[known])
+        weights[known] = boost[known] * known_weights
         sources = [asked.source for asked in wanted]
-        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, relevance=relevance)
+        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, groups, relevance)
 
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""

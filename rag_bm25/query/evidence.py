@@ -147,7 +147,7 @@ class FeedbackTable:
         terms = []
         for term, id_, own in zip(wanted, asked.ids.tolist(), asked.own.tolist(), strict=True):
             factor = FeedbackFactor(*keep, own, tuple(shares.pop(id_, ())))
-            terms.append(replace(term, source=replace(term.source, feedback=factor)))
+            terms.append(term._replace(source=replace(term.source, feedback=factor)))
         for at in selected.tolist():
             if added := shares.get(int(self.ids[at])):
                 factor = FeedbackFactor(*keep, 0.0, tuple(added))

@@ -17,7 +17,7 @@ import numpy as np
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-from rag_bm25.vectors.terms import term_name
+from rag_bm25.vectors.terms import is_bigram, term_name
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import idf_branches
@@ -213,13 +213,15 @@ def _explain_idf(query: QueryFacts, at: int) -> Explanation:
     """Explain the IDF by the branch of its formula that applies."""
     weighting, corpus = query.weighting, query.corpus
     known = _explain_df(query, at)
-    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon)
+    of_bigrams = is_bigram(query.terms.terms[at])
+    branches = idf_branches(weighting.idf, known.value, corpus, weighting.epsilon, of_bigrams)
     branch = next(branch for branch in branches if branch.applies)
     details = [known, Explanation(corpus.num_chunks, "N, chunks")]
     if "epsilon" in branch.formula:
         details.append(Explanation(weighting.epsilon, "epsilon"))
     if "avgIDF" in branch.formula:
-        details.append(Explanation(corpus.average_idf, "avgIDF, mean over all terms"))
+        mean, channel = (corpus.average_bigram_idf, "bigrams") if of_bigrams else (corpus.average_idf, "words")
+        details.append(Explanation(mean, f"avgIDF, mean over all {channel}"))
     return Explanation(float(branch.values), f"idf {weighting.idf!r}, {branch.formula} from:", tuple(details))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class TermSource:
     factors: tuple[tuple[str, float], ...] = ()  # by name, all > 0
     feedback: FeedbackFactor | None = None
 
-    @property
+    @cached_property
     def boost(self) -> float:
         """Product of all factors."""
         product = math.prod(value for _, value in self.factors)
@@ -64,8 +65,7 @@ class TermSource:
 PLAIN_SOURCE = TermSource()
 
 
-@dataclass(frozen=True)
-class QueryTerm:
+class QueryTerm(NamedTuple):
     """A term that a query asks for."""
 
     term: Term
@@ -73,8 +73,7 @@ class QueryTerm:
     source: TermSource = PLAIN_SOURCE
 
 
-@dataclass(frozen=True)
-class TermGroup:
+class TermGroup(NamedTuple):
     """Terms that stand for words of the query in a chunk that has all of them."""
 
     ids: frozenset[int]
@@ -131,8 +130,8 @@ class QueryTerms:
 
     def vector(self) -> SparseVector:
         """Return the weights as a vector; all are > 0, and terms that no chunk has are left out."""
+        weighty = self.weights.astype(np.float32) > 0  # feedback and boosts may leave a weight that is 0 as float32
         weights: dict[int, float] = {}
-        for id_, weight in zip(self.ids.tolist(), self.weights.tolist(), strict=True):
-            if np.float32(weight) > 0:  # feedback and boosts may leave a weight that is 0 as float32
-                weights[id_] = weights.get(id_, 0.0) + weight
+        for id_, weight in zip(self.ids[weighty].tolist(), self.weights[weighty].tolist(), strict=True):
+            weights[id_] = weights.get(id_, 0.0) + weight
         return SparseVector.from_dict(weights) if weights else EMPTY

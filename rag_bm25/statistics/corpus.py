@@ -6,12 +6,12 @@ changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, CountTable, sum_counts
+from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, Counts, CountTable, sum_counts
 from rag_bm25.vectors.terms import NO_TERMS_ID
 from rag_bm25.weighting.idf import CollectionStats, average_idf
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rag_bm25.statistics.count_table import Channels
     from rag_bm25.vectors.sparse import SparseVector
 
 MAX_COUNT = 2**53  # of any count, on either side of 0: JSON and float64 are exact up to here
@@ -34,6 +35,7 @@ class Contribution:
     total_length: int = 0  # in the index's unit
     ids: NDArray[np.uint32] = field(default_factory=lambda: NO_IDS)  # strictly rising; never the reserved id
     df: NDArray[np.int64] = field(default_factory=lambda: NO_COUNTS)  # of each id, how many of the chunks have it
+    is_bigram: NDArray[np.bool_] | None = None  # whether each id is a bigram's; None where it is not known
 
     @classmethod
     def of(cls, vectors: Iterable[SparseVector], lengths: Iterable[int]) -> Contribution:
@@ -43,24 +45,53 @@ class Contribution:
         first = int(len(ids) > 0 and ids[0] == NO_TERMS_ID)
         return cls(len(all_ids), int(sum(lengths)), ids[first:], df[first:].astype(np.int64))
 
+    @property
+    def counts(self) -> Counts:
+        """The counts by id."""
+        return Counts(self.ids, self.df, self.is_bigram)
+
+    def marked(self, channels: Channels) -> Contribution:
+        """Return the same with the mark of each id, which stored vectors alone do not tell."""
+        return replace(self, is_bigram=channels.are_bigrams(self.ids))
+
+    @classmethod
+    def of_counts(cls, num_chunks: int, total_length: int, counts: Counts) -> Contribution:
+        """Return a contribution of counts, which rise by id."""
+        return cls(num_chunks, total_length, counts.ids, counts.df, counts.is_bigram)
+
     def __add__(self, other: Contribution) -> Contribution:
         """Return the sum, without terms whose df is 0."""
         return add_up((self, other))
 
     def __neg__(self) -> Contribution:
-        return Contribution(-self.num_chunks, -self.total_length, self.ids, -self.df)
+        return Contribution(-self.num_chunks, -self.total_length, self.ids, -self.df, self.is_bigram)
 
     def __sub__(self, other: Contribution) -> Contribution:
         return self + -other
 
 
 def add_up(parts: Iterable[Contribution]) -> Contribution:
-    """Return the sum of contributions, without terms whose df is 0."""
+    """Return the sum of contributions, without terms whose df is 0, with marks where all parts have them."""
     parts = list(parts)
-    ids = np.concatenate([NO_IDS, *(part.ids for part in parts)])
-    df = np.concatenate([NO_COUNTS, *(part.df for part in parts)])
+    counts = Counts.joined(part.counts for part in parts).summed()
     num_chunks, length = sum(part.num_chunks for part in parts), sum(part.total_length for part in parts)
-    return Contribution(num_chunks, length, *sum_counts(ids, df))
+    return Contribution.of_counts(num_chunks, length, counts)
+
+
+class _Histogram(NamedTuple):
+    """Number of terms by df; never changed."""
+
+    dfs: NDArray[np.int64] = NO_COUNTS  # > 0, rising
+    terms: NDArray[np.int64] = NO_COUNTS
+
+    def moved(self, old: NDArray[np.int64], new: NDArray[np.int64]) -> _Histogram:
+        """Count some terms under their new df instead of their old one; a df of 0 or less is none."""
+        old, new = old[old > 0], new[new > 0]
+        signs = np.repeat(np.array((-1, 1)), (len(old), len(new)))
+        return _Histogram(*sum_counts(np.concatenate((self.dfs, old, new)), np.concatenate((self.terms, signs))))
+
+    def to_dict(self) -> dict[int, int]:
+        return dict(zip(self.dfs.tolist(), self.terms.tolist(), strict=True))
 
 
 class CorpusStatistics:
@@ -70,7 +101,7 @@ class CorpusStatistics:
         self.num_chunks = 0
         self.total_length = 0
         self._df = CountTable()
-        self._histogram = NO_COUNTS, NO_COUNTS  # each df > 0, rising, and its number of terms; never changed
+        self._words = self._bigrams = _Histogram()
         self._num_negative = 0  # terms with df < 0
         self._collection_stats: CollectionStats | None = None
 
@@ -78,7 +109,8 @@ class CorpusStatistics:
         """Return the sum of these statistics, which stay as they are, and a contribution."""
         total = CorpusStatistics()
         total.num_chunks, total.total_length = self.num_chunks, self.total_length
-        total._df, total._histogram, total._num_negative = self._df.copy(), self._histogram, self._num_negative
+        total._df, total._num_negative = self._df.copy(), self._num_negative
+        total._words, total._bigrams = self._words, self._bigrams
         total.add(change)
         return total
 
@@ -89,8 +121,8 @@ class CorpusStatistics:
 
     @property
     def num_terms(self) -> int:
-        """Number of terms with df > 0."""
-        return int(self._histogram[1].sum())
+        """Number of terms with df > 0, of both channels."""
+        return int(self._words.terms.sum() + self._bigrams.terms.sum())
 
     @property
     def mean_length(self) -> float:
@@ -98,17 +130,17 @@ class CorpusStatistics:
         return self.total_length / self.num_chunks if self.num_chunks else 0.0
 
     @property
-    def histogram(self) -> dict[int, int]:
-        """Number of terms with each df > 0."""
-        dfs, terms = self._histogram
-        return dict(zip(dfs.tolist(), terms.tolist(), strict=True))
+    def histograms(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Number of words with each df > 0, and of bigrams."""
+        return self._words.to_dict(), self._bigrams.to_dict()
 
     @property
     def collection_stats(self) -> CollectionStats:
-        """N and the mean IDF, computed once after a change."""
+        """N and the mean IDF of each channel, computed once after a change."""
         if self._collection_stats is None:
             num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
-            self._collection_stats = CollectionStats(num_chunks, average_idf(self.histogram, num_chunks))
+            means = (average_idf(histogram, num_chunks) for histogram in self.histograms)
+            self._collection_stats = CollectionStats(num_chunks, *means)
         return self._collection_stats
 
     def df(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -118,10 +150,12 @@ class CorpusStatistics:
 
     def add(self, change: Contribution) -> None:
         """Add a contribution; its negative removes it."""
-        before = self._df.get(change.ids)
-        self._df.add(change.ids, change.df)
+        before, was_bigram = self._df.get_marked(change.ids)
+        self._df.add(change.counts)
         after = before + change.df
-        self._move_in_histogram(before, after)
+        is_bigram = was_bigram if change.is_bigram is None else was_bigram | change.is_bigram
+        self._words = self._words.moved(before[~was_bigram], after[~is_bigram])
+        self._bigrams = self._bigrams.moved(before[was_bigram], after[is_bigram])
         self._num_negative += int(np.count_nonzero(after < 0)) - int(np.count_nonzero(before < 0))
         self.num_chunks += change.num_chunks
         self.total_length += change.total_length
@@ -129,14 +163,7 @@ class CorpusStatistics:
 
     def contribution(self) -> Contribution:
         """Return everything as one contribution: a copy, of the size of the vocabulary."""
-        return Contribution(self.num_chunks, self.total_length, *self._df.nonzero())
-
-    def _move_in_histogram(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
-        """Count the terms under their new df instead of their old one."""
-        dfs, terms = self._histogram
-        old, new = before[before > 0], after[after > 0]
-        signs = np.repeat(np.array((-1, 1)), (len(old), len(new)))
-        self._histogram = sum_counts(np.concatenate((dfs, old, new)), np.concatenate((terms, signs)))
+        return Contribution.of_counts(self.num_chunks, self.total_length, self._df.nonzero())
 
 
 class Statistics(Protocol):

@@ -1,65 +1,143 @@
-"""A growing table of term ids and their counts."""
+"""Counts of terms by id, each with the mark of its channel, and a growing table of them.
+
+The sum of some counts of an id has the mark of a bigram where one of them has it. So it suffices that additions have
+it: what has a count above 0 was added.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from rag_bm25.vectors.sparse import group_starts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 _Id = TypeVar("_Id", np.uint32, np.int64)
 
 NO_IDS = np.empty(0, np.uint32)
 NO_COUNTS = np.empty(0, np.int64)
+NO_MARKS = np.empty(0, np.bool_)
 END = np.uint32(0xFFFFFFFF)  # above every id, so that a search in a level always ends at a place that it has
+
+
+class Channels(Protocol):
+    """Terms of which each is a word or a bigram."""
+
+    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Return whether each id is a bigram's."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Counts by id."""
+
+    ids: NDArray[np.uint32]
+    df: NDArray[np.int64]
+    is_bigram: NDArray[np.bool_] | None = None  # whether each id is a bigram's; None where it is not known
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, span: slice) -> Counts:
+        return Counts(self.ids[span], self.df[span], None if self.is_bigram is None else self.is_bigram[span])
+
+    @classmethod
+    def joined(cls, pieces: Iterable[Counts]) -> Counts:
+        """Concatenate pieces; a single one is not copied."""
+        pieces = [piece for piece in pieces if len(piece)]
+        if len(pieces) == 1:
+            return pieces[0]
+        marks = [piece.is_bigram for piece in pieces if piece.is_bigram is not None]
+        return cls(
+            np.concatenate([NO_IDS, *(piece.ids for piece in pieces)]),
+            np.concatenate([NO_COUNTS, *(piece.df for piece in pieces)]),
+            np.concatenate([NO_MARKS, *marks]) if len(marks) == len(pieces) else None,
+        )
+
+    def summed(self) -> Counts:
+        """Sum the counts of equal ids, in any order; return the ids that have some, rising."""
+        order, ids, starts = _group(self.ids)
+        if not len(starts):
+            return self
+        df = np.add.reduceat(self.df[order], starts)
+        marks = None if self.is_bigram is None else np.logical_or.reduceat(self.is_bigram[order], starts)
+        kept = df != 0
+        return Counts(ids[starts][kept], df[kept], None if marks is None else marks[kept])
+
+    def marked(self, channels: Channels) -> Counts:
+        """Return the same counts with the mark of each id, unless they have them."""
+        return self if self.is_bigram is not None else Counts(self.ids, self.df, channels.are_bigrams(self.ids))
 
 
 def sum_counts(ids: NDArray[_Id], counts: NDArray[np.int64]) -> tuple[NDArray[_Id], NDArray[np.int64]]:
     """Sum the counts of equal ids, in any order; return the ids that have some, rising, and their counts."""
-    order = np.argsort(ids, kind="stable")  # merges sorted runs, instead of sorting
-    ids = ids[order]
-    starts = group_starts(ids)
+    order, ids, starts = _group(ids)
     sums = np.add.reduceat(counts[order], starts) if len(starts) else NO_COUNTS
     kept = sums != 0
     return ids[starts][kept], sums[kept]
 
 
+def _group(ids: NDArray[_Id]) -> tuple[NDArray[np.intp], NDArray[_Id], NDArray[np.intp]]:
+    """Return the order that sorts ids, the sorted ones, and the start of each group of equal ones."""
+    order = np.argsort(ids, kind="stable")  # merges sorted runs, instead of sorting
+    ids = ids[order]
+    return order, ids, group_starts(ids)
+
+
+def _with_marks(df: NDArray[np.int64], is_bigram: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    """Write each count and its mark as one number."""
+    return df << 1 if is_bigram is None else df << 1 | is_bigram
+
+
+def _without_marks(marked: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Undo :func:`_with_marks`."""
+    return marked >> 1, (marked & 1).astype(np.bool_)
+
+
+def _sum_marked(some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add counts with their marks: what is a bigram's in one is in the sum, and the two marks do not add up."""
+    return some + others - (some & others & 1)
+
+
 class _Level(NamedTuple):
-    """Counts by rising id, and one of 0 at the end."""
+    """Counts with their marks by rising id, and one of 0 at the end."""
 
     ids: NDArray[np.uint32]
-    counts: NDArray[np.int64]
+    marked: NDArray[np.int64]
 
     @classmethod
-    def of(cls, ids: NDArray[np.uint32], counts: NDArray[np.int64]) -> _Level:
-        kept = counts != 0
-        return cls(np.append(ids[kept], END), np.append(counts[kept], np.int64(0)))
+    def of(cls, ids: NDArray[np.uint32], marked: NDArray[np.int64]) -> _Level:
+        kept = marked >> 1 != 0
+        return cls(np.append(ids[kept], END), np.append(marked[kept], np.int64(0)))
 
     def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         at = np.searchsorted(self.ids, ids)
-        counts: NDArray[np.int64] = self.counts[at] * (self.ids[at] == ids)
-        return counts
+        marked: NDArray[np.int64] = self.marked[at] * (self.ids[at] == ids)
+        return marked
 
     def merged_with(self, smaller: _Level) -> _Level:
         """Return the sum of two levels; sorting both together would take three times the memory."""
-        added, changes = smaller.ids[:-1], smaller.counts[:-1]
+        added, changes = smaller.ids[:-1], smaller.marked[:-1]
         at = np.searchsorted(self.ids, added)
         known = self.ids[at] == added
-        counts = self.counts.copy()
-        counts[at[known]] += changes[known]
+        marked = self.marked.copy()
+        marked[at[known]] = _sum_marked(marked[at[known]], changes[known])
         ids = np.insert(self.ids, at[~known], added[~known])
-        counts = np.insert(counts, at[~known], changes[~known])
-        if counts[:-1].all():
-            return _Level(ids, counts)
-        return _Level.of(ids[:-1], counts[:-1])
+        marked = np.insert(marked, at[~known], changes[~known])
+        if (marked[:-1] >> 1).all():
+            return _Level(ids, marked)
+        return _Level.of(ids[:-1], marked[:-1])
 
 
 class CountTable:
-    """Counts by id, at 12 bytes an id: levels of sorted arrays, whose sum counts."""
+    """Counts by id with their marks, at 12 bytes an id: levels of sorted arrays, whose sum counts."""
 
     # A change becomes a small level of its own, and is merged into the one below as it grows: each count is copied a
     # logarithmic number of times, whatever the size of the table. No level is ever changed, so that copies share them.
@@ -77,27 +155,34 @@ class CountTable:
 
     def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return the counts of `ids`, 0 where an id is unknown."""
+        return self._get(ids) >> 1
+
+    def get_marked(self, ids: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the counts of `ids`, and whether each was marked as a bigram's."""
+        return _without_marks(self._get(ids))
+
+    def _get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         levels = self._levels
         if not levels:
             return np.zeros(len(ids), np.int64)
-        counts = levels[0].get(ids)
+        marked = levels[0].get(ids)
         for level in levels[1:]:
-            counts += level.get(ids)
-        return counts
+            marked = _sum_marked(marked, level.get(ids))
+        return marked
 
-    def add(self, ids: NDArray[np.uint32], changes: NDArray[np.int64]) -> None:
-        """Add `changes` to the counts of `ids`, which rise strictly."""
-        *levels, last = *self._levels, _Level.of(ids, changes)
+    def add(self, changes: Counts) -> None:
+        """Add changes of counts, whose ids rise strictly; marks that are not known are no bigrams'."""
+        *levels, last = *self._levels, _Level.of(changes.ids, _with_marks(changes.df, changes.is_bigram))
         while levels and len(levels[-1].ids) < self.FACTOR * len(last.ids):
             last = levels.pop().merged_with(last)
         self._levels = (*levels, last)
 
-    def nonzero(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Return all ids, rising, whose count is not 0, and the counts."""
+    def nonzero(self) -> Counts:
+        """Return all counts other than 0, by rising id."""
         if not self._levels:
-            return NO_IDS, NO_COUNTS
+            return Counts(NO_IDS, NO_COUNTS, NO_MARKS)
         first, *others = self._levels
         for level in others:
             first = first.merged_with(level)
         self._levels = (first,)
-        return first.ids[:-1], first.counts[:-1]
+        return Counts(first.ids[:-1], *_without_marks(first.marked[:-1]))

@@ -183,7 +183,7 @@ class MemoryStore:
     def count_unloaded(self) -> int:
         return self.count_chunks()
 
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
+    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:  # noqa: ARG002
         self._check_call("insert_log")
         self._note_log_write()
         for row in rows:

@@ -43,8 +43,8 @@ class WriteLock(Protocol):
 class LogStore(Protocol):
     """The statistics log alone.
 
-    Every write is durable when it returns, and visible to the next call of this store. Every failure of the engine is
-    a :class:`~rag_bm25.errors.StoreError`.
+    Every write is durable when it returns, unless it is deferred, and visible to the next call of this store. Every
+    failure of the engine is a :class:`~rag_bm25.errors.StoreError`.
     """
 
     @property
@@ -57,8 +57,17 @@ class LogStore(Protocol):
         """Whether this process alone can write, as with embedded engines: only its own stores change anything."""
         ...
 
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
-        """Insert log rows under keys that are not stored yet, all or none if the engine can."""
+    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:
+        """Insert log rows under keys that are not stored yet, all or none if the engine can.
+
+        Parameters
+        ----------
+        rows : sequence of LogRow
+            The rows.
+        defer : bool
+            Whether an :attr:`exclusive` store may keep them until the next write, and write them first then, or when it
+            is closed. All stores of the process read them at once; a process that is killed before loses them.
+        """
         ...
 
     def delete_log(self, keys: Sequence[str]) -> None:

@@ -7,10 +7,14 @@ from contextlib import suppress
 from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import numpy as np
+
 from rag_bm25.errors import InputError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 ID_SPACE = 0xFFFFFFFF  # Milvus accepts dimensions below 2**32 - 1
 MAX_ID = ID_SPACE - 1
@@ -122,6 +126,10 @@ class Vocabulary:
     def taken(self, ids: Sequence[int]) -> list[bool]:
         """Return whether a term has each of these ids."""
         return [id_ in self._terms for id_ in ids]
+
+    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Return whether each id is a bigram's; one without a term is a word's."""
+        return np.fromiter((is_bigram(self._terms.get(id_, "")) for id_ in ids.tolist()), np.bool_, len(ids))
 
     def term(self, id_: int) -> str | None:
         """Look up the term of an id."""

@@ -125,7 +125,7 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
 
 
 def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
-    """Mean of :func:`robertson_idf` over all terms with df > 0.
+    """Mean of :func:`robertson_idf` over all terms of a channel, words or bigrams, with df > 0.
 
     Parameters
     ----------
@@ -164,11 +164,14 @@ class CollectionStats:
     num_chunks : int
         N.
     average_idf : float
-        avgIDF, see :func:`average_idf`.
+        avgIDF of words, see :func:`average_idf`.
+    average_bigram_idf : float
+        avgIDF of bigrams; 0.0 where there are none.
     """
 
     num_chunks: int
     average_idf: float
+    average_bigram_idf: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -219,21 +222,26 @@ def _positive(formula: str, values: NDArray[np.float64]) -> Iterator[IdfBranch]:
     yield _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
 
 
-def _epsilon(df: NDArray[np.float64], corpus: CollectionStats, epsilon: float) -> Iterator[IdfBranch]:
+def _epsilon(
+    df: NDArray[np.float64], corpus: CollectionStats, epsilon: float, is_bigram: ArrayLike
+) -> Iterator[IdfBranch]:
     raw = robertson_idf(df, corpus.num_chunks)
     yield IdfBranch(_ROBERTSON, raw > 0, raw)
-    average = np.full(df.shape, epsilon * corpus.average_idf)
-    yield IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", average > 0, average)
+    average = np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)
+    floor = np.broadcast_to(epsilon * average, df.shape)
+    yield IdfBranch(f"epsilon * avgIDF, since {_ROBERTSON} <= 0", floor > 0, floor)
     smooth = epsilon * _lucene(df, corpus.num_chunks)
     yield _last(f"epsilon * {_LUCENE}, since {_ROBERTSON} <= 0 and avgIDF <= 0", smooth)
 
 
-def idf_branches(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25) -> Iterator[IdfBranch]:
+def idf_branches(
+    name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25, is_bigram: ArrayLike = False
+) -> Iterator[IdfBranch]:
     """Iterate over the branches of an IDF by precedence.
 
     Parameters
     ----------
-    name, df, corpus, epsilon
+    name, df, corpus, epsilon, is_bigram
         As for :func:`idf`.
 
     Returns
@@ -243,18 +251,29 @@ def idf_branches(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon:
     """
     df = np.asarray(df, np.float64)
     if name == "epsilon":
-        return _epsilon(df, corpus, epsilon)
+        return _epsilon(df, corpus, epsilon, is_bigram)
     formula, values = _IDFS[name]
     return _positive(formula, values(df, corpus.num_chunks))
 
 
-def idf(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25) -> NDArray[np.float64]:
+def idf(
+    name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 0.25, is_bigram: ArrayLike = False
+) -> NDArray[np.float64]:
     """Inverse document frequency of each term, always > 0.
 
     ``lucene`` is ``ln(1 + (N - df + 0.5) / (df + 0.5))``; the IDF of BM25L, ``ln((N + 1) / (df + 0.5))``, equals it.
     ``zero`` is ``ln((N - df + 0.5) / (df + 0.5))``, ``plus`` is ``ln((N + 1) / df)``, ``tfidf`` is ``ln((N + 1) / (df +
     1))`` and ``plain`` is ``ln(N / df)`` [2]_, each cut off at a tiny positive value. ``epsilon`` is ``zero`` where
     that is not cut off, else ``epsilon * avgIDF`` as in [1]_, or ``epsilon * lucene`` where avgIDF is not > 0.
+
+    avgIDF is the mean of ``ln((N - df + 0.5) / (df + 0.5))`` over all words of the corpus; bigrams have a mean of their
+    own. A term in exactly half of the chunks, whose logarithm is exactly 0, has the floor: [1]_ keeps the 0, on which
+    Milvus cannot rank.
+
+    As in [1]_, ``epsilon`` has a kink: a term in a little less than half of the chunks weighs less than one in more
+    than half. The floor for all, ``max(ln((N - df + 0.5) / (df + 0.5)), epsilon * avgIDF)``, was measured to win
+    nothing on the mean nDCG@10 of English (.5057 both) and Chinese sets (.6672 to .6670), and to cost .0136 on lisa
+    (.4877 to .4741): with avgIDF near 7, it lies above the IDF of every term in more than a seventh of the chunks.
 
     Parameters
     ----------
@@ -263,9 +282,11 @@ def idf(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 
     df : array_like of int
         Document frequencies, in [1, N].
     corpus : CollectionStats
-        N and avgIDF.
+        N and avgIDF of both channels.
     epsilon : float
         Factor of the floor of ``epsilon``; > 0.
+    is_bigram : array_like of bool
+        Whether each term is a bigram, which concerns ``epsilon`` alone.
 
     Returns
     -------
@@ -284,7 +305,7 @@ def idf(name: IdfName, df: ArrayLike, corpus: CollectionStats, epsilon: float = 
     array([1.9924, 0.6931])
     """
     branches: list[IdfBranch] = []
-    for branch in idf_branches(name, df, corpus, epsilon):
+    for branch in idf_branches(name, df, corpus, epsilon, is_bigram):
         branches.append(branch)
         if branch.applies.all():
             break

@@ -74,12 +74,14 @@ class QueryWeighting:
         qtf = np.asarray(qtf, np.float64)
         return qtf if self.k3 is None else qtf * (self.k3 + 1) / (qtf + self.k3)
 
-    def weights(self, qtf: ArrayLike, df: ArrayLike, corpus: CollectionStats) -> NDArray[np.float64]:
+    def weights(
+        self, qtf: ArrayLike, df: ArrayLike, corpus: CollectionStats, is_bigram: ArrayLike = False
+    ) -> NDArray[np.float64]:
         """Weight of each query term: the query's factor of the score.
 
         Parameters
         ----------
-        qtf, df, corpus
+        qtf, df, corpus, is_bigram
             As for :meth:`term_weights` and :func:`~rag_bm25.weighting.idf.idf`.
 
         Returns
@@ -87,4 +89,4 @@ class QueryWeighting:
         ndarray of float64
             All > 0.
         """
-        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon)
+        return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, is_bigram)

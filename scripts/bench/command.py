@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bench import (
     environment,
     growth,
+    hits,
     ingestion,
     memory,
     opening,
@@ -36,6 +37,7 @@ TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     for module in (
         ingestion,
         searching,
+        hits,
         serving,
         sizes,
         small,
@@ -51,6 +53,7 @@ TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
 TITLES = {
     ingestion.TOPIC: "Ingestion",
     searching.TOPIC: "Search",
+    hits.TOPIC: "What is made of hits",
     serving.TOPIC: "Search while others work, and in many threads",
     peers.TOPIC: "Search and adding, beside libraries that hold everything in the process",
     other_engines.TOPIC: "Search and adding, beside others on milvus-lite 3",

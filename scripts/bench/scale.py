@@ -19,6 +19,7 @@ from bench.report import Row
 from bench.timing import Spread, timed
 from bench.workbench import BATCH
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
+from rag_bm25.statistics.count_table import Counts
 from rag_bm25.statistics.log.log import StatisticsLog, max_waiting
 from rag_bm25.statistics.log.packing import COUNTS_PER_ROW, pack_page
 from rag_bm25.statistics.log.sums import next_level
@@ -53,7 +54,7 @@ class DictLog:
     def __init__(self) -> None:
         self._rows: dict[str, LogRow] = {}
 
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
+    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:  # noqa: ARG002
         self._rows.update((row.key, row) for row in rows)
 
     def delete_log(self, keys: Sequence[str]) -> None:
@@ -203,7 +204,7 @@ def _bytes_a_count(number: int, corpus: Contribution) -> float:
     some = np.sort(np.random.default_rng(number).integers(1, 2**32 * min(COUNTS_PER_ROW / number, 1), COUNTS_PER_ROW))
     ids = np.unique(some.astype(np.uint32))
     df = np.random.default_rng(number).choice(corpus.df, len(ids)) * number // len(corpus.ids) + 1
-    return len(pack_page(ids, df)) / len(ids)
+    return len(pack_page(Counts(ids, df, np.zeros(len(ids), np.bool_)))) / len(ids)
 
 
 def _writer(number: int) -> Row:

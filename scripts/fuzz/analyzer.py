@@ -7,6 +7,7 @@ until they are long, so that what grows with the square of a text is noticed.
 from __future__ import annotations
 
 import functools
+import re
 from itertools import pairwise
 
 from hypothesis import given
@@ -44,7 +45,8 @@ SETTINGS = [
     AnalyzerConfig(),
     AnalyzerConfig(segmentation="exact", stem=False, simplify=False, stop_words=()),
     AnalyzerConfig(user_words=USER_WORDS, split_camel_case=True, stop_words=("的", "合同", "the", "don't")),
-    AnalyzerConfig(query_segmentation="exact", bigrams=False, split_camel_case=True),
+    AnalyzerConfig(query_segmentation="exact", bigrams=False, split_camel_case=True, compounds="all"),
+    AnalyzerConfig(query_segmentation="search", query_stop_words=(), word_bigrams=False),
 ]
 TEXTS = st.binary(max_size=400).map(lambda data: data.decode(errors="replace"))
 TEXTS |= st.lists(characters(), max_size=200).map("".join) | texts(PIECES, 60) | texts(PIECES, 60)
@@ -73,13 +75,21 @@ def check_tokens(jieba: Analyzer, rjieba: Analyzer, text: str) -> None:
     assert all(1 <= len(word) <= 64 for word in words)
     assert all(word.split() == [word] for word in words), "a token with white space"
     assert sum(map(len, words)) <= 16 * len(normal), "more tokens than the text is long"
-    assert tokens[len(words) :] == _bigrams(rjieba, normal)
+    bigrams = [token for token in tokens[len(words) :] if " " not in token]
+    assert tokens[len(words) : len(words) + len(bigrams)] == bigrams == _bigrams(rjieba, normal)
+    _check_word_bigrams(tokens[len(words) + len(bigrams) :], rjieba.config, normal)
     queried = rjieba.query(text)
     assert queried == jieba.query(text), "the segmenters differ in queries"
-    if rjieba.config.query_segmentation == rjieba.config.segmentation:
+    if rjieba.config.query_segmentation == rjieba.config.segmentation and not rjieba.config.query_stop_words:
         assert queried == tokens
     rjieba.stop_words_in(text)
     _check_chinese_words(rjieba, normal)
+
+
+def _check_word_bigrams(bigrams: list[str], config: AnalyzerConfig, normal: str) -> None:
+    """Check that word bigrams are of two words, and no more than there are blanks and joints between them."""
+    assert all(len(bigram.removeprefix(BIGRAM_MARK).split(" ")) == 2 for bigram in bigrams)
+    assert len(bigrams) <= len(re.findall(r"[\s._-]+", normal)) if config.word_bigrams else not bigrams
 
 
 def _check_chinese_words(analyzer: Analyzer, normal: str) -> None:

@@ -32,7 +32,8 @@ from rag_bm25.filters import parse_filter
 from rag_bm25.index.settings import parse_field, parse_setting, parse_value, with_settings
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of
 from rag_bm25.ingestion.files import find_files
-from rag_bm25.ingestion.reading import read_file, splitter
+from rag_bm25.ingestion.reading import read_file
+from rag_bm25.ingestion.splitting import splitter
 from rag_bm25.query.synonyms import Synonyms, SynonymTable
 from rag_bm25.store.milvus.address import database_path, is_address, without_secrets
 

@@ -99,6 +99,12 @@ class _Recount:
             self._faults.append(f"{len(nameless):,} ids in vectors have no term, such as {nameless[:SHOWN].tolist()}")
 
 
+def _channel_weight(term: str) -> float:
+    if not term.startswith("\0"):
+        return 1.0
+    return CONFIG.word_bigram_weight if " " in term else CONFIG.bigram_weight
+
+
 class _Answer:
     """The hits of a search, compared with BM25 over all rows."""
 
@@ -131,7 +137,7 @@ class _Answer:
             postings = self._counted.postings.get((namespace, self._ids[term]), {})
             if postings:
                 weight = times * idf("lucene", len(postings), self._counted.chunks[namespace], 0.0, 0.0)
-                weight *= CONFIG.bigram_weight if term.startswith("\0") else 1.0
+                weight *= _channel_weight(term)
                 for number, stored in postings.items():
                     scores[number] = scores.get(number, 0.0) + weight * stored
         return scores

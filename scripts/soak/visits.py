@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from soak.texts import Texts
 
-CONFIG = IndexConfig(chunk_size=150)
+CONFIG = IndexConfig(chunk_size=150, length_unit="characters")
 Depth = Literal["none", "quick", "whole"]
 CONNECTING = 5  # attempts
 SAMPLE = 50  # of chunks, and of texts

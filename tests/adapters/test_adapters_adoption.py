@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.memory_store import Collections, MemoryStore
-from support.reference import Corpus, split
+from support.reference import Corpus, split, words_and_bigrams
 from support.strategies import texts
 
 from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, IndexConfig, IndexNotFoundError, Progress
@@ -102,11 +102,13 @@ def test_weighs_as_an_encoder_that_learned_the_same(foreign: Foreign, config: In
 @given(st.lists(texts(), max_size=8), st.integers(1, 4))
 def test_counts_what_loops_count(foreign: Foreign, tmp_path: Path, some: list[str], page: int) -> None:
     foreign.texts, foreign.page, foreign.beside = some, page, Collections()
-    encoder = adopted(IndexConfig(chunk_size=4, length_unit="terms", analyzer=split))
-    corpus = Corpus({str(at): split(text) for at, text in enumerate(some)})
-    figures = encoder.stats()
-    assert (figures.num_chunks, figures.num_terms) == (corpus.n, len(corpus.dfs()))
-    assert figures.total_length == sum(map(len, corpus.chunks.values()))
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams)
+    encoder = adopted(config)
+    corpus = Corpus({str(at): words_and_bigrams(text) for at, text in enumerate(some)})
+    for figures in (encoder.stats(), opened(config).stats()):
+        assert (figures.num_chunks, figures.num_terms) == (corpus.n, len(corpus.dfs()))
+        assert figures.total_length == sum(len(split(text)) for text in some)
+        assert (figures.average_idf, figures.average_bigram_idf) == pytest.approx(corpus.average_idfs(), abs=1e-12)
     encoder.save(tmp_path / "file")
     _, totals, _ = read_statistics(tmp_path / "file")
     counted = {
@@ -184,7 +186,7 @@ def test_adopting_again_without_a_change_writes_nothing(foreign: Foreign, config
 
 
 def test_a_change_of_lengths_alone_is_stored(foreign: Foreign) -> None:
-    config = IndexConfig(chunk_size=4, analyzer=split)
+    config = IndexConfig(4, "characters", analyzer=split)
     adopted(config)
     foreign.texts[3] = "fig      "
     adopted(config)

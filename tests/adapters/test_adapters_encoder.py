@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
-from support.reference import split
+from support.reference import Corpus, split, words_and_bigrams
 from support.strategies import texts
 
 from rag_bm25 import BM25Index, ConfigMismatchError, IndexConfig, InputError, ParameterError
@@ -98,6 +98,29 @@ def test_what_an_index_exports_can_be_loaded(filled: BM25Index, encoder: BM25Enc
     filled.export_statistics(tmp_path / "statistics")
     loaded = BM25Encoder.load(tmp_path / "statistics", config=filled.config)
     assert loaded.encode_queries(QUERIES) == encoder.encode_queries(QUERIES)
+
+
+few_texts = st.lists(st.sampled_from(["合同", "合同法", "法", "a"]), max_size=3).map(" ".join)
+
+
+@given(st.lists(few_texts, max_size=5), st.lists(few_texts, max_size=5))
+def test_each_channel_has_its_mean(tmp_path_factory: pytest.TempPathFactory, kept: list[str], gone: list[str]) -> None:
+    config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=words_and_bigrams)
+    corpus = Corpus({str(at): words_and_bigrams(text) for at, text in enumerate(kept)})
+    encoder = BM25Encoder(config).fit([*gone, *kept])
+    encoder.forget(gone)
+    encoder.save(path := tmp_path_factory.mktemp("saved") / "file")
+    index = BM25Index.from_store(MemoryStore(), config=config)
+    index.add(kept, ids=list(corpus.chunks))
+    index.export_statistics(exported := path.with_name("exported"))
+    made = [
+        *(encoder, BM25Encoder.load(path, config=config), BM25Encoder.load(exported, config=config)),
+        BM25Encoder.from_counts(config, len(kept), corpus.dfs()),
+    ]
+    for one in made:
+        stats = one._statistics.whole.collection_stats
+        means = stats.average_idf, stats.average_bigram_idf
+        assert means == pytest.approx(corpus.average_idfs(), abs=1e-12)
 
 
 @pytest.mark.usefixtures("tiny_id_space")

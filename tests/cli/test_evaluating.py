@@ -30,8 +30,8 @@ def beir(tmp_path: Path) -> Path:
 def test_evaluate_json(beir: Path) -> None:
     result = run_json("evaluate", beir, "--idf", "lucene", "--set", "k3=8,simplify=false")
     assert [result[name] for name in ("ndcg@10", "recall@100", "mrr@10")] == [0.5, 0.5, 0.5]
-    assert (result["queries"], result["chunks"], result["chunk_size"]) == (2, 2, 8.0)
-    assert result["config"].items() >= {"idf": "lucene", "k1": 1.5, "b": 0.75, "k3": 8.0, "bigram_weight": 0.4}.items()
+    assert (result["queries"], result["chunks"], result["chunk_size"]) == (2, 2, 12.0)
+    assert result["config"].items() >= {"idf": "lucene", "k1": 1.5, "b": 0.75, "k3": 8.0, "bigram_weight": 0.5}.items()
     words = run_json("evaluate", beir, "--set", "bigrams=false,bigram_weight=0.2")["config"]
     assert (words["analyzer"]["bigrams"], words["bigram_weight"]) == (False, 0.2)
     assert (result["config"]["analyzer"]["simplify"], result["config"]["analyzer"]["stem"]) == (False, True)
@@ -42,21 +42,21 @@ def test_evaluate_takes_a_weighting_and_its_delta(beir: Path) -> None:
     result = run_json("evaluate", beir, "--set", "weighting=bm25+,delta=0.5")
     assert (result["config"]["weighting"], result["config"]["delta"]) == ("bm25+", 0.5)
     lines = run("evaluate", beir, "--set", "weighting=bm25l").stdout.splitlines()
-    assert lines[0] == "set: bm25l, idf epsilon, k1 1.5, b 0.75, delta 0.5, chunk size 8.0 characters"
+    assert lines[0] == "set: bm25l, idf epsilon, k1 1.5, b 0.75, delta 0.5, chunk size 12.0 estimated characters"
 
 
 def test_evaluate_takes_titles_as_a_field(beir: Path) -> None:
     result = run_json("evaluate", beir, "--field", "title:6:2.0")
     assert result["config"]["fields"] == {"title": {"chunk_size": 6, "weight": 2, "b": 0.75}}
-    assert (result["ndcg@10"], result["chunk_size"]) == (0.5, 4.5)
+    assert (result["ndcg@10"], result["chunk_size"]) == (0.5, 8.0)
     lines = run("evaluate", beir, "--field", "title:6:2.0").stdout.splitlines()
-    assert lines[0].endswith(", chunk size 4.5 characters, field title:6:2:0.75")
+    assert lines[0].endswith(", chunk size 8.0 estimated characters, field title:6:2:0.75")
 
 
 def test_evaluate_compares_titles_in_the_text_with_titles_as_a_field(beir: Path, databases: Databases) -> None:
     result = run_json("evaluate", beir, "--compare", "field=title:6:2", "--compare", "field=none,idf=lucene")
     apart, joined = result["compared"]
-    assert [one["chunk_size"] for one in (result, apart, joined)] == [8.0, 4.5, 8.0]
+    assert [one["chunk_size"] for one in (result, apart, joined)] == [12.0, 8.0, 12.0]
     assert [list(one["config"]["fields"]) for one in (result, apart, joined)] == [[], ["title"], []]
     assert len(databases) == 2
 
@@ -72,7 +72,7 @@ def test_evaluate_says_which_field_there_is(beir: Path, databases: Databases, ar
 
 def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
-    assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 8.0 characters"
+    assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 12.0 estimated characters"
     assert lines[1].split() == ["nDCG@10", "0.5000"]
 
 
@@ -148,7 +148,7 @@ def test_several_comparisons_are_adjusted(monkeypatch: pytest.MonkeyPatch, beir:
 
 def test_an_automatic_chunk_size_follows_the_length_unit_of_each_configuration(beir: Path) -> None:
     result = run_json("evaluate", beir, "--compare", "length-unit=terms", "--compare", "chunk_size=20")
-    assert [one["chunk_size"] for one in (result, *result["compared"])] == [8.0, 1.5, 20]
+    assert [one["chunk_size"] for one in (result, *result["compared"])] == [12.0, 1.5, 20]
 
 
 def test_evaluate_writes_trec_runs(beir: Path, tmp_path: Path) -> None:

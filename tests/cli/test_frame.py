@@ -229,11 +229,6 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         main()
 
 
-def test_a_missing_splitter_is_named_with_its_extra(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "langchain_text_splitters", None)
-    assert_fails(run("ingest", docs), 'needs langchain-text-splitters: pip install "rag-bm25[cli]"')
-
-
 def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
     code = "import sys, rag_bm25.cli; print({'typer', 'rich'} & set(sys.modules))"
     root = Path(__file__).parents[2]

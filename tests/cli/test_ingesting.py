@@ -10,6 +10,7 @@ from support.command_line import Databases, assert_fails, run, run_json
 from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.ingestion import SUFFIXES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +40,7 @@ def test_ingest_json(docs: Path) -> None:
     report = run_json("ingest", docs, "--collection", "new")
     assert {name: value for name, value in report.items() if not name.endswith("second") and name != "seconds"} == {
         "files": 3, "chunks": 3, "added": 3, "updated": 0, "unchanged": 0, "stale": 0, "deleted": 0, "failed": {},
-            "notes": [], "skipped": 0,
+            "notes": [], "rejected": {}, "reasons": [], "skipped": 0,
     }  # fmt: skip
     assert report["seconds"] > 0
 
@@ -136,7 +137,7 @@ def test_bigrams_can_be_left_out_of_a_new_index_and_of_a_search(docs: Path) -> N
     (hit,) = run_json("search", "济补")
     assert run_json("search", "济补", "--set", "bigram_weight=0") == []
     (heavier,) = run_json("search", "济补", "--set", "bigram-weight=4", "--explain")
-    assert heavier["score"] == pytest.approx(10 * hit["score"])
+    assert heavier["score"] == pytest.approx(8 * hit["score"])
     assert "bigram '济补'" in str(heavier["explanation"])
     assert run_json("explain", "济补", hit["id"], "--set", "bigram_weight=4")["value"] == pytest.approx(
         heavier["score"]
@@ -159,15 +160,16 @@ def test_a_missing_path_is_named_before_anything_is_opened(databases: Databases)
 
 def test_bad_files_are_named_and_the_others_ingested(docs: Path) -> None:
     (docs / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n' * 1 + '{"id": "b", "text": "x"}\n' * 1 + "{bad\n")
-    (docs / "bad.txt").write_bytes(b"abc\xff")
+    (docs / "bad.txt").write_bytes(b"abc\xff\0")
     (docs / "new.txt").write_text("new")
     result = run("ingest", docs)
     assert result.exit_code == 1
-    assert "4 files, 4 chunks: 1 added" in result.stdout
+    assert "5 files, 1 failed, 6 chunks: 3 added" in result.stdout
+    assert "1 row rejected" in result.stdout
     expected = "Expecting property name enclosed in double quotes at column 2\n"
     assert f"error: {docs / 'bad.jsonl'} line 3: not JSON: {expected}" in result.stderr
-    assert "error: " + str(docs / "bad.txt") + ": not UTF-8 at byte 3 of the file. Convert it" in result.stderr
-    assert run_json("stats")["num_chunks"] == 4
+    assert "error: " + str(docs / "bad.txt") + ": not UTF-8 at byte 3 of the file, and has NULs" in result.stderr
+    assert run_json("stats")["num_chunks"] == 6
 
 
 @pytest.mark.parametrize(
@@ -184,11 +186,19 @@ def test_a_bad_row_is_named_by_its_file_and_line(docs: Path, row: dict[str, Any]
     assert f"error: {docs / 'bad.jsonl'} line 2: {reason}\n" in run("ingest", docs).stderr
 
 
-def test_skipped_files_are_named(docs: Path) -> None:
+def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (docs / "page.css").write_text("a")
     (docs / "paper.pdf").write_text("%PDF")
+    (docs / ".gitignore").write_text("*.log.md\n")
+    (docs / "x.log.md").write_text("ignored")
+    monkeypatch.setattr("rag_bm25.ingestion.formats.find_spec", lambda _name: None)
     result = run("ingest", docs)
     assert result.exit_code == 0
-    assert result.stderr == f"skipped 1 file of other kinds: {docs / 'paper.pdf'}\n"
+    assert result.stderr.splitlines() == [
+        f"skipped 1 file of other kinds: {docs / 'page.css'}",
+        'skipped 1 file: reading PDF needs pypdfium2: pip install "rag-bm25[documents]"',
+        f"1 excluded by patterns or .gitignore: {docs / 'x.log.md'}",
+    ]
 
 
 def test_a_broken_link_and_one_out_of_the_folder_are_not_called_files_of_other_kinds(docs: Path) -> None:
@@ -212,7 +222,7 @@ def test_an_empty_folder_is_no_error_where_there_is_an_index(docs: Path, tmp_pat
     run("ingest", docs)
     result = run("ingest", tmp_path / "empty")
     assert result.exit_code == 0
-    assert result.stderr == "there is no .txt, .md or .jsonl file to ingest\n"
+    assert result.stderr == "there is no file to ingest: they end in " + ", ".join(SUFFIXES) + "\n"
     assert result.stdout.startswith("0 files, 0 chunks")
 
 
@@ -259,17 +269,44 @@ def test_a_root_is_remembered(docs: Path) -> None:
 
 
 def test_a_file_that_cannot_be_ingested_is_an_error_where_it_was_named(docs: Path, databases: Databases) -> None:
-    page = docs / "page.html"
-    page.write_text("<html>")
+    page = docs / "page.css"
+    page.write_text("a")
     opened = len(databases.opened)
-    assert_fails(run("ingest", page), f"{page}: only regular files that end in .txt, .md or .jsonl can be ingested")
+    assert_fails(run("ingest", page), f"{page}: only regular files that end in .txt, .md, ")
     assert len(databases.opened) == opened
     result = run("ingest", page, docs / "law.txt")
-    assert (result.exit_code, result.stderr.count("page.html")) == (1, 1)
-    assert "1 file, 1 chunk" in result.stdout
+    assert (result.exit_code, result.stderr.count("page.css")) == (1, 1)
+    assert "1 file, 1 failed, 1 chunk" in result.stdout
 
 
 def test_a_library_caller_can_use_what_was_ingested(docs: Path, databases: Databases) -> None:
     store = MemoryStore(collections=databases["./rag_bm25.db", "docs"])
     with BM25Index.from_store(store, config=IndexConfig(chunk_size=500)) as index:
         assert index.get(["r1"])[0].metadata == {"source": "docs/rows.jsonl", "chunk": 0, "page": 3}
+
+
+def test_standard_input_is_a_source(docs: Path) -> None:
+    result = run("ingest", "-", "--stdin-name", "notes/today.md", input="# Palms\n\ncoconuts grow there")
+    assert result.exit_code == 0
+    assert "1 file, 1 chunk: 1 added" in result.stdout
+    [hit] = run_json("search", "coconuts")
+    assert (hit["id"], hit["metadata"]["headings"]) == ("notes/today.md#0", ["Palms"])
+    assert "1 updated" in run("ingest", "-", "--stdin-name", "notes/today.md", input="other").stdout
+    result = run("ingest", "-", "--stdin-name", "notes", input="x")
+    assert (result.exit_code, "--stdin-name" in result.stderr) == (2, True)
+
+
+def test_strict_and_the_names_of_fields(docs: Path) -> None:
+    (docs / "rows.csv").write_text("key;body\nk1;palms\nk2\n")
+    given = ("--text-field", "body", "--id-field", "key")
+    result = run("ingest", docs / "rows.csv", *given, "--strict")
+    assert_fails(result, "nothing was written, since files (0) or rows (1) are invalid")
+    result = run("ingest", docs / "rows.csv", *given)
+    assert (result.exit_code, "1 row rejected" in result.stdout) == (1, True)
+    assert run_json("search", "palms")[0]["id"] == "k1"
+
+
+def test_wrong_options_of_reading_are_wrong_usage(docs: Path) -> None:
+    for wrong in (("--encoding", "klingon"), ("--file-timeout", 0)):
+        result = run("ingest", docs, *wrong)
+        assert (result.exit_code, wrong[0] in result.stderr) == (2, True)

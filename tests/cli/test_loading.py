@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rag_bm25.bulk import LoadReport
 
 pytest.importorskip("pyarrow")
-pytest.importorskip("langchain_text_splitters")
 
 SETTINGS = "k1=1.2,stem=false"
 

@@ -36,7 +36,7 @@ def test_stats_warn_where_the_chunk_size_has_drifted(tmp_path: Path) -> None:
     run("ingest", "rows.jsonl", "--chunk-size", 500, "--collection", "drifted")
     warned = run("stats", "--collection", "drifted")
     assert warned.stderr == (
-        "the chunk size is 20 times the mean length: the length of chunks hardly counts; `rag-bm25 calibrate` proposes "
+        "the chunk size is 16 times the mean length: the length of chunks hardly counts; `rag-bm25 calibrate` proposes "
         "a chunk size for a new index\n"
     )
     assert run("stats", "--collection", "healthy").stderr == ""

@@ -131,13 +131,16 @@ def test_the_commands_that_tune_prints_build_and_search_the_winner(
         "weighting": "bm25l",
         "delta": 0.7,
         "bigram_weight": 0.2,
+        "word_bigram_weight": 0.3,
         "field": "title:6:5:0.75",
         "segmentation": "exact",
-        "query_segmentation": "exact",
+        "query_segmentation": "search",
         "simplify": "false",
         "stem": "false",
         "split_camel_case": "true",
         "bigrams": "false",
+        "word_bigrams": "false",
+        "compounds": "all",
     }
     assert winner.keys() == set(SETTING_NAMES)
     base = ",".join(f"{name}={value}" for name, value in winner.items())

@@ -60,7 +60,7 @@ def test_a_drop_that_was_cut_short_is_finished_by_the_next(
 @pytest.mark.parametrize(
     ("kind", "damage"),
     [
-        ("terms", ["terms missing from the vocabulary: 3"]),
+        ("terms", ["terms missing from the vocabulary: 5"]),
         ("delta", ["changes missing from the statistics: 1", "the statistics count 0 chunks, but 3 are stored"]),
     ],
 )

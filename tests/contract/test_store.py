@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -308,6 +309,33 @@ class TestLog:
         assert sorted(store.log_keys()) == sorted(keys)
         assert {row.key for row in store.get_log(sorted(keys))} == keys
 
+    def test_deferred_rows_are_there_at_once_for_every_store(self, store: Store, opened: Callable[..., Store]) -> None:
+        first, second, third = (LogRow(f"delta:{number}", "delta", {"n": number}, "packed", ONE) for number in range(3))
+        other = opened()
+        store.insert_log([first], defer=True)
+        store.insert_log([second], defer=True)
+        for reader in (store, other):
+            assert sorted(reader.log_keys()) == [first.key, second.key]
+            assert reader.log_keys([("delta:0", "delta:9")]) == [second.key]
+            assert reader.get_log([second.key, "missing"]) == [second]
+            assert reader.get_log([first.key], packed=False) == [replace(first, packed="")]
+        other.insert_log([third])
+        other.delete_log([first.key])
+        for reader in (store, other):
+            assert sorted(reader.log_keys()) == [second.key, third.key]
+            assert sorted(row.key for row in reader.get_log([first.key, second.key, third.key])) == [
+                second.key,
+                third.key,
+            ]
+
+    def test_deferred_rows_are_dropped_with_their_log(self, store: Store) -> None:
+        store.insert_log([LogRow("delta:1", "delta")], defer=True)
+        store.drop()
+        store.create()
+        assert store.log_keys() == []
+        store.insert_log([LogRow("delta:2", "delta")])
+        assert store.log_keys() == ["delta:2"]
+
 
 SCRIPT = """
 import sys
@@ -329,8 +357,8 @@ def test_another_process_sees_everything(
     if engines.dialect_of(engine) in ("memory", "milvus"):
         pytest.skip("rows of the memory store end with their process" if engine == "memory" else "as with the server")
     store.insert_chunks([chunk(1), chunk(2)])
-    store.insert_log([LogRow("k", "delta")])
     store.delete_chunks([chunk(1).pk])
+    store.insert_log([LogRow("k", "delta")], defer=True)
     if engine == "embedded":
         store.close()
     uri = engines.server_uri() if engine == "server" else ""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import engines
+from support.lazy_store import LazyStore
 from support.memory_store import MemoryStore
 from support.proxy import Proxy
 from support.serialized_store import serialized
@@ -25,6 +26,8 @@ from support.serialized_store import serialized
 import rag_bm25
 from rag_bm25 import BM25Index
 from rag_bm25.errors import StoreError
+from rag_bm25.index.maintenance.copying import copy_index
+from rag_bm25.statistics.log.log import StatisticsLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +41,7 @@ AFTER = {"a": "apple pie", "b": "banana split", "c": "cherry", "x": "fig"}
 WRITES = {"insert_chunks", "delete_chunks", "insert_log", "delete_log"}
 STATEFUL = {
     *("index.py", "live_statistics.py", "pipeline.py", "counting_ahead.py", "workers.py", "chunk_writer.py"),
-    *("corpus.py", "count_table.py", "terms.py", "log.py", "open_write.py", "sums.py", "table.py"),
+    *("corpus.py", "count_table.py", "terms.py", "log.py", "open_write.py", "sums.py", "table.py", "deferred.py"),
 }
 PACKAGE = Path(rag_bm25.__file__).parent
 # gRPC's own handlers of forks take its threads down and up again, and sometimes wait for ever or skip it. They are not
@@ -353,10 +356,12 @@ def interrupted_after(lines: int, act: Callable[[], None]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("exclusive", [True, False])
-def test_ctrl_c_at_any_line_leaves_an_index_that_the_next_write_finds_sound(exclusive: bool, opened: Open) -> None:
+@pytest.mark.parametrize("kind", [MemoryStore, partial(MemoryStore, exclusive=False), LazyStore])
+def test_ctrl_c_at_any_line_leaves_an_index_that_the_next_write_finds_sound(
+    kind: Callable[[], MemoryStore], opened: Open
+) -> None:
     for lines in itertools.count():
-        store = MemoryStore(exclusive=exclusive)
+        store = kind()
         index = opened(store)
         add(index, BEFORE)
         if not interrupted_after(lines, partial(add, index, UPDATE)):
@@ -381,6 +386,55 @@ def test_ctrl_c_between_batches_that_are_counted_ahead_leaves_a_sound_index(
             return
         add(index, UPDATE)
         assert_sound(index, AFTER)
+
+
+# What is stored with the next write
+
+LEFT = """
+index = BM25Index.open(uri, "docs", config=config)
+index.add(["apple", "banana"], ids=["a", "b"])
+index.add(["apple pie"], ids=["a"])
+index.delete(["b"])
+index.add(["cherry"], ids=["c"])
+print("written", flush=True)
+"""
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
+def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, tmp_path: Path, opened: Open) -> None:
+    assert run_python(LEFT + end, tmp_path / "test.db").stdout == "written\n"
+    left = {"a": "apple pie", "c": "cherry"}
+    reader = opened(engines.open_store("embedded", tmp_path), read_only=True)
+    assert reader.damage == []
+    assert reader._live.log.statistics.num_chunks == 2
+    assert [hit.id for hit in reader.search("cherry")] == ["c"]
+    assert_sound(reader, left)
+    target = MemoryStore()
+    assert copy_index(reader._store, target).num_chunks == 2
+    assert_sound(opened(target), left)
+    assert unfinished(reader) == 1
+    index = opened(engines.open_store("embedded", tmp_path))
+    assert unfinished(index) == 0
+    assert_sound(index, left)
+    assert_sound(reader, left)
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("end", ["index.close()", "", "raise SystemExit(3)", "import gc; del index; gc.collect()"])
+def test_a_process_that_ends_leaves_nothing_unfinished(end: str, tmp_path: Path, opened: Open) -> None:
+    done = run_python(LEFT + end, tmp_path / "test.db")
+    assert done.stdout == "written\n", done.stderr
+    reader = opened(engines.open_store("embedded", tmp_path), read_only=True)
+    assert unfinished(reader) == 0
+    assert_sound(reader, {"a": "apple pie", "c": "cherry"})
+
+
+def unfinished(index: BM25Index) -> int:
+    """Number of batches without a delta."""
+    log = StatisticsLog(index._store)
+    log.refresh()
+    return len(log.intents())
 
 
 # Clocks

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.faulty_store import FaultyStore
+from support.lazy_store import LazyStore
 from support.memory_store import copied
 from support.reference import BM25, Corpus, Count, recount, split
 from support.strategies import WORDS, corpora, idf_names, texts
@@ -251,6 +252,32 @@ class CollidingMachine(IndexMachine):
     id_space = 11
 
 
+class LazyMachine(IndexMachine):
+    """The same where the last rows of the log are not stored yet: a fresh process is one after a crash."""
+
+    def opened(self, collections: Collections | None = None) -> FaultyStore:
+        return LazyStore(collections=collections)
+
+    @invariant()
+    def a_reader_counts_what_nobody_has_finished(self) -> None:
+        """Open a copy of the rows for reading: its statistics are those of the chunks that it finds."""
+        store = self.opened(copied(self.store.collections))
+        reader = BM25Index.from_store(store, config=self.config, read_only=True)
+        by_age = sorted(store.collections.chunks.values(), key=lambda row: row.batch)
+        newest = {(row.namespace, row.id): row for row in by_age}
+        assert reader.damage == []
+        assert counts(reader) == recount(newest.values())
+        assert store.collections.log == self.store.collections.log
+        assert store.collections.chunks == self.store.collections.chunks
+
+    @rule()
+    def exchange(self) -> None:
+        """Go on with another index object of the same process."""
+        store = self.store.beside()  # type: ignore[attr-defined]
+        self.store, self.index = store, BM25Index.from_store(store, config=self.config)
+        self.settle()
+
+
 class TwoWritersMachine(IndexMachine):
     """Two writers on one server take turns; whoever opens the index finishes what a dead one left."""
 
@@ -276,5 +303,7 @@ TestIndex = IndexMachine.TestCase
 TestIndex.settings = settings(max_examples=300 if SLOW else 24, stateful_step_count=25)
 TestCollidingIds = CollidingMachine.TestCase
 TestCollidingIds.settings = settings(max_examples=150 if SLOW else 12, stateful_step_count=20)
+TestDeferredRows = LazyMachine.TestCase
+TestDeferredRows.settings = settings(max_examples=200 if SLOW else 16, stateful_step_count=25)
 TestTwoWriters = TwoWritersMachine.TestCase
 TestTwoWriters.settings = settings(max_examples=200 if SLOW else 16, stateful_step_count=25)

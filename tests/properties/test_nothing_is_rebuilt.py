@@ -39,10 +39,10 @@ class CountingStore(MemoryStore):
         self.rows["get_chunks"] += len(pks)
         return super().get_chunks(pks, **options)
 
-    def insert_log(self, rows: Sequence[Any]) -> None:
+    def insert_log(self, rows: Sequence[Any], *, defer: bool = False) -> None:
         self.rows["insert_log"] += len(rows)
-        self.rows["counts"] += sum(len(unpack_page(row.packed)[0]) for row in rows if row.kind == "delta")
-        super().insert_log(rows)
+        self.rows["counts"] += sum(len(unpack_page(row.packed)) for row in rows if row.kind == "delta")
+        super().insert_log(rows, defer=defer)
 
     def get_log(self, keys: Sequence[str], **options: bool) -> list[Any]:
         self.rows["get_log"] += len(keys)
@@ -129,7 +129,7 @@ def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: 
     monkeypatch.setattr(statistics, "average_idf", spying)
     add(index)
     index.search("apple")
-    assert seen == [3]  # the df are 1, 400 and 401
+    assert seen == [3, 0]  # the df of words are 1, 400 and 401
 
 
 def test_figures_are_worked_out_once_for_many_searches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,9 @@ class Databases(dict[tuple[str, str], Collections]):
         return store
 
 
-def run(*arguments: object, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="rag-bm25", env=env)
+def run(*arguments: object, env: dict[str, str] | None = None, input: str | None = None) -> Result:
+    given = [str(argument) for argument in arguments]
+    return CliRunner().invoke(app, given, prog_name="rag-bm25", env=env, input=input)
 
 
 def run_json(*arguments: object) -> Any:

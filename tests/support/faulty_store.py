@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rag_bm25.errors import StoreError
@@ -31,8 +32,8 @@ class FaultyStore(MemoryStore):
     def delete_chunks(self, pks: Sequence[str]) -> None:
         self._write(super().delete_chunks, pks)
 
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
-        self._write(super().insert_log, rows)
+    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:
+        self._write(partial(super().insert_log, defer=defer), rows)
 
     def delete_log(self, keys: Sequence[str]) -> None:
         self._write(super().delete_log, keys)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import IngestReport, ingest
-from rag_bm25.ingestion.reading import read_file, splitter
+from rag_bm25.ingestion.reading import read_file
+from rag_bm25.ingestion.splitting import splitter
 
 if TYPE_CHECKING:
     from pathlib import Path

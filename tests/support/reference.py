@@ -41,6 +41,13 @@ class Corpus:
                 counted[term] = counted.get(term, 0) + 1
         return counted
 
+    def average_idfs(self) -> tuple[float, float]:
+        """The mean over words, and that over bigrams."""
+        words, bigrams = [], []
+        for term, df in self.dfs().items():
+            (bigrams if term.startswith(BIGRAM) else words).append(df)
+        return average_idf(words, self.n), average_idf(bigrams, self.n)
+
 
 @dataclass
 class Field:
@@ -65,23 +72,30 @@ class BM25:
     delta: float | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     bigram_weight: float = 1.0
+    word_bigram_weight: float = 1.0
 
     def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
         """Score of each chunk that shares a term with the query; lengths are tokens unless given."""
         dfs = corpus.dfs()
-        average = average_idf(list(dfs.values()), corpus.n)
+        averages = corpus.average_idfs()
         scores: dict[str, float] = {}
         for id_, tokens in corpus.chunks.items():
             length = lengths[id_] if lengths else len(tokens)
             terms = corpus.terms(id_)
             for term in set(query):
                 if term in terms:
+                    average = averages[term.startswith(BIGRAM)]
                     weight = idf(self.idf, dfs[term], corpus.n, self.epsilon, average)
                     weight *= saturated(query.count(term), self.k3)
-                    weight *= self.bigram_weight if term.startswith(BIGRAM) else 1.0
+                    weight *= self.channel_weight(term)
                     weight *= self.weight(term, tokens, length, corpus.fields.get(id_, {}))
                     scores[id_] = scores.get(id_, 0.0) + weight
         return scores
+
+    def channel_weight(self, term: str) -> float:
+        if not term.startswith(BIGRAM):
+            return 1.0
+        return self.word_bigram_weight if " " in term else self.bigram_weight
 
     def weight(self, term: str, tokens: list[str], length: float, fields: dict[str, list[str]]) -> float:
         """Weight of a term in a chunk; the lengths of fields are tokens."""

@@ -16,6 +16,7 @@ from rag_bm25.filters import parse_filter
 from rag_bm25.ingestion import jsonl
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.reading import read_file
+from rag_bm25.ingestion.splitting import Splitter
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.synonyms import SynonymRule
 from rag_bm25.statistics import portable
@@ -153,20 +154,20 @@ class TestFiles:
     @pytest.mark.parametrize(("name", "what"), [("a.txt", "a document"), ("a.jsonl", "line 1: a line")])
     def test_bytes_of_a_document(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, what: str) -> None:
         monkeypatch.setattr("rag_bm25.ingestion.reading.MAX_DOCUMENT_BYTES", 27)
-        monkeypatch.setattr(jsonl, "MAX_DOCUMENT_BYTES", 27)
+        monkeypatch.setattr("rag_bm25.ingestion.lines.MAX_DOCUMENT_BYTES", 27)
         file = tmp_path / name
         for text, fits in (('{"id": "1", "text": "abcd"}', True), ('{"id": "1", "text": "abcde"}', False)):
             file.write_text(text)
             [found] = find_files([file]).files
             if fits:
-                assert len(list(read_file(found, lambda text: [text]))) == 1
+                assert len(list(read_file(found, Splitter(1_000, 0, 0)))) == 1
                 continue
             with pytest.raises(InputError, match=f"{what} must have at most 27 bytes"):
-                list(read_file(found, lambda text: [text]))
+                list(read_file(found, Splitter(1_000, 0, 0)))
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_the_end_of_a_line_does_not_count(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-        monkeypatch.setattr(jsonl, "MAX_DOCUMENT_BYTES", 27)
+        monkeypatch.setattr("rag_bm25.ingestion.lines.MAX_DOCUMENT_BYTES", 27)
         file = tmp_path / "a.jsonl"
         file.write_bytes(f'{{"id": "1", "text": "abcd"}}{end}{{"id": "2", "text": "abcd"}}{end}'.encode())
         assert [line.row["id"] for line in jsonl.read_json_lines(file)] == ["1", "2"]

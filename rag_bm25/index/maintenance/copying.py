@@ -16,6 +16,7 @@ from rag_bm25.events import report_progress
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.maintenance.pending import PendingIndex, json_digest
 from rag_bm25.index.maintenance.verification import count_rows
+from rag_bm25.index.writing.chunk_writer import count_unfinished
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.log import StatisticsLog
@@ -196,9 +197,9 @@ class _Original:
         if config is None:
             raise _index_not_found(source)
         log.refresh()
-        if intents := log.intents():
+        if num_unfinished := _count_unfinished(source, log):
             raise StoreError(
-                f"{source.name} has unfinished writes ({len(intents)}). Wait for its writers. If they are dead, open "
+                f"{source.name} has unfinished writes ({num_unfinished}). Wait for its writers. If they are dead, open "
                 "the index for writing to finish them, for instance with `rag-bm25 verify`."
             )
         log.check_terms()
@@ -235,6 +236,16 @@ class _Original:
             later_than=log.new_batch(),
             nameless=log.num_nameless,
         )
+
+
+def _count_unfinished(source: Store, log: StatisticsLog) -> int:
+    """Return how many writes are unfinished, after counting those of a killed process that lack nothing but a delta."""
+    intents = log.intents()
+    if not (intents and source.exclusive):
+        return len(intents)
+    with source.write_lock:  # else they may be under way
+        log.refresh()
+        return len(intents) if count_unfinished(source, log) else 0
 
 
 def _copy_rows(source: Store, target: Store, tell: Callable[[str, int], None]) -> int:

@@ -122,7 +122,7 @@ def verify(
     differences: list[Difference] = []
     totals, recount = stored.contributions(), counted.contributions()
     for name in sorted({*totals, *recount}):
-        both = totals.get(name, Contribution()), recount.get(name, Contribution())
+        both = totals.get(name, Contribution()), recount.get(name, Contribution()).marked(vocabulary)
         differences += _differences(name, *both, vocabulary)
     whole = counted.whole.contribution()
     nameless = [id_ for id_ in whole.ids.tolist() if vocabulary.term(id_) is None]
@@ -282,8 +282,24 @@ def _differences(
     wrong = (stored - counted).ids
     dfs = zip(wrong.tolist(), _df_of(stored, wrong), _df_of(counted, wrong), strict=True)
     terms = [Difference(namespace, f"df of {_name(vocabulary, id_)}", was, now) for id_, was, now in dfs]
+    terms += _wrong_marks(namespace, stored, counted, vocabulary)
     terms.sort(key=lambda difference: difference.what)
     return [difference for difference in totals if difference.stored != difference.counted] + terms
+
+
+def _wrong_marks(
+    namespace: str, stored: Contribution, counted: Contribution, vocabulary: Vocabulary
+) -> list[Difference]:
+    """Compare which terms count as bigrams, as far as the vocabulary has them: on this the mean IDF depends."""
+    if stored.is_bigram is None or counted.is_bigram is None:  # one of them has no terms
+        return []
+    ids, old, new = np.intersect1d(stored.ids, counted.ids, assume_unique=True, return_indices=True)
+    marks = zip(ids.tolist(), stored.is_bigram[old].tolist(), counted.is_bigram[new].tolist(), strict=True)
+    return [
+        Difference(namespace, f"mark of a bigram of {_name(vocabulary, id_)}", was, now)
+        for id_, was, now in marks
+        if was != now and vocabulary.term(id_) is not None
+    ]
 
 
 def _name(vocabulary: Vocabulary, id_: int) -> str:

@@ -110,6 +110,7 @@ class Searcher:
     def __init__(self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics) -> None:
         self._store = store
         self._config = config
+        self._weighting = config.query_weighting()
         self._encoder = encoder
         self._analyzer = encoder.analyzer
         self._live = live
@@ -402,7 +403,7 @@ class Searcher:
         self, view: StatisticsView, scope: Scope, options: QueryOptions, *, completing: bool = False
     ) -> tuple[QueryEncoder, CorpusStatistics]:
         """Return the encoder of queries, with the options of a search, and the statistics that it uses."""
-        weighting = weighting_of(self._config.query_weighting(), options)
+        weighting = weighting_of(self._weighting, options)
         expander = self._expander(options.get("expansion"), completing=completing)
         encoder = QueryEncoder(self._analyzer, weighting, view.ids(), expander)
         return encoder, self._count(view, _counted_scope(scope, options))

@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_bm25.documents.chunks import SLOTS, Hit, pk_digest
 from rag_bm25.filters import Comparison, conjoin
-from rag_bm25.hits.diversity import cosine_similarity, to_matrix
+from rag_bm25.hits.diversity import SparseCosines, cosine_similarity
 from rag_bm25.hits.groups import group
 from rag_bm25.hits.selection import (
     Ranking,
@@ -93,10 +93,10 @@ class Selector(Generic[H]):
             self.known[hit.namespace, hit.id] = EMPTY if row is None else row.vector
         return [self.known[hit.namespace, hit.id] for hit in hits]
 
-    def read_similarity(self, hits: Sequence[Hit]) -> NDArray[np.float64]:
+    def read_similarity(self, hits: Sequence[Hit]) -> NDArray[np.float64] | SparseCosines:
         """Read how similar hits are to each other, in 0..1: the cosine of their vectors, of dense ones scaled."""
         if not self.dense:
-            return cosine_similarity(to_matrix(self.read_vectors(hits)))
+            return SparseCosines(self.read_vectors(hits))
         rows = self._read_rows(hits, dense=True)
         known = [row.dense for row in rows if row is not None and row.dense is not None]
         nothing = np.zeros_like(known[0]) if known else np.zeros(1, np.float32)

@@ -283,6 +283,20 @@ def delete_leftovers(store: Store, intent: Intent) -> None:
         store.delete_chunks(leftovers)
 
 
+def count_unfinished(store: Store, log: StatisticsLog) -> int:
+    """Count the batches of dead writers as a search finds their chunks, for those who may not finish them.
+
+    Returns the number of rows that no search finds, since their chunk has a newer one.
+    """
+    superseded = 0
+    for intent in log.intents():
+        stored = _read_stored(store, [change.digest for change in intent.changes])
+        newest = [max(rows.values(), key=lambda row: row.batch) for rows in stored.values()]
+        log.count_unfinished(intent, _contribution(newest))
+        superseded += len(_flatten(stored)) - len(newest)
+    return superseded
+
+
 def _read_stored(store: Store, digests: Sequence[str], *, whole: bool = False) -> _Rows:
     """Read the rows in both slots of each chunk; texts, metadata and dense vectors only if they are wanted `whole`."""
     pks = [digest + slot for digest in digests for slot in SLOTS]

@@ -238,9 +238,18 @@ class StatisticsLog:
     def _end_write(self, intent: Intent, change: Contribution) -> None:
         """Store the delta of a batch, and count it."""
         self._require_this_format()
-        num_terms = max(self._sums.num_terms, len(self.known_terms()))
-        delta = Delta(intent.namespace, change, self._sums.num_deltas + 1, num_terms)
-        self._store.insert_log(DeltaRow.encode(intent.batch, delta))
+        known = self.known_terms()
+        num_terms = max(self._sums.num_terms, len(known))
+        delta = Delta(intent.namespace, change.marked(known), self._sums.num_deltas + 1, num_terms)
+        # Until it is stored, the batch is unfinished: after a crash its rows are counted again.
+        self._store.insert_log(DeltaRow.encode(intent.batch, delta), defer=True)
+        self._count(intent, delta)
+
+    def count_unfinished(self, intent: Intent, after: Contribution) -> None:
+        """Count the batch of a dead writer for the time being: the one who finishes it may find something else."""
+        self._count(intent, Delta(intent.namespace, after - intent.before, self._sums.num_deltas + 1))
+
+    def _count(self, intent: Intent, delta: Delta) -> None:
         self._sums.add(intent.batch, delta)
         self.open_batches.end(intent.batch)
         self._publish()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from rag_bm25.statistics.corpus import MAX_COUNT
-from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS
+from rag_bm25.statistics.count_table import Counts
 from rag_bm25.vectors.terms import MAX_ID
 
 if TYPE_CHECKING:
@@ -25,43 +25,58 @@ if TYPE_CHECKING:
 
 MAX_PACKED = 65_535  # characters of a row's packed field
 MAX_PLAIN = 16 << 20  # bytes that a row may unpack to
-COUNTS_PER_ROW = 4_000  # 12 bytes each: fits even where nothing can be compressed
+COUNTS_PER_ROW = 4_000  # 12 bytes and a bit each: fits even where nothing can be compressed
 _T = TypeVar("_T")
 
 COMPRESSION = 3  # of zlib: two thirds of the way to the smallest size, at a third of the time
 
 
-def pack_page(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> str:
+MARKED = "~"  # first character of a page that has the channel of each id, which base64 does not use
+
+
+def pack_page(counts: Counts) -> str:
     """Pack at most `COUNTS_PER_ROW` counts; ids may begin anew within a page, for the next namespace."""
     # As planes of bytes, of which the upper ones are nearly all zero: zlib takes a third of the time, and makes less.
-    gaps = np.diff(ids, prepend=np.uint32(0))  # modulo 2**32, and so are their sums
-    return pack(_to_planes(gaps.astype("<u4")) + _to_planes(df.astype("<i8")))
+    gaps = np.diff(counts.ids, prepend=np.uint32(0))  # modulo 2**32, and so are their sums
+    plain = _to_planes(gaps.astype("<u4")) + _to_planes(counts.df.astype("<i8"))
+    if counts.is_bigram is None:
+        return pack(plain)
+    return MARKED + pack(plain + np.packbits(counts.is_bigram).tobytes())
 
 
-def pack_pages(ids: NDArray[np.uint32], df: NDArray[np.int64]) -> Iterator[str]:
+def pack_pages(counts: Counts) -> Iterator[str]:
     """Cut counts into pages that each fit into a row."""
-    spans = (slice(start, start + COUNTS_PER_ROW) for start in range(0, len(ids), COUNTS_PER_ROW))
-    return (pack_page(ids[span], df[span]) for span in spans)
+    return (pack_page(counts[at : at + COUNTS_PER_ROW]) for at in range(0, len(counts), COUNTS_PER_ROW))
 
 
-def unpack_pages(pages: Iterable[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def unpack_pages(pages: Iterable[str]) -> Counts:
     """Join the pages of :func:`pack_pages`, whose ids must rise."""
-    unpacked = [unpack_page(page) for page in pages]
-    ids = np.concatenate([NO_IDS, *(ids for ids, _ in unpacked)])
-    df = np.concatenate([NO_COUNTS, *(df for _, df in unpacked)])
+    counts = Counts.joined(map(unpack_page, pages))
+    ids = counts.ids
     if (ids[1:] <= ids[:-1]).any() or (len(ids) and not 0 < ids[0] <= ids[-1] <= MAX_ID):
         raise ValueError("its ids do not rise, or are out of range")
-    return ids, df
+    return counts
 
 
-def unpack_page(packed: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+def unpack_page(packed: str) -> Counts:
     """Undo :func:`pack_page`."""
-    plain = unpack(packed)
+    if packed.startswith(MARKED):
+        plain = unpack(packed[len(MARKED) :])
+        entries = 8 * len(plain) // 97  # of 12 bytes and a bit
+        at = 12 * entries
+        if len(plain) != at + -(-entries // 8):
+            raise ValueError(f"its counts have {len(plain)} bytes, which are not 12 each and a bit")
+        is_bigram = np.unpackbits(np.frombuffer(plain, np.uint8, offset=at), count=entries).astype(np.bool_)
+        return _unpack_planes(plain[:at], is_bigram)
+    return _unpack_planes(unpack(packed))
+
+
+def _unpack_planes(plain: bytes, is_bigram: NDArray[np.bool_] | None = None) -> Counts:
     entries = _num_entries(plain)
     gaps, df = _from_planes(plain[: 4 * entries], "<u4"), _from_planes(plain[4 * entries :], "<i8")
-    if (np.abs(df) > MAX_COUNT).any():
+    if ((df > MAX_COUNT) | (df < -MAX_COUNT)).any():
         raise ValueError("its counts are out of range")
-    return np.cumsum(gaps, dtype=np.uint32), df.astype(np.int64)
+    return Counts(np.cumsum(gaps, dtype=np.uint32), df.astype(np.int64), is_bigram)
 
 
 def _to_planes(values: NDArray[Any]) -> bytes:

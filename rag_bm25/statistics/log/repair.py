@@ -71,7 +71,7 @@ def overwrite(
     clock.observe(max((later_than, *(key.batch for key in sound))))
     name = clock.new_batch()
     table.insert(TermsRow.encode(name, dict(zip(vocabulary, vocabulary.ids, strict=True))))
-    run = write_run(table, name, 0, [HeldSums.of(totals)])
+    run = write_run(table, name, 0, [HeldSums.of({part: total.marked(vocabulary) for part, total in totals.items()})])
     whole = next(iter(run.totals.values()), PartTotal())
     head = Head(
         name=name,

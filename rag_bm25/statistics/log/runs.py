@@ -14,8 +14,9 @@ import numpy as np
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import Contribution, add_up
-from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, sum_counts
+from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, Counts
 from rag_bm25.statistics.log import packing
+from rag_bm25.statistics.log.channels import StoredChannels
 from rag_bm25.statistics.log.head import RunInfo, read_head
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.packing import (
@@ -32,13 +33,11 @@ from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
 
-    from numpy.typing import NDArray
-
+    from rag_bm25.statistics.count_table import Channels
     from rag_bm25.statistics.log.table import LogTable
 
-    Counts: TypeAlias = tuple[NDArray[np.uint32], NDArray[np.int64]]
+NONE = Counts(NO_IDS, NO_COUNTS)
 
 Part = str | None
 """A namespace, or None for all namespaces together, which a run of several has as well."""
@@ -105,8 +104,7 @@ class HeldSums:
         return self.parts[part]
 
     def stream(self) -> CountStream:
-        counts = ((total.ids, total.df) for total in self.parts.values())
-        return _Buffer(counts)
+        return _Buffer(total.counts for total in self.parts.values())
 
 
 @dataclass(frozen=True)
@@ -164,11 +162,10 @@ def _decode_page(row: LogRow) -> Counts:
 
 def _decode_part(total: PartTotal, start: int, rows: Sequence[LogRow]) -> Contribution:
     """Decode the counts of a part, which begin at a place in the first of its pages."""
-    ids, df = _joined(map(_decode_page, rows))
-    ids, df = ids[start : start + total.num_counts], df[start : start + total.num_counts]
-    if len(ids) < total.num_counts or (ids[1:] <= ids[:-1]).any():
+    counts = Counts.joined(map(_decode_page, rows))[start : start + total.num_counts]
+    if len(counts) < total.num_counts or (counts.ids[1:] <= counts.ids[:-1]).any():
         raise ValueError("it has too few counts, or their ids do not rise")
-    return Contribution(total.num_chunks, total.total_length, ids, df)
+    return Contribution.of_counts(total.num_chunks, total.total_length, counts)
 
 
 def _decode_totals(run: RunInfo, rows: Sequence[LogRow]) -> dict[Part, PartTotal]:
@@ -192,56 +189,52 @@ class _Buffer:
 
     def __init__(self, pieces: Iterable[Counts]) -> None:
         self._pieces = iter(pieces)
-        self._ids, self._df = NO_IDS, NO_COUNTS
+        self._waiting = NONE
 
     def take(self, number: int) -> Counts:
-        pieces, size = [(self._ids, self._df)], len(self._ids)
+        pieces, size = [self._waiting], len(self._waiting)
         while size < number and (piece := next(self._pieces, None)) is not None:
             pieces.append(piece)
-            size += len(piece[0])
-        ids, df = _joined(pieces)
-        self._ids, self._df = ids[number:], df[number:]
-        return ids[:number], df[:number]
-
-
-def _joined(pieces: Iterable[Counts]) -> Counts:
-    """Concatenate pieces; a single one is not copied."""
-    pieces = list(pieces)
-    if len(pieces) == 1:
-        return pieces[0]
-    ids, df = zip(*pieces, strict=True) if pieces else ((), ())
-    return np.concatenate((NO_IDS, *ids)), np.concatenate((NO_COUNTS, *df))
+            size += len(piece)
+        counts = Counts.joined(pieces)
+        self._waiting = counts[number:]
+        return counts[:number]
 
 
 class _PartReader:
     """The counts of one part of a stream, in slices of the ids."""
 
-    def __init__(self, stream: CountStream, num_counts: int) -> None:
+    def __init__(self, stream: CountStream, num_counts: int, channels: Channels) -> None:
         self._stream = stream
+        self._channels = channels
         self._left = num_counts  # in the stream
-        self._ids, self._df = NO_IDS, NO_COUNTS
+        self._waiting = NONE
 
     def take_below(self, end: int) -> Counts:
         """Return the counts of the ids below `end`."""
-        while self._left and (not len(self._ids) or self._ids[-1] < end):
+        while self._left and (not len(self._waiting) or self._waiting.ids[-1] < end):
             piece = self._stream.take(min(self._left, COUNTS_AT_ONCE))
-            self._left -= len(piece[0]) or self._left  # a damaged run may have fewer
-            self._ids, self._df = _joined([(self._ids, self._df), piece])
-        at = int(np.searchsorted(self._ids, end))
-        found = self._ids[:at], self._df[:at]
-        self._ids, self._df = self._ids[at:], self._df[at:]
+            self._left -= len(piece) or self._left  # a damaged run may have fewer
+            self._waiting = Counts.joined([self._waiting, piece.marked(self._channels)])
+        at = int(np.searchsorted(self._waiting.ids, end))
+        found, self._waiting = self._waiting[:at], self._waiting[at:]
         return found
 
 
-def merge(sources: Sequence[Sums]) -> Iterator[tuple[Part, int, int, Iterator[Counts]]]:
-    """Add sums up: yield each part with its N, its length, and its counts, to be used before the next part."""
+def merge(sources: Sequence[Sums], channels: Channels) -> Iterator[tuple[Part, int, int, Iterator[Counts]]]:
+    """Add sums up: yield each part with its N, its length, and its counts, to be used before the next part.
+
+    The counts are marked, those by `channels` that are not.
+    """
     names = sorted({part for source in sources for part in source.totals if part is not None})
     streams = [source.stream() for source in sources]
     for part in [None, *names] if len(names) > 1 else names:
         found = [(*_part_of(source, part, stream), source) for source, stream in zip(sources, streams, strict=True)]
         totals = [source.totals[key] for key, _, source in found if key in source.totals]
         readers = [
-            _PartReader(stream, source.totals[key].num_counts) for key, stream, source in found if key in source.totals
+            _PartReader(stream, source.totals[key].num_counts, channels)
+            for key, stream, source in found
+            if key in source.totals
         ]
         num_counts = sum(total.num_counts for total in totals)
         num_chunks, length = sum(total.num_chunks for total in totals), sum(total.total_length for total in totals)
@@ -263,18 +256,18 @@ def _merged(readers: Sequence[_PartReader], num_counts: int) -> Iterator[Counts]
     """Yield sums by rising id, in slices: ids are hashes, so that each slice has about as many."""
     slices = num_counts // COUNTS_AT_ONCE + 1
     for number in range(1, slices + 1):
-        pieces = [piece for reader in readers if len((piece := reader.take_below((number << 32) // slices))[0])]
+        pieces = [piece for reader in readers if len(piece := reader.take_below((number << 32) // slices))]
         if pieces:
-            yield sum_counts(*_joined(pieces)) if len(pieces) > 1 else pieces[0]
+            yield Counts.joined(pieces).summed() if len(pieces) > 1 else pieces[0]
 
 
 def write_run(table: LogTable, name: str, level: int, sources: Sequence[Sums]) -> Run:
     """Write the sum of some sums as one run; without the head that names it, it does not count."""
     writer = _RunWriter(table, name)
-    for part, num_chunks, length, counts in merge(sources):
+    for part, num_chunks, length, counts in merge(sources, StoredChannels(table)):
         before = writer.num_counts
-        for ids, df in counts:
-            writer.add(ids, df)
+        for piece in counts:
+            writer.add(piece)
         writer.totals[part] = PartTotal(num_chunks, length, writer.num_counts - before, before)
     return writer.finish(level)
 
@@ -291,10 +284,10 @@ class _RunWriter:
         self.num_counts = 0
         self.totals: dict[Part, PartTotal] = {}
 
-    def add(self, ids: NDArray[np.uint32], df: NDArray[np.int64]) -> None:
-        self._waiting.append((ids, df))
-        self.num_counts += len(ids)
-        self._num_waiting += len(ids)
+    def add(self, counts: Counts) -> None:
+        self._waiting.append(counts)
+        self.num_counts += len(counts)
+        self._num_waiting += len(counts)
         if self._num_waiting >= ROWS_PER_INSERT * packing.COUNTS_PER_ROW:
             self._write_pages(self._num_waiting // packing.COUNTS_PER_ROW * packing.COUNTS_PER_ROW)
 
@@ -308,9 +301,9 @@ class _RunWriter:
 
     def _write_pages(self, number: int) -> None:
         """Write the counts that wait, up to a number of them."""
-        ids, df = _joined(self._waiting)
-        self._write(list(pack_pages(ids[:number], df[:number])))
-        self._waiting, self._num_waiting = [(ids[number:], df[number:])], len(ids) - number
+        counts = Counts.joined(self._waiting)
+        self._write(list(pack_pages(counts[:number])))
+        self._waiting, self._num_waiting = [counts[number:]], len(counts) - number
 
     def _write(self, packed: Sequence[str]) -> None:
         rows = [

@@ -10,6 +10,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rag_bm25.statistics.log.channels import StoredChannels
 from rag_bm25.statistics.log.head import Head, HeadRow
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.runs import HeldSums, Run, write_run
@@ -43,11 +44,12 @@ class LogSums:
 
     def __init__(self, table: LogTable) -> None:
         self._table = table
+        self._channels = StoredChannels(table)
         self._torn = False
         self._clear()
 
     def _clear(self) -> None:
-        self.statistics = StoredStatistics()
+        self.statistics = StoredStatistics(self._channels)
         self.head = Head()  # whose runs are in the statistics
         self.num_terms = 0  # that the vocabulary has, at least
         self._base = ""  # name of the head, or of the snapshot of format 1 in its place
@@ -132,7 +134,9 @@ class LogSums:
             self._counted = covers | (self._counted - set(self.head.covers))
             self._unfolded = {batch: change for batch, change in self._unfolded.items() if batch not in covers}
             changes = tuple(self._unfolded.values())
-            self.statistics = StoredStatistics(runs) if is_first else self.statistics.moved(runs, changes)
+            self.statistics = (
+                StoredStatistics(self._channels, runs) if is_first else self.statistics.moved(runs, changes)
+            )
             self._set_base(base, head, runs)
         return True
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rag_bm25.statistics.corpus import Contribution, add_up
+from rag_bm25.statistics.count_table import Counts
 from rag_bm25.statistics.log.keys import LogKey, make_rows
 from rag_bm25.statistics.log.packing import (
     check_texts,
@@ -24,7 +25,7 @@ from rag_bm25.statistics.log.packing import (
 from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -80,7 +81,7 @@ class IntentRow:
             "length": intent.before.total_length,
         }
         changes = [f"{change.digest}:{change.insert}:{change.delete}" for change in intent.changes]
-        pages = pack_pages(intent.before.ids, intent.before.df)
+        pages = pack_pages(intent.before.counts)
         pieces = [(meta, pack(json_bytes(changes))), *(({}, page) for page in pages)]
         return make_rows("intent", intent.batch, pieces)
 
@@ -89,14 +90,14 @@ class IntentRow:
         """Decode all rows, in order."""
         first, *pages = rows
         meta = first.meta
-        counts = unpack_pages(row.packed for row in pages) if pages else _decode_df(first.added)  # as in format 1
+        counts = unpack_pages(row.packed for row in pages) if pages else Counts(*_decode_df(first.added))  # of format 1
         return Intent(
             batch=LogKey.parse(first.key).name,
             writer=get_text(meta, "writer"),
             time=get_time(meta),
             namespace=get_text(meta, "namespace"),
             changes=[_decode_change(text) for text in check_texts(unpack_json(first.packed), "changes")],
-            before=Contribution(get_count(meta, "chunks"), get_count(meta, "length"), *counts),
+            before=_contribution(meta, counts),
         )
 
 
@@ -146,7 +147,7 @@ class DeltaRow:
             "chunks": change.num_chunks,
             "length": change.total_length,
         }
-        first, *others = [*pack_pages(change.ids, change.df)] or [""]
+        first, *others = [*pack_pages(change.counts)] or [""]
         return make_rows("delta", batch, [(meta, first), *(({}, page) for page in others)])
 
     @staticmethod
@@ -157,8 +158,12 @@ class DeltaRow:
             change = add_up(map(_decode_change_of_format_1, rows))
         else:
             counts = unpack_pages(row.packed for row in rows if row.packed)
-            change = Contribution(get_count(meta, "chunks"), get_count(meta, "length"), *counts)
+            change = _contribution(meta, counts)
         return Delta(get_text(meta, "namespace"), change, get_count(meta, "number"), get_count(meta, "terms"))
+
+
+def _contribution(meta: Mapping[str, Any], counts: Counts) -> Contribution:
+    return Contribution.of_counts(get_count(meta, "chunks"), get_count(meta, "length"), counts)
 
 
 def _decode_change_of_format_1(row: LogRow) -> Contribution:

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from rag_bm25.errors import FilterError, StoreError
+from rag_bm25.store.deferred import DeferredRows
 from rag_bm25.store.milvus.client import Client, pymilvus
 from rag_bm25.store.milvus.expressions import Dialect
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.lock import DatabaseLock
+from rag_bm25.store.milvus.schema import log_entity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -55,6 +57,7 @@ class Engine:
     """
 
     exclusive = False
+    defers = False  # whether log rows may wait for those after them
     imports = False  # whether it can read files from its object storage
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; FLAT of the embedded engines is exact
@@ -68,6 +71,7 @@ class Engine:
         self.place = place
         self._write_lock = threading.RLock()
         self._log_writes: Counter[str] = Counter()
+        self.deferred: defaultdict[str, DeferredRows] = defaultdict(DeferredRows)  # by log
         self._counting = threading.Lock()
         self._pid = os.getpid()
 
@@ -161,6 +165,7 @@ class EmbeddedEngine(Engine):
     """A database file, opened by this process alone."""
 
     exclusive = True
+    defers = True
     options = {"retry_times": 0}  # noqa: RUF012 - read only; the client repeats failed calls for a minute by default
 
     def __init__(self, path: Path) -> None:
@@ -186,6 +191,27 @@ class EmbeddedEngine(Engine):
         result = super().write(method, *args, **kwargs)
         self.check_in_place()
         return result
+
+    def end_deferring(self) -> None:
+        """Store the log rows that wait, and let no others wait.
+
+        Where that fails they are lost, and the next process to open the index works them out again.
+        """
+        self.defers = False
+        if self.is_inherited or not self._write_lock.acquire(blocking=False):
+            return
+        try:
+            for log, rows in self.deferred.items():
+                if rows.is_sure:
+                    self._store_deferred(log, rows)
+        finally:
+            self._write_lock.release()
+
+    def _store_deferred(self, log: str, rows: DeferredRows) -> None:
+        with suppress(StoreError):
+            self.check_in_place()
+            self._call("insert", log, [log_entity(row) for row in rows])  # an engine that has died is not restarted
+            rows.clear()
 
     def check_in_place(self) -> None:
         """Refuse to go on if the database is no longer at its path.
@@ -221,6 +247,7 @@ class EmbeddedEngine(Engine):
 
     def close(self) -> None:
         """Stop the engine, then let other processes open the file."""
+        self.end_deferring()
         self._is_closed = True
         try:
             if not self.is_inherited:

@@ -12,6 +12,7 @@ from rag_bm25.store.milvus.schema import LOG_COUNTS, LOG_FIELDS, log_entity, log
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rag_bm25.store.deferred import DeferredRows
     from rag_bm25.store.milvus.connection import Connection
     from rag_bm25.store.milvus.engine import Engine
     from rag_bm25.store.rows import KeyRange, LogRow
@@ -51,26 +52,51 @@ class MilvusLogStore:
     def drop(self) -> None:
         """Drop the log with everything in it; a missing one is ignored."""
         with self._log_changes():
-            self._log.drop()
+            self._drop_log()
 
     def close(self) -> None:
         self._handle.close()
 
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
-        with self._log_changes():
-            self._log.insert(map(log_entity, rows))
+    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:
+        with self._log_changes() as engine:
+            if defer and engine.defers:
+                self._deferred.add(rows)
+            else:
+                self._insert_log(rows)
 
     def delete_log(self, keys: Sequence[str]) -> None:
         with self._log_changes():
+            self._insert_log()
             self._log.delete(keys)
 
     def log_keys(self, ranges: Sequence[KeyRange] | None = None) -> list[str]:
+        deferred = self._deferred.keys(ranges)  # first: what is no longer deferred afterwards is stored
         clause = "" if ranges is None else self._open.dialect.in_ranges("key", ranges)
-        return [entity["key"] for page in self._log.scan(clause, ["key"], KEYS_PAGE) for entity in page]
+        stored = [entity["key"] for page in self._log.scan(clause, ["key"], KEYS_PAGE) for entity in page]
+        return list(dict.fromkeys([*stored, *deferred]))
 
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
+        deferred = self._deferred.get(keys, packed=packed)  # first, likewise
+        stored = [key for key in keys if key not in deferred]
         output = [*LOG_COUNTS, "packed"] if packed else list(LOG_COUNTS)
-        return [log_row(entity) for entity in self._log.get(keys, output)]
+        return [*map(log_row, self._log.get(stored, output)), *deferred.values()]
+
+    def _insert_log(self, rows: Sequence[LogRow] = ()) -> None:
+        """Insert rows, after those that were deferred: before anything else is written."""
+        with self._deferred.stored(self._stored_keys) as deferred:
+            if deferred or rows:
+                self._log.insert(map(log_entity, [*deferred, *rows]))
+
+    def _stored_keys(self, keys: Sequence[str]) -> set[str]:
+        return {entity["key"] for entity in self._log.get(keys, ["key"])}
+
+    def _drop_log(self) -> None:
+        self._log.drop()
+        self._deferred.clear()
+
+    @property
+    def _deferred(self) -> DeferredRows:
+        return self._open.deferred[self._log.name]
 
     @property
     def _open(self) -> Engine:
@@ -78,11 +104,11 @@ class MilvusLogStore:
         return self._handle.engine
 
     @contextmanager
-    def _log_changes(self) -> Iterator[None]:
+    def _log_changes(self) -> Iterator[Engine]:
         """Let the other stores that share the engine know that the log has changed, or may have."""
         engine = self._handle.writable()
         try:
-            yield
+            yield engine
         finally:
             self._own_log_writes += 1
             engine.note_log_write(self._log.name)

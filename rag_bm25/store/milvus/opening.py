@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib
 import os
 import threading
 import warnings
 import weakref
+from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -42,10 +45,23 @@ def open_engine(connection: Connection, *, read_only: bool) -> Engine:
         else:
             require_database(path)
             _open[key] = _open_copy(path) if is_copy else _embedded_class()(path)
+            _prepare_exit()  # only now: what is registered last runs first, and engines end at exit as well
         engine = _open[key]
         engine.key = key
         engine.users += 1
     return engine
+
+
+@functools.cache
+def _prepare_exit() -> None:
+    """Have what was deferred stored when the process ends, also where nobody closes the index."""
+    with suppress(RuntimeError):  # it is ending already
+        getattr(threading, "_register_atexit", atexit.register)(_end_deferring)
+
+
+def _end_deferring() -> None:
+    for engine in list(_open.values()):
+        engine.end_deferring()
 
 
 def _open_copy(path: Path) -> EmbeddedEngine:

@@ -84,7 +84,8 @@ class MilvusStore(MilvusLogStore, BulkImports):
         super().__init__(Connection(uri, token, tls, timeout), collection, read_only=read_only)
         self._chunks = Collection(self._handle, collection)
         self._searches = ChunkSearch(self._chunks, consistency)
-        self._dense: DenseField | None = None  # as stored, once it has been read
+        self._dense: DenseField | None = None  # as stored, once that has been read
+        self._knows_dense = False
 
     @property
     def write_lock(self) -> WriteLock:
@@ -120,21 +121,24 @@ class MilvusStore(MilvusLogStore, BulkImports):
             check_metric(self.name, self._dense_field(), dense.metric, FormatError)
 
     def dense_dim(self) -> int | None:
-        if not self._chunks.exists():
-            return None
+        return self._read_dense_dim() if self._chunks.exists() else None
+
+    def _read_dense_dim(self) -> int | None:
         fields = self._chunks.describe_fields()
         return next((field["params"].get("dim") for field in fields if field["name"] == DENSE), None)
 
     def drop(self) -> None:
         with self._log_changes():
-            self._log.drop()  # first: statistics without their chunks would be taken for those of an index
+            self._drop_log()  # first: statistics without their chunks would be taken for those of an index
             self._chunks.drop()
-        self._dense = None
+        self._dense, self._knows_dense = None, False
 
     def insert_chunks(self, rows: Sequence[ChunkRow]) -> None:
+        self._insert_log()
         self._chunks.insert(map(chunk_entity, rows))
 
     def delete_chunks(self, pks: Sequence[str]) -> None:
+        self._insert_log()
         self._chunks.delete(pks)
 
     def get_chunks(
@@ -178,10 +182,12 @@ class MilvusStore(MilvusLogStore, BulkImports):
         return self._chunks.is_complete(chunk_fields(self.dense_dim()))
 
     def _dense_field(self) -> DenseField | None:
-        """Return the stored dense field; once found, it is not read again."""
-        if self._dense is None and (dim := self.dense_dim()) is not None:
-            index = self._open.read("describe_index", self._chunks.name, DENSE)
-            self._dense = DenseField(dim, index["metric_type"])
+        """Return the stored dense field; once the collection is there, it is not read again."""
+        if not self._knows_dense and self._chunks.exists():
+            if (dim := self._read_dense_dim()) is not None:
+                index = self._open.read("describe_index", self._chunks.name, DENSE)
+                self._dense = DenseField(dim, index["metric_type"])
+            self._knows_dense = True
         return self._dense
 
 

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rag_bm25 import IndexConfig
 from rag_bm25.documents import lengths
-from rag_bm25.documents.lengths import SHORT_LENGTH, WORD_LENGTH, chunk_length
+from rag_bm25.documents.encoder import DocumentEncoder
+from rag_bm25.documents.lengths import SHORT_LENGTH, WORD_LENGTH, LengthUnit, chunk_length
 
 
 @pytest.mark.parametrize(
@@ -31,4 +35,15 @@ def test_other_units_count_all_characters_or_terms() -> None:
 def test_the_memo_of_lengths_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lengths, "MAX_KEPT", 3)
     assert chunk_length("", [f"word{number}" for number in range(10)], "estimated_characters") == 80
-    assert len(lengths._estimated) <= 3
+    assert len(lengths._kinds) <= 3
+
+
+@given(st.lists(st.lists(st.sampled_from(["word", "2024", "劳动", "\0劳动", "\0two words"]), max_size=40), max_size=4))
+@pytest.mark.parametrize("unit", ["estimated_characters", "terms"])
+def test_the_lengths_of_a_batch_are_those_of_its_chunks(unit: LengthUnit, batch: list[list[str]]) -> None:
+    def split(text: str) -> list[str]:
+        return [token for token in text.split("\1") if token]
+
+    encoder = DocumentEncoder(split, IndexConfig(9).document_weighting(), unit)
+    texts = ["\1".join(tokens) for tokens in batch]
+    assert encoder.encode(texts).lengths.tolist() == [chunk_length("", tokens, unit) for tokens in batch]

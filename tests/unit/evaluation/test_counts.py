@@ -184,7 +184,11 @@ def test_statistics_are_those_of_an_index() -> None:
     index.add(list(BILINGUAL.values()), ids=list(BILINGUAL))
     stats = index.stats()
     assert counts.statistics.num_terms == stats.num_terms
-    assert counts.statistics.collection_stats.average_idf == pytest.approx(stats.average_idf)
+    figures = counts.statistics.collection_stats
+    assert (figures.average_idf, figures.average_bigram_idf) == (stats.average_idf, stats.average_bigram_idf)
+    analyzed = {id_: config.build_analyzer()(text) for id_, text in BILINGUAL.items()}
+    assert (stats.average_idf, stats.average_bigram_idf) == pytest.approx(Corpus(analyzed).average_idfs())
+    assert stats.average_idf != stats.average_bigram_idf
     assert counts.mean_length("estimated_characters") == stats.mean_length
 
 

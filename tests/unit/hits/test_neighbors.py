@@ -9,7 +9,6 @@ import pytest
 from rag_bm25 import BM25Index, Chunk, IndexConfig, InputError, ParameterError
 from rag_bm25.hits.neighbors import join, run_around
 from rag_bm25.ingestion import find_files, ingest
-from rag_bm25.ingestion.places import find_places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,16 +68,6 @@ def test_an_ingested_file_comes_back_whole(tmp_path: Path, size: int) -> None:
             assert len(whole.text) == len(text)
             start = piece.metadata["start_index"]
             assert text[start : start + len(piece.text)] == piece.text
-
-
-def test_places_in_a_text_that_repeats_itself_leave_no_gap() -> None:
-    text = "ab ab ab ab ab ab cd"
-    pieces = ["ab ab ab", "ab ab ab", "ab cd"]
-    starts = find_places(text, pieces)
-    assert [text[start : start + len(piece)] for start, piece in zip(starts, pieces, strict=True)] == pieces
-    ends = [0, *(start + len(piece) for start, piece in zip(starts, pieces, strict=True))]
-    assert all(not text[end:start].strip() for end, start in zip(ends, starts, strict=False))
-    assert find_places("abc", ["xyz", "c"]) == [0, 2]  # a splitter that changes the text
 
 
 def test_wrong_arguments_are_refused() -> None:

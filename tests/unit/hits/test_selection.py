@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_bm25 import Hit, InputError, ValueBoost
-from rag_bm25.hits.diversity import cosine_similarity, diversify, scale_to_relevance, without_near_duplicates
+from rag_bm25.hits.diversity import (
+    SparseCosines,
+    cosine_similarity,
+    diversify,
+    scale_to_relevance,
+    without_near_duplicates,
+)
 from rag_bm25.hits.options import HitPlan, split_options
 from rag_bm25.hits.selection import (
     Ranking,
@@ -136,6 +142,10 @@ def test_relevance_is_within_0_and_1() -> None:
     assert scale_to_relevance([2, -2]).tolist() == [1, 0]
     assert scale_to_relevance([0, 0]).tolist() == [0, 0]
     assert scale_to_relevance([]).tolist() == []
+    some = [SparseVector.from_dict(each) for each in ({1: 2.0}, {}, {1: 3.0, 7: 4.0}, {9: 1.0})]
+    expected = np.array([[1, 0, 0.6, 0], [0, 0, 0, 0], [0.6, 0, 1, 0], [0, 0, 0, 1]])
+    assert np.array([SparseCosines(some)[at] for at in range(4)]) == pytest.approx(expected)
+    assert SparseCosines([EMPTY])[0].tolist() == [0.0]
     assert cosine_similarity(np.array([[1.0, 0], [0, 0], [3, 4]])).tolist() == pytest.approx(
         np.array([[1, 0, 0.6], [0, 0, 0], [0.6, 0, 1]])
     )

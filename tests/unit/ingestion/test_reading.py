@@ -11,7 +11,8 @@ from support.files import CONFIG, ids, pieces, run, write, write_rows
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, ParameterError
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
-from rag_bm25.ingestion.reading import read_file, sample, splitter
+from rag_bm25.ingestion.reading import read_file, sample
+from rag_bm25.ingestion.splitting import splitter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,7 +149,7 @@ def test_blank_lines_between_rows_are_left_out(tmp_path: Path) -> None:
     assert pieces(write(tmp_path / "a.jsonl", '\n{"id": "a", "text": "x"}\n\n')) == {"a": "x"}
 
 
-GOOD = b'{"id": "a", "text": "x"}\n'
+GOOD = '{"id": "a", "text": "é"}\n'.encode()
 
 
 @pytest.mark.parametrize(
@@ -169,17 +170,18 @@ GOOD = b'{"id": "a", "text": "x"}\n'
         (b'{"id": "b", "text": "a\\u0000"}', "has a NUL at character 1"),
         (b'{"id": "", "text": "x"}', "must not be empty"),
         (b'{"id": "a", "text": "y"}', "duplicate id 'a', already given in bad.jsonl"),
-        (b'{"id": "b", "text": "\xff"}', "not UTF-8 at byte 46 of the file"),
+        (b'{"id": "b", "text": "\xff"}', "not UTF-8 at byte 47 of the file"),
     ],
 )
-def test_a_bad_row_is_named_and_nothing_of_its_file_is_written(
+def test_a_bad_row_is_named_and_the_others_are_written(
     tmp_path: Path, index: BM25Index, line: bytes, reason: str
 ) -> None:
     bad = write(tmp_path / "bad.jsonl", GOOD + line + b"\n")
     report = run(index, bad, write(tmp_path / "good.txt"))
-    assert f"{bad} line 2: " in report.failed["bad.jsonl"]
-    assert reason in report.failed["bad.jsonl"]
-    assert ids(index) == ["good.txt#0"]
+    assert report.reasons[0].startswith(f"{bad} line 2: ")
+    assert reason in report.reasons[0]
+    assert report.rejected == {"bad.jsonl": 1}
+    assert ids(index) == ["a", "good.txt#0"]
 
 
 # Samples and the size of chunks
@@ -211,7 +213,7 @@ def test_the_overlap_is_below_the_split_size() -> None:
 def test_a_sample_is_some_chunks_in_random_order_of_the_files(tmp_path: Path) -> None:
     for n in range(20):
         write(tmp_path / "docs" / f"{n:02}.txt", f"text {n}")
-    write(tmp_path / "docs" / "bad.txt", b"\xff")
+    write(tmp_path / "docs" / "bad.txt", b"\xff\0")
     files = find_files([tmp_path / "docs"]).files
     orders = [[piece.id for piece in sample(files, splitter(CONFIG), 100, seed=seed)] for seed in (0, 0, 1)]
     assert orders[0] == orders[1] != orders[2]

@@ -126,7 +126,7 @@ def test_each_branch_of_the_epsilon_idf_is_named(index: BM25Index) -> None:
     index.add(["fig", "grape", "apple banana cherry", "apple"], ids=["2", "3", "4", "5"])
     assert f"idf 'epsilon', epsilon * avgIDF, since {raw} <= 0 from:" in str(index.explain("apple", "1"))
     assert "0.25 = epsilon" in str(index.explain("apple", "1"))
-    assert "avgIDF, mean over all terms" in str(index.explain("apple", "1"))
+    assert "avgIDF, mean over all words" in str(index.explain("apple", "1"))
     assert f"idf 'epsilon', {raw} from:" in str(index.explain("fig", "2"))
     assert "= epsilon\n" not in str(index.explain("fig", "2"))
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,8 +11,11 @@ from hypothesis import strategies as st
 from support.reference import average_idf
 
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics, NamespaceStatistics
-from rag_bm25.statistics.count_table import CountTable, _Level
+from rag_bm25.statistics.count_table import Counts, CountTable, _Level
 from rag_bm25.vectors.sparse import SparseVector
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 IDS = st.integers(1, 12)
 chunks = st.tuples(st.frozensets(IDS, max_size=6), st.integers(0, 100))
@@ -20,6 +24,13 @@ chunks = st.tuples(st.frozensets(IDS, max_size=6), st.integers(0, 100))
 def contribution(*given: tuple[frozenset[int], int]) -> Contribution:
     vectors = [SparseVector.from_dict(dict.fromkeys(ids or {0}, 0.5)) for ids, _ in given]
     return Contribution.of(vectors, [length for _, length in given])
+
+
+class EvenIds:
+    """Channels of ids of which the even ones are bigrams'."""
+
+    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        return ids % 2 == 0
 
 
 def one(*ids: int, length: int = 1) -> Contribution:
@@ -81,23 +92,53 @@ def test_statistics_after_adds_and_removals_are_those_of_what_is_left(
     removed = data.draw(st.lists(st.sampled_from(some), unique=True) if some else st.just([]))
     statistics = CorpusStatistics()
     for chunk in some:
-        statistics.add(contribution(chunk))
+        statistics.add(contribution(chunk).marked(EvenIds()))
     for chunk in removed:
-        statistics.add(-contribution(chunk))
+        statistics.add(-contribution(chunk))  # who deletes need not know which ids are bigrams'
     left = list((Counter(some) - Counter(removed)).elements())
-    assert shown(statistics.contribution()) == shown(contribution(*left))
+    total = statistics.contribution()
+    assert shown(total) == shown(contribution(*left))
     df = Counter(id_ for ids, _ in left for id_ in ids)
-    assert statistics.histogram == Counter(df.values())
+    words, bigrams = ([count for id_, count in df.items() if id_ % 2 == rest] for rest in (1, 0))
+    assert statistics.histograms == (Counter(words), Counter(bigrams))
     assert statistics.num_terms == len(df)
-    assert statistics.collection_stats.average_idf == pytest.approx(
-        average_idf(list(df.values()), len(left)), abs=1e-12
-    )
+    stats = statistics.collection_stats
+    assert stats.average_idf == pytest.approx(average_idf(words, len(left)), abs=1e-12)
+    assert stats.average_bigram_idf == pytest.approx(average_idf(bigrams, len(left)), abs=1e-12)
+    assert total.is_bigram is not None
+    assert total.is_bigram.tolist() == (total.ids % 2 == 0).tolist()
+
+
+def test_term_that_is_found_to_be_a_bigram_moves_to_the_other_channel() -> None:
+    """Two writers may have given one id to a word and a bigram."""
+    statistics = CorpusStatistics()
+    statistics.add(contribution((frozenset({1, 2}), 1), (frozenset({2}), 1)))
+    assert statistics.histograms == ({1: 1, 2: 1}, {})
+    statistics.add(one(2).marked(EvenIds()))
+    assert statistics.histograms == ({1: 1}, {3: 1})
+    statistics.add(Contribution(1, 1, ids_of(2), np.array([1]), np.array([False])))  # by who does not know of it yet
+    assert statistics.histograms == ({1: 1}, {4: 1})
+
+
+def test_sum_has_marks_where_all_of_its_parts_have_them() -> None:
+    marked, plain = one(1, 2).marked(EvenIds()), one(2, 3)
+    assert (marked + plain).is_bigram is (plain + plain).is_bigram is None
+    total = marked + -one(4).marked(EvenIds()) + Contribution(5, 7)
+    assert total.is_bigram is not None
+    assert total.is_bigram.tolist() == [False, True, True]
+    disagreeing = marked + Contribution(1, 1, ids_of(1, 2), np.array([1, 1]), np.array([False, False]))
+    assert disagreeing.is_bigram is not None
+    assert disagreeing.is_bigram.tolist() == [False, True]
 
 
 def test_new_statistics_are_empty() -> None:
     statistics = CorpusStatistics()
     assert (statistics.num_chunks, statistics.total_length, statistics.num_terms) == (0, 0, 0)
-    assert (statistics.mean_length, statistics.collection_stats.average_idf, statistics.histogram) == (0.0, 0.0, {})
+    assert (statistics.mean_length, statistics.collection_stats.average_idf, statistics.histograms) == (
+        0.0,
+        0.0,
+        ({}, {}),
+    )
     assert statistics.df(ids_of(1, 2)).tolist() == [0, 0]
 
 
@@ -136,8 +177,8 @@ def test_df_of_no_terms_is_empty() -> None:
 def test_histogram_is_a_copy() -> None:
     statistics = CorpusStatistics()
     statistics.add(one(1))
-    statistics.histogram[1] = 99
-    assert statistics.histogram == {1: 1}
+    statistics.histograms[0][1] = 99
+    assert statistics.histograms == ({1: 1}, {})
 
 
 @pytest.mark.parametrize(
@@ -158,16 +199,24 @@ def test_damaged_statistics_still_give_possible_figures(damage: Contribution) ->
 
 def test_table_gives_counts_across_merges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CountTable, "FACTOR", 2)
-    table, expected = CountTable(), Counter[int]()
+    table, expected, marked = CountTable(), Counter[int](), set[int]()
     rng = np.random.default_rng(7)
     for _ in range(200):
         ids = np.unique(rng.integers(1, 60, 5, dtype=np.uint32))
         changes = rng.integers(-1, 3, len(ids))
-        table.add(ids, changes)
+        marks = (changes > 0) & (ids % 2 == 0)
+        table.add(Counts(ids, changes, marks))
+        marked.update(ids[marks].tolist())
         expected.update(dict(zip(ids.tolist(), changes.tolist(), strict=True)))
         assert table.get(ids_of(*range(70))).tolist() == [expected[id_] for id_ in range(70)]
-    ids, counts = table.nonzero()
-    assert dict(zip(ids.tolist(), counts.tolist(), strict=True)) == {i: n for i, n in expected.items() if n}
+        counts, marks = table.get_marked(ids_of(*range(70)))
+        assert counts.tolist() == [expected[id_] for id_ in range(70)]
+        assert [mark for mark, count in zip(marks, counts, strict=True) if count > 0] == [
+            id_ in marked for id_ in range(70) if expected[id_] > 0
+        ]
+    found = table.nonzero()
+    ids = found.ids
+    assert dict(zip(ids.tolist(), found.df.tolist(), strict=True)) == {i: n for i, n in expected.items() if n}
     assert (np.diff(ids.astype(np.int64)) > 0).all()
 
 
@@ -182,7 +231,7 @@ def test_table_copies_a_count_a_logarithmic_number_of_times(monkeypatch: pytest.
     monkeypatch.setattr(_Level, "merged_with", counted)
     table, num_levels = CountTable(), 1 + math.log(20_000 / 10, CountTable.FACTOR)
     for start in range(1, 20_000, 10):
-        table.add(np.arange(start, start + 10, dtype=np.uint32), np.ones(10, np.int64))
+        table.add(Counts(np.arange(start, start + 10, dtype=np.uint32), np.ones(10, np.int64)))
         assert len(table._levels) <= num_levels
     assert sum(copied) < 20_000 * CountTable.FACTOR * num_levels
 

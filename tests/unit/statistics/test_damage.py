@@ -13,6 +13,8 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, FormatError
 from rag_bm25.errors import StoreError
+from rag_bm25.statistics.log.terms import TermsRow
+from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,13 +109,15 @@ def test_repair_by_another_process_is_seen(
 def test_loss_that_counts_alone_do_not_show_is_found_by_the_missing_row(
     index: BM25Index, store: MemoryStore, reopened: Reopened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Terms without chunks make up for the number of those that are lost."""
-    monkeypatch.setattr("rag_bm25.statistics.log.terms.TERMS_PER_ROW", 2)
-    index.add(["a b c d e f g h"], ids=["1"])
-    index.delete(["1"])
-    index.add(["apple pie crust"], ids=["2"])
+    """Terms that two writers have added at once count twice, and make up for the number of those that are lost."""
+    monkeypatch.setattr("rag_bm25.statistics.log.terms.TERMS_PER_ROW", 3)
+    index.add(["a b c"], ids=["1"])
+    index.add(["apple pie crust tart"], ids=["2"])
+    for _ in range(2):
+        store.insert_log(TermsRow.encode(index._live.log.new_batch(), {term: term_id(term) for term in "abc"}))
+    assert reopened().damage == []
     delete_log(store, lambda key: key.startswith("terms") and key.endswith(":1:2"))
-    assert reopened().damage == ["terms missing from the vocabulary: 3"]
+    assert reopened().damage == ["terms missing from the vocabulary: 4"]
 
 
 def test_terms_that_no_text_explains_are_told_until_a_repair_has_seen_them(
@@ -128,9 +132,22 @@ def test_terms_that_no_text_explains_are_told_until_a_repair_has_seen_them(
     assert index.damage == []
     index.add(["mango"])
     index._live.log.compact(above=0)
-    assert reopened().damage == []
+    again = reopened()
+    again._live.vocabulary()
+    assert again.damage == []
     delete_log(store, lambda key: key.startswith("terms"))
     assert reopened().damage == ["terms missing from the vocabulary: 12"]
+
+
+def test_after_a_repair_terms_without_chunks_are_missed_as_well(
+    index: BM25Index, store: MemoryStore, reopened: Reopened
+) -> None:
+    index.add(["apple pie"], ids=["1"])
+    index.delete(["1"])
+    index.repair()
+    assert reopened().damage == []
+    delete_log(store, lambda key: key.startswith("terms"))
+    assert reopened().damage == ["terms missing from the vocabulary: 2"]
 
 
 def test_imported_statistics_do_not_hide_what_was_lost(

@@ -45,6 +45,8 @@ def assert_same(vocabulary: Vocabulary, known: KnownTerms, batch: Sequence[str])
     assert known.lookup(batch) == vocabulary.lookup(batch)
     ids = [1, 2, 3, MAX_ID, *map(term_id, batch)]
     assert known.taken(ids) == vocabulary.taken(ids)
+    asked = np.array(ids, np.uint32)
+    assert known.are_bigrams(asked).tolist() == vocabulary.are_bigrams(asked).tolist()
     assert stage(known, batch) == stage(vocabulary, batch)
     assert known.displaced == vocabulary.displaced
     assert len(known) == len(vocabulary)
@@ -193,3 +195,20 @@ def test_term_that_two_writers_gave_two_ids_is_one_term() -> None:
     known.add({"a": 9, "b": term_id("b")})
     assert len(known) == 2
     assert known.taken([7, 9]) == [True, True]
+
+
+def test_id_of_a_word_and_a_bigram_is_a_bigrams() -> None:
+    """Two writers may have given it to both; so every mark that is stored afterwards agrees."""
+    known = KnownTerms()
+    known.add({"word": 5})
+    assert known.are_bigrams(np.array([5, 6], np.uint32)).tolist() == [False, False]
+    known.add({"\0ab": 5, "other": 4})
+    assert known.are_bigrams(np.array([3, 4, 5, 6, MAX_ID], np.uint32)).tolist() == [False, False, True, False, False]
+
+
+def test_a_term_keeps_the_id_that_it_was_given_in_the_same_batch() -> None:
+    staged = KnownTerms().stage()
+    staged.look_up(["a", "b"])
+    given = dict(staged)
+    staged.look_up(["b", "c", "a"])
+    assert dict(staged) == staged.new == {**given, "c": term_id("c")}

@@ -318,7 +318,7 @@ def test_source_with_an_unfinished_write(store: MemoryStore, config: IndexConfig
     faulty = FaultyStore(collections=store.collections)
     index = BM25Index.from_store(faulty, config=config)
     index.add(["apple"], ids=["1"])
-    faulty.on_call = lambda method: stop() if method == "insert_chunks" else None
+    faulty.on_call = lambda method: stop() if method == "delete_chunks" else None
     with pytest.raises(StoreError, match="stop"):
         index.add(["fig"], ids=["1"])
     target = MemoryStore()

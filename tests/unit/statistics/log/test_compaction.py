@@ -282,6 +282,15 @@ def test_merging_that_fails_at_any_call_loses_no_term(moment: Moment) -> None:
 
 
 @pytest.mark.usefixtures("small_rows")
+def test_entries_that_an_interrupted_merge_left_are_not_counted_twice(grown: StatisticsLog, store: MemoryStore) -> None:
+    """Else they would make up for the number of terms that are lost later."""
+    merged = {row.key: row for row in rows(store, "terms")}
+    grown.compact(above=3)
+    store.collections.log.update(merged)  # it had not come to deleting them
+    reader = read_anew(store)
+    assert reader._terms.size == len(reader.vocabulary()) == 9
+
+
 def test_parts_that_an_interrupted_merge_left_are_deleted_an_hour_later(
     log: StatisticsLog, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 class StrictStore(FaultyStore):
     """Refuses keys of a config that are stored already, of which an engine would keep both rows."""
 
-    def insert_log(self, rows: Sequence[LogRow]) -> None:
+    def insert_log(self, rows: Sequence[LogRow], *, defer: bool = False) -> None:
         double = [row.key for row in rows if row.kind == "config" and row.key in self.collections.log]
         assert not double, double
-        super().insert_log(rows)
+        super().insert_log(rows, defer=defer)
 
 
 def fill(index: BM25Index, *, namespaces: Sequence[str] = ("",)) -> None:

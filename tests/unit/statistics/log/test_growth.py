@@ -113,7 +113,7 @@ def test_counts_are_written_again_a_logarithmic_number_of_times() -> None:
     written = 0
     insert = history.writers[0]._store.insert_log
 
-    def counting(inserted: list[object]) -> None:
+    def counting(inserted: list[object], **_: bool) -> None:
         nonlocal written
         written += sum(row.kind == "run" for row in inserted)  # type: ignore[attr-defined]
         insert(inserted)  # type: ignore[arg-type]

@@ -23,9 +23,22 @@ from rag_bm25.statistics.log.table import LogTable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from rag_bm25.statistics.count_table import Counts as MarkedCounts
     from rag_bm25.statistics.log.runs import Part, Sums
 
 TOP = 2**32 - 2
+
+
+class OddIds:
+    """Channels of ids of which the odd ones are bigrams'."""
+
+    def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        return ids % 2 == 1
+
+
+ODD = OddIds()
 
 
 @dataclass
@@ -47,7 +60,8 @@ class Counts:
     def contribution(self) -> Contribution:
         ids = sorted(self.df)
         df = [self.df[id_] for id_ in ids]
-        return Contribution(self.chunks, self.length, np.array(ids, np.uint32), np.array(df, np.int64))
+        total = Contribution(self.chunks, self.length, np.array(ids, np.uint32), np.array(df, np.int64))
+        return total.marked(ODD)
 
 
 ids = st.sampled_from([1, 2, 3, 2**31, TOP - 1, TOP]) | st.integers(1, TOP)
@@ -96,7 +110,7 @@ def added(history: Sequence[Mapping[str, Counts]]) -> dict[Part, Counts]:
 
 
 def listed(found: Contribution) -> Counts:
-    return Counts(found.num_chunks, found.total_length, dict(zip(found.ids.tolist(), found.df.tolist(), strict=True)))
+    return Counts(found.num_chunks, found.total_length, dict(pairs(found.counts)))
 
 
 def read_parts(sums: Sums) -> dict[Part, Counts]:
@@ -126,7 +140,7 @@ def test_sum_of_runs_is_that_of_what_they_were_made_of(
         assert opened.totals == total.totals
         for run in (total, opened):
             assert read_parts(run) == expected
-        statistics = StoredStatistics([*written, *held_ones])
+        statistics = StoredStatistics(ODD, [*written, *held_ones])
         for part, some in expected.items():
             assert listed(statistics._part(part).contribution()) == some  # as a search reads it
         found = {name: listed(some) for name, some in statistics.contributions().items()}
@@ -147,14 +161,14 @@ def test_stream_has_the_parts_one_after_the_other(
         stream = run.stream()
         found = [*iter(lambda: pairs(stream.take(taken)), [])]
         assert max(map(len, found), default=0) <= taken
-        assert [pair for some in found for pair in some] == [
-            pair for part in every for pair in pairs((part.ids, part.df))
-        ]
+        assert [pair for some in found for pair in some] == [pair for part in every for pair in pairs(part.counts)]
 
 
-def pairs(some: tuple[object, object]) -> list[tuple[int, int]]:
-    ids, df = some
-    return list(zip(ids.tolist(), df.tolist(), strict=True))  # type: ignore[attr-defined]
+def pairs(some: MarkedCounts) -> list[tuple[int, int]]:
+    if len(some):
+        assert some.is_bigram is not None
+        assert some.is_bigram.tolist() == (some.ids % 2 == 1).tolist()
+    return list(zip(some.ids.tolist(), some.df.tolist(), strict=True))
 
 
 @given(histories, sizes)
@@ -163,7 +177,7 @@ def test_merge_yields_rising_ids_without_zeros(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, chosen)
-        for _, _, _, pieces in merge([held(changes) for changes in history]):
+        for _, _, _, pieces in merge([held(changes) for changes in history], ODD):
             found = [pair for piece in pieces for pair in pairs(piece)]
             assert [id_ for id_, _ in found] == sorted({id_ for id_, _ in found})
             assert all(count for _, count in found)
@@ -172,7 +186,7 @@ def test_merge_yields_rising_ids_without_zeros(
 def test_merge_of_parts_that_nobody_uses_goes_on_with_the_next(tiny: None) -> None:
     history = [{"a": Counts(1, 1, dict.fromkeys(range(1, 20), 1)), "z": Counts(1, 1, {5: 1})}]
     found = {}
-    for part, _, _, pieces in merge([held(history[0])]):
+    for part, _, _, pieces in merge([held(history[0])], ODD):
         if part == "z":
             found = dict(pair for piece in pieces for pair in pairs(piece))
     assert found == {5: 1}
@@ -220,7 +234,7 @@ def test_reading_a_part_reads_its_pages_alone(log_table: LogTable, store: Memory
 def test_rows_are_inserted_a_few_at_a_time(log_table: LogTable, store: MemoryStore) -> None:
     sizes: list[int] = []
     insert = store.insert_log
-    store.insert_log = lambda rows: (sizes.append(len(rows)), insert(rows))[1]  # type: ignore[method-assign]
+    store.insert_log = lambda rows, **_: (sizes.append(len(rows)), insert(rows))[1]  # type: ignore[method-assign]
     write_run(log_table, "0" * 24, 0, [held({"a": Counts(1, 1, dict.fromkeys(range(1, 40), 1))})])
     assert (max(sizes), sum(sizes)) == (2, 21)
 

@@ -1,0 +1,141 @@
+"""Decode texts: UTF-8, an encoding that is given, or one that is detected."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from rag_bm25.checks import parameter_error, require_extra
+from rag_bm25.errors import InputError, MissingExtraError
+
+MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",  # which begins like the next
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+"""The encodings of byte order marks."""
+
+SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "cp950": "big5hkscs", "ascii": "utf-8"}
+"""Encodings that others contain, which files in the former often use."""
+
+DETECTED_BYTES = 1 << 20  # the beginning of a file, by which its encoding is detected
+MIN_COMMON = 0.9  # share of common characters in a text in UTF-16
+_COMMON = re.compile(r"[\t\r\n\x20-\x7e\u3000-\u303f\u4e00-\u9fff\uff01-\uffee\u2010-\u2027]")
+
+
+def check_encoding(name: str) -> str:
+    """Check the name of an encoding of texts, and return the encoding to decode with."""
+    try:
+        info = codecs.lookup(name)
+    except (LookupError, ValueError):
+        info = None
+    if info is None or not getattr(info, "_is_text_encoding", True):
+        raise parameter_error("encoding", "a text encoding that Python knows, such as gb18030, big5 or utf-16", name)
+    return SUPERSETS.get(info.name, info.name)
+
+
+def decode(data: bytes, where: str, encoding: str | None = None, declared: str | None = None) -> tuple[str, str]:
+    """Decode a text, and return it with its encoding, "" for UTF-8.
+
+    A byte order mark decides, then the encoding that is given. Without either, UTF-8 is tried, then what the text
+    declares; last, the encoding is detected.
+    """
+    for mark, name in MARKS.items():
+        if data.startswith(mark):
+            return _decode_as(data[len(mark) :], name, where, skipped=len(mark)), _unless_utf8(name)
+    if encoding is not None:
+        name = check_encoding(encoding)
+        return _decode_as(data, name, where), _unless_utf8(name)
+    utf8 = _try(data, "utf-8")
+    if utf8 is not None and "\0" not in utf8:
+        return utf8, ""
+    name = _declared(data, declared) or _detect(data, where)
+    if not name and utf8 is None:
+        raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file, and has NULs: it is not a text")
+    if not name:
+        return str(utf8), ""  # with NULs, which the checks of texts refuse
+    return _decode_as(data, name, where), name
+
+
+def _declared(data: bytes, declared: str | None) -> str:
+    """Return the declared encoding if the text is in it, else ""."""
+    try:
+        name = check_encoding(declared) if declared else ""
+    except ValueError:
+        return ""
+    return name if name and _try(data, name) is not None else ""
+
+
+def _detect(data: bytes, where: str) -> str:
+    """Return the most probable encoding, "" if there is none."""
+    sixteen = _detect_utf16(data)
+    if sixteen or b"\0" in data:
+        return sixteen
+    try:
+        with require_extra(""):
+            import chardet
+    except MissingExtraError:
+        hint = 'Give its encoding (--encoding gb18030), or have it detected: pip install "rag-bm25[documents]"'
+        raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file. {hint}") from None
+    found = chardet.detect(data[:DETECTED_BYTES])["encoding"]
+    name = SUPERSETS.get(codecs.lookup(found).name, codecs.lookup(found).name) if found else ""
+    if not name or _try(data, name) is None:
+        raise InputError(_not_utf8(data, where))
+    return name
+
+
+def _detect_utf16(data: bytes) -> str:
+    """Return the form of UTF-16 of a text without a byte order mark, "" if it is in another encoding."""
+    shares = {}
+    for name in ("utf-16-le", "utf-16-be"):
+        text = None if len(data) % 2 else _try(data, name)
+        beginning = (text or "")[:10_000]
+        shares[name] = len(_COMMON.findall(beginning)) / len(beginning) if beginning else 0.0
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] >= MIN_COMMON else ""
+
+
+def _not_utf8(data: bytes, where: str) -> str:
+    return (
+        f"{where}: not UTF-8 at byte {_error_at(data)} of the file, and of no encoding that can be told from its bytes"
+        ". Give its encoding (--encoding gb18030)"
+    )
+
+
+def _error_at(data: bytes) -> int:
+    """Return the first byte that is not UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0
+
+
+def _try(data: bytes, name: str) -> str | None:
+    try:
+        return data.decode(name)
+    except UnicodeError:
+        return None
+
+
+def _decode_as(data: bytes, name: str, where: str, skipped: int = 0) -> str:
+    try:
+        return data.decode(name)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not {name.upper()} at byte {skipped + error.start} of the file") from None
+    except UnicodeError as error:
+        raise InputError(f"{where}: not {name.upper()}: {error}") from None
+
+
+def _unless_utf8(name: str) -> str:
+    return "" if name in ("utf-8", "utf-8-sig") else name
+
+
+def is_mostly_utf8(sample: bytes) -> bool:
+    """Return whether most lines of a sample are in UTF-8; one wrong row does not make another encoding."""
+    if b"\0" in sample:
+        return False
+    lines = [line for line in sample.split(b"\n") if not line.isascii()]
+    return sum(_try(line, "utf-8") is not None for line in lines) * 2 >= len(lines)

@@ -1,0 +1,39 @@
+"""Check archives before they are unpacked."""
+
+from __future__ import annotations
+
+import zipfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rag_bm25.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAX_UNPACKED = 512 << 20  # bytes
+MAX_MEMBERS = 20_000
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive of a bounded size; its members are never larger than they claim."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            if size > MAX_UNPACKED or len(members) > MAX_MEMBERS:
+                raise InputError(
+                    f"it unpacks to {size:,} bytes in {len(members):,} files; at most {MAX_UNPACKED:,} bytes in "
+                    f"{MAX_MEMBERS:,} files are read"
+                )
+            yield archive
+    except zipfile.BadZipFile as error:
+        raise InputError(f"damaged, or of another format: {error}") from None
+
+
+def check_archive(path: Path) -> None:
+    """Refuse archives that are damaged or too large."""
+    with open_archive(path):
+        pass

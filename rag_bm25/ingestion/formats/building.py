@@ -1,0 +1,86 @@
+"""Build the text of a document block by block."""
+
+from __future__ import annotations
+
+import re
+
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.documents import Document, Heading
+
+MAX_TEXT = 64 << 20  # characters of a document
+
+_SPACE = re.compile(r"[ \t\r\n\f\v\xa0]+")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff\ufffe\uffff]")
+
+
+class TextBuilder:
+    """Collect lines of text, headings and pages."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+        self._newlines = 2  # at the end of what was collected
+        self._headings: list[Heading] = []
+        self._pages: list[int] = []
+        self.headings_above = 0  # levels that the headings of a part are below
+
+    @property
+    def size(self) -> int:
+        """Number of characters."""
+        return self._size
+
+    @property
+    def first_heading(self) -> str:
+        """The first heading, "" if there is none."""
+        return self._headings[0].title if self._headings else ""
+
+    def write(self, text: str) -> None:
+        """Append text to the line."""
+        text = _UNSTORABLE.sub("", text)
+        if text:
+            self._append(text)
+            self._newlines = len(text) - len(text.rstrip("\n"))
+
+    def write_inline(self, text: str) -> None:
+        """Append text whose white space has no meaning."""
+        text = _SPACE.sub(" ", text)
+        at_start = not self._parts or self._parts[-1][-1] in " \n"
+        self.write(text.lstrip(" ") if at_start else text)
+
+    def new_line(self, newlines: int = 1) -> None:
+        """End the line; with 2, the paragraph."""
+        if self._newlines < newlines:
+            self._append("\n" * (newlines - self._newlines))
+            self._newlines = newlines
+
+    def paragraph(self, text: str) -> None:
+        """Append a paragraph."""
+        self.new_line(2)
+        self.write(text.strip())
+        self.new_line(2)
+
+    def heading(self, level: int, title: str) -> None:
+        """Append a heading."""
+        plain = " ".join(_UNSTORABLE.sub("", title).split())
+        if plain:
+            self.new_line(2)
+            start = self._size
+            self.write(plain)
+            self._headings.append(Heading(start, self._size, self.headings_above + level, plain))
+            self.new_line(2)
+
+    def page(self) -> None:
+        """Begin a page."""
+        self.new_line(2)
+        self._pages.append(self._size)
+
+    def build(self, title: str = "") -> Document:
+        """Return the document."""
+        plain = " ".join(_UNSTORABLE.sub("", title).split())
+        return Document("".join(self._parts), plain, tuple(self._headings), tuple(self._pages))
+
+    def _append(self, text: str) -> None:
+        self._size += len(text)
+        if self._size > MAX_TEXT:
+            raise InputError(f"a document must have at most {MAX_TEXT:,} characters of text")
+        self._parts.append(text)

@@ -1,0 +1,72 @@
+"""Extract the text of EPUB, in the order of reading."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
+
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.encodings import decode
+from rag_bm25.ingestion.formats.archives import open_archive
+from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.html import write_html
+
+if TYPE_CHECKING:
+    import zipfile
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rag_bm25.ingestion.documents import Document
+
+CONTAINER = "META-INF/container.xml"
+PAGES = frozenset({"application/xhtml+xml", "text/html"})
+
+
+def extract(path: Path, encoding: str | None) -> Document:
+    """Extract the text of a file."""
+    with open_archive(path) as archive:
+        if "META-INF/encryption.xml" in archive.namelist() and not _only_fonts(archive):
+            raise InputError("it is encrypted")
+        package = _package_path(archive)
+        root = _parse(archive, package)
+        builder = TextBuilder()
+        for name in _pages(root, posixpath.dirname(package)):
+            if name in archive.namelist():
+                text, _ = decode(archive.read(name), name, encoding, "utf-8")
+                write_html(text, builder)
+                builder.new_line(2)
+        return builder.build((root.findtext(".//{*}title") or builder.first_heading).strip())
+
+
+def _only_fonts(archive: zipfile.ZipFile) -> bool:
+    return all(
+        "fonts" in (each.get("Algorithm") or "").lower() or "obfuscation" in (each.get("Algorithm") or "").lower()
+        for each in _parse(archive, "META-INF/encryption.xml").iterfind(".//{*}EncryptionMethod")
+    )
+
+
+def _package_path(archive: zipfile.ZipFile) -> str:
+    rootfile = _parse(archive, CONTAINER).find(".//{*}rootfile")
+    if rootfile is None or not rootfile.get("full-path"):
+        raise InputError(f"damaged: {CONTAINER} names no package")
+    return str(rootfile.get("full-path"))
+
+
+def _parse(archive: zipfile.ZipFile, name: str) -> ET.Element:
+    try:
+        return ET.fromstring(archive.read(name))  # noqa: S314  # expat bounds entities
+    except KeyError:
+        raise InputError(f"damaged, or of another format: it has no {name}") from None
+    except ET.ParseError as error:
+        raise InputError(f"damaged: {name}: {error}") from None
+
+
+def _pages(package: ET.Element, folder: str) -> Iterator[str]:
+    """Yield the names of the pages in the order of reading."""
+    items = {item.get("id"): item for item in package.iterfind(".//{*}manifest/{*}item")}
+    for reference in package.iterfind(".//{*}spine/{*}itemref"):
+        item = items.get(reference.get("idref"))
+        if item is not None and item.get("media-type") in PAGES and "nav" not in (item.get("properties") or "").split():
+            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href") or "")))

@@ -1,0 +1,122 @@
+"""Have documents extracted by a process that is bounded in time and memory."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import InputError, MissingExtraError
+from rag_bm25.ingestion.documents import Document, Heading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_FILE_BYTES = 512 << 20
+DEFAULT_TIMEOUT = 120.0  # seconds for one file
+
+_CHUNK = 1 << 20
+
+
+class _TimedOutError(Exception):
+    """The process did not answer in time."""
+
+
+class Extractor:
+    """A process that extracts documents, one at a time; it starts with the first, and again after one that failed."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0  # process id: a fork must not share the pipes
+
+    def extract(self, path: Path, encoding: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> Document:
+        """Extract the text of a file, or say why not."""
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise InputError(f"{path}: it has {size:,} bytes; at most {MAX_FILE_BYTES:,} are read")
+        with self._lock:
+            try:
+                answer = self._ask({"path": str(path.absolute()), "encoding": encoding}, timeout)
+            except BaseException as error:
+                self._stop()
+                if isinstance(error, _TimedOutError):
+                    raise InputError(f"{path}: not read within {timeout:g} s") from None
+                if isinstance(error, BrokenPipeError | EOFError):
+                    raise InputError(f"{path}: it made the parser crash") from None
+                raise
+        if "missing" in answer:
+            raise MissingExtraError(f"{path}: {answer['missing']}")
+        if "error" in answer:
+            raise InputError(f"{path}: {answer['error']}")
+        headings = tuple(Heading(*heading) for heading in answer["headings"])
+        return Document(answer["text"], answer["title"], headings, tuple(answer["pages"]), answer["encoding"])
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            self._stop()
+
+    def _ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        deadline = time.monotonic() + timeout
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        size = int.from_bytes(_read(process.stdout.fileno(), 8, deadline), "big")
+        answer: dict[str, Any] = json.loads(_read(process.stdout.fileno(), size, deadline))
+        return answer
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._owner != os.getpid():
+            self._process = None
+        if self._process is None:
+            self._owner = os.getpid()
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self._process = subprocess.Popen(  # this Python, this package
+                [sys.executable, "-m", "rag_bm25.ingestion.formats.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        return self._process
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None or self._owner != os.getpid():
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+def _read(descriptor: int, size: int, deadline: float) -> bytes:
+    """Read exactly so many bytes before a moment."""
+    data = bytearray()
+    while len(data) < size:
+        ready, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            raise _TimedOutError
+        part = os.read(descriptor, min(_CHUNK, size - len(data)))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
+
+
+EXTRACTOR = Extractor()
+"""The one of this process."""
+
+atexit.register(EXTRACTOR.close)

@@ -1,0 +1,89 @@
+"""Extract the text of PDF: its pages, and the headings of its outline."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.documents import Document, Heading
+from rag_bm25.ingestion.formats.building import TextBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAX_PAGES = 20_000
+MAX_OUTLINE = 10_000
+FULL_LINE = 0.8  # of the longest of a page: a line of this length goes on in the next
+_HYPHEN = re.compile("[\ufffe\x02]\n?|\xad\n")
+_CJK = r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]"
+_WRAPPED = re.compile(rf"(?<={_CJK})\n(?={_CJK})")
+_FILE_NAME = re.compile(
+    r"\.(?:docx?|pptx?|xlsx?|tex|dvi|indd|qxd|html?)$|^(?:untitled|microsoft word)\b", re.IGNORECASE
+)
+
+
+def extract(path: Path, _encoding: str | None) -> Document:
+    """Extract the text of a file."""
+    import pypdfium2
+
+    try:
+        pdf = pypdfium2.PdfDocument(path)
+    except pypdfium2.PdfiumError as error:
+        reason = (
+            "it needs a password" if "password" in str(error).lower() else f"damaged, or of another format: {error}"
+        )
+        raise InputError(reason) from None
+    with pdf:
+        if len(pdf) > MAX_PAGES:
+            raise InputError(f"it has {len(pdf):,} pages; at most {MAX_PAGES:,} are read")
+        builder = TextBuilder()
+        for page in pdf:
+            builder.page()
+            builder.write(_page_text(page))
+        title = str(pdf.get_metadata_dict().get("Title", ""))
+        found = builder.build("" if _FILE_NAME.search(title) else title)
+        if not found.text.strip() and len(pdf):
+            raise InputError("it has no text; scanned pages need OCR first")
+        return Document(found.text, found.title, tuple(_outline(pdf, found)), found.pages)
+
+
+def _page_text(page: Any) -> str:
+    textpage = page.get_textpage()
+    text = str(textpage.get_text_bounded()).replace("\r\n", "\n").replace("\r", "\n")
+    textpage.close()
+    page.close()
+    lines = _HYPHEN.sub("", text).split("\n")
+    return _join_wrapped([line.strip() for line in lines]).strip()
+
+
+def _join_wrapped(lines: list[str]) -> str:
+    """Join lines that a page was too narrow for, where no space is between words: in Chinese."""
+    full = FULL_LINE * max(map(len, lines), default=0)
+    parts: list[str] = []
+    for line in lines:
+        if parts and len(parts[-1].rpartition("\n")[2]) >= full and _WRAPPED.search(f"{parts[-1][-1:]}\n{line[:1]}"):
+            parts[-1:] = [parts[-1] + line]
+        else:
+            parts.append(line)
+    return "\n".join(parts)
+
+
+def _outline(pdf: Any, document: Document) -> Iterator[Heading]:
+    """Yield the headings of the outline that are on their pages."""
+    after = 0
+    for count, bookmark in enumerate(pdf.get_toc(max_depth=6)):
+        target = bookmark.get_dest()
+        page = None if target is None else target.get_index()
+        title = " ".join(bookmark.get_title().split())
+        if count >= MAX_OUTLINE or not title or page is None or not 0 <= page < len(document.pages):
+            continue
+        end = document.pages[page + 1] if page + 1 < len(document.pages) else len(document.text)
+        pattern = r"\s*".join(map(re.escape, title.replace(" ", "")))
+        match = re.compile(rf"^(?:[\dA-Z.]+\s+)?{pattern}$", re.MULTILINE).search(
+            document.text, max(after, document.pages[page]), end
+        )
+        if match:
+            yield Heading(match.start(), match.end(), bookmark.level + 1, title)
+            after = match.end()

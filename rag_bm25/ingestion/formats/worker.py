@@ -1,0 +1,67 @@
+"""Extract documents for another process, within bounds: a hostile file must not end the process that ingests it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.formats import FORMATS
+
+if TYPE_CHECKING:
+    from rag_bm25.ingestion.documents import Document
+
+MAX_MEMORY = 2 << 30  # bytes, beside what the process has when it starts
+
+
+def answer(path: str, encoding: str | None) -> dict[str, Any]:
+    """Extract one file; each failure is an answer."""
+    file = Path(path)
+    form = FORMATS[file.suffix.lower()]
+    if form.missing:
+        return {"missing": form.missing}
+    module = import_module(f"rag_bm25.ingestion.formats.{form.module}")
+    try:
+        document: Document = module.extract(file, encoding)
+    except InputError as error:
+        return {"error": str(error)}
+    except (MemoryError, RecursionError) as error:
+        reason = "more memory" if isinstance(error, MemoryError) else "deeper nesting"
+        return {"error": f"reading it needs {reason} than is allowed"}
+    except OSError as error:
+        return {"error": str(error.strerror or error)}
+    except Exception as error:  # noqa: BLE001  # parsers of other packages raise anything on damaged files
+        return {"error": f"damaged, or of another format: {type(error).__name__}: {str(error)[:200]}"}
+    return {
+        "text": document.text,
+        "title": document.title,
+        "headings": document.headings,
+        "pages": document.pages,
+        "encoding": document.encoding,
+    }
+
+
+def _limit_memory() -> None:
+    used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MAX_MEMORY, used + MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main() -> None:
+    """Answer requests, a JSON object a line, until the input ends."""
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what parsers print is no answer
+    if sys.platform == "linux":
+        _limit_memory()
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        reply = json.dumps(answer(request["path"], request["encoding"])).encode()
+        answers.write(len(reply).to_bytes(8, "big") + reply)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

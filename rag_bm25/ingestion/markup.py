@@ -1,0 +1,129 @@
+"""Find the headings of Markdown and reStructuredText, whose source is the text that is stored."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rag_bm25.ingestion.documents import Document, Heading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
+_SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
+_CONTAINER = re.compile(r"\s*$| {0,3}(?:[-+*>|]|\d{1,9}[.)])(?:\s|$)|\t| {4}| {0,3}(?:>|<|\|)")
+_INTERRUPTS = re.compile(_RULE.pattern + r"| {0,3}(?:[-+*][ \t]+\S|1[.)][ \t]+\S|>)")
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_MARKS = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|[`*]+|<[^<>]*>|\{#[^{}]*\}")
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
+
+
+class _Lines:
+    """The lines of a text, and where they begin."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    def heading(self, first: int, last: int, level: int, title: str) -> Heading:
+        return Heading(self.starts[first], self.starts[last] + len(self.lines[last]), level, title)
+
+
+def read_markdown(text: str) -> Document:
+    """Find title and headings of a Markdown text."""
+    front = _FRONT_MATTER.match(text)
+    given = _TITLE.search(front[1] or "") if front else None
+    headings = tuple(_markdown_headings(text, front.end() if front else 0))
+    title = given[1].strip("'\"") if given else next((each.title for each in headings if each.level == 1), "")
+    return Document(text, title, headings)
+
+
+def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
+    lines = _Lines(text)
+    paragraph = -1  # the first line of the paragraph that a line may underline
+    for at in _lines_outside_fences(lines, after):
+        line = lines.lines[at]
+        if atx := _ATX.match(line):
+            yield lines.heading(at, at, len(atx[1]), _plain(atx[2] or ""))
+            paragraph = -1
+        elif paragraph >= 0 and (underline := _SETEXT.match(line)):
+            title = _plain(" ".join(part.strip() for part in lines.lines[paragraph:at]))
+            yield lines.heading(paragraph, at, 1 if underline[1][0] == "=" else 2, title)
+            paragraph = -1
+        elif not line.strip() or _FENCE.match(line) or _INTERRUPTS.match(line):
+            paragraph = -1
+        elif paragraph < 0 and _may_begin_paragraph(lines.lines, at):
+            paragraph = at
+
+
+def _lines_outside_fences(lines: _Lines, after: int) -> Iterator[int]:
+    """Yield the lines that are in no fence, and those that open one."""
+    fence = ""
+    for at, line in enumerate(lines.lines):
+        if lines.starts[at] < after:
+            continue
+        mark = _FENCE.match(line)
+        if not fence:
+            fence = mark[1] if mark else ""
+            yield at
+        elif mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""
+
+
+def _may_begin_paragraph(lines: list[str], at: int) -> bool:
+    """Return whether a line begins a paragraph of its own, and does not go on with a list item, a quote or a table."""
+    if _RULE.match(lines[at]) or _CONTAINER.match(lines[at]):
+        return False
+    return at == 0 or not lines[at - 1].strip() or not _CONTAINER.match(lines[at - 1])
+
+
+def _plain(title: str) -> str:
+    """Leave out the marks of links, code and emphasis."""
+    return " ".join(_MARKS.sub(lambda match: match[1] or "", title).split())
+
+
+def read_rst(text: str) -> Document:
+    """Find title and headings of a reStructuredText."""
+    headings = tuple(_rst_headings(text))
+    return Document(text, headings[0].title if headings else "", headings)
+
+
+def _rst_headings(text: str) -> Iterator[Heading]:
+    lines, styles = _Lines(text), list[str]()
+    texts = ["", *lines.lines, ""]  # with a line before and after
+    at = 1
+    while at < len(texts) - 1:
+        title, under = texts[at].strip(), texts[at + 1]
+        if not _is_title(texts, at):
+            at += 1
+            continue
+        over = texts[at - 1].rstrip() == under.rstrip() and not texts[max(0, at - 2)].strip()
+        style = under[0] * (2 if over else 1)
+        if style not in styles:
+            styles.append(style)
+        yield lines.heading(at - 2 if over else at - 1, at, styles.index(style) + 1, _rst_plain(title))
+        at += 2
+
+
+def _is_title(texts: list[str], at: int) -> bool:
+    """Return whether a line is underlined, at full length, and follows a blank line or an overline."""
+    title, under, before = texts[at].rstrip(), texts[at + 1].rstrip(), texts[at - 1].rstrip()
+    if not title or not _ADORNMENT.match(under) or len(under) < max(3, len(title.strip())):
+        return False
+    overlined = before == under
+    return (not before or overlined) and (overlined or not title[0].isspace()) and not _ADORNMENT.match(title)
+
+
+def _rst_plain(title: str) -> str:
+    """Leave out roles and the marks of code."""
+    return re.sub(r":[\w:+.-]+:(?=`)", "", title).replace("`", "").replace("*", "").strip()
+
+
+MARKUP = {".md": read_markdown, ".markdown": read_markdown, ".rst": read_rst}
+"""The readers of texts with marks for their headings, by suffix."""

@@ -1,0 +1,97 @@
+"""Rows of JSON lines, CSV and Parquet: their ids, titles, texts and metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rag_bm25.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_DOCUMENT_BYTES = 64 << 20
+"""Maximum size of a text to split, and of a row."""
+
+ROW_SUFFIXES = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+IDS = ("_id", "id")
+
+
+@dataclass(frozen=True)
+class RowFields:
+    """The names of the fields of a row; all others are metadata.
+
+    Parameters
+    ----------
+    text, title : str
+        Text and title.
+    id : str, optional
+        Id; by default ``_id``, as in BEIR, or ``id``.
+    """
+
+    text: str = "text"
+    title: str = "title"
+    id: str | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Names that the id may have."""
+        return IDS if self.id is None else (self.id,)
+
+
+DEFAULT_FIELDS = RowFields()
+
+Reject: TypeAlias = "Callable[[InputError], None]"
+
+
+def raise_error(error: InputError) -> None:
+    """Raise the error of a row, instead of going on with the next."""
+    raise error
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a file."""
+
+    where: str  # file and line, for messages
+    row: Mapping[str, Any]
+    end: int  # of the row in the file, in bytes
+    default_id: str | None = None
+
+
+def row_id(row: Row, fields: RowFields = DEFAULT_FIELDS) -> str:
+    """Return the id of a row."""
+    value = next((row.row[name] for name in fields.ids if row.row.get(name) is not None), row.default_id)
+    if value is None:
+        names = " or ".join(f'an "{name}"' for name in fields.ids)
+        raise InputError(f"{row.where}: a row needs {names}")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InputError(f"{row.where}: an id must be text or an integer, got {type(value).__name__}")
+    return str(value)
+
+
+def row_parts(row: Row, fields: RowFields = DEFAULT_FIELDS) -> tuple[str, str]:
+    """Return the title and the text of a row."""
+    text, title = row.row.get(fields.text), row.row.get(fields.title, "")
+    if not isinstance(text, str):
+        wrong = "" if text is None else f", got {type(text).__name__}"
+        raise InputError(f'{row.where}: a row needs a "{fields.text}"{wrong}')
+    if not isinstance(title, str):
+        raise InputError(f'{row.where}: "{fields.title}" must be text, got {type(title).__name__}')
+    return title, text
+
+
+def row_metadata(row: Row, fields: RowFields = DEFAULT_FIELDS) -> dict[str, Any]:
+    """Return the metadata of a row: its title and other keys, overridden by its ``metadata``."""
+    metadata = row.row.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise InputError(f'{row.where}: "metadata" must be a JSON object, got {type(metadata).__name__}')
+    title = {"title": row.row[fields.title]} if row.row.get(fields.title) else {}
+    own = {*fields.ids, fields.text, fields.title, "metadata"}
+    others = {key: value for key, value in row.row.items() if key not in own}
+    return {**title, **others, **metadata}
+
+
+def join_title(title: str, text: str) -> str:
+    """Join title and text with a space, as is customary for BEIR; a text without a title is not changed."""
+    return f"{title} {text}".strip() if title else text

@@ -1,0 +1,296 @@
+"""Split texts into chunks: at headings, paragraphs, lines, sentences, clauses, words."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_bm25.errors import ParameterError
+from rag_bm25.vectors.terms import num_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rag_bm25.index.config import IndexConfig
+    from rag_bm25.ingestion.documents import Heading
+
+DEFAULT_OVERLAP = 50
+MAX_TITLE = 200  # characters of a heading in a path
+MIN_SHARE = 5  # the minimum length of a chunk is this part of the maximum
+SEPARATORS = (
+    r"\n\s*\n",  # paragraphs
+    r"\n",
+    r"[。！？…]+[”’」』）》]*|[.!?]+[\"')\]”’]*\s",  # sentences, with the quotes that close them
+    r"；|;\s",
+    r"[，、]|,\s",
+    r"\s",
+)
+_PATTERNS = tuple(map(re.compile, SEPARATORS))
+_WITHIN_LINES = 2  # separators from here on are within a line
+_WORD = re.compile(r"\w")
+
+
+class Part(NamedTuple):
+    """A chunk as a part of a text.
+
+    Parameters
+    ----------
+    start, end : int
+        Its place in the text, in characters.
+    headings : tuple of str
+        The headings above it, from the highest level.
+    """
+
+    start: int
+    end: int
+    headings: tuple[str, ...]
+
+
+class _Section(NamedTuple):
+    """A heading and the text up to the next one."""
+
+    start: int
+    body: int  # start of the text after the heading
+    end: int
+    level: int
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Splitter:
+    """Split texts into chunks, none of which is a bare heading or shorter than need be.
+
+    Parameters
+    ----------
+    longest : int
+        Maximum length of a chunk.
+    overlap : int
+        Maximum overlap of chunks that a cut within a paragraph separates.
+    least : int
+        Minimum length of a chunk; a text that is shorter as a whole is one chunk.
+    length : callable of str to int
+        Length of a text.
+
+    Examples
+    --------
+    >>> Splitter(20, 0, 4)("One is 3.5 m. Two is it! Three?")
+    ['One is 3.5 m.', 'Two is it! Three?']
+    """
+
+    longest: int
+    overlap: int
+    least: int
+    length: Callable[[str], int] = len
+
+    def __call__(self, text: str) -> list[str]:
+        """Split a text without headings; one that is short enough is not changed."""
+        if self.length(text) <= self.longest:
+            return [text]
+        return [text[part.start : part.end] for part in self.split(text)]
+
+    def split(self, text: str, headings: Sequence[Heading] = ()) -> list[Part]:
+        """Split a text at its headings, and sections that are too long within.
+
+        Parameters
+        ----------
+        text : str
+            Text of a document.
+        headings : sequence of Heading
+            Its headings, in the order of the text.
+
+        Returns
+        -------
+        list of Part
+            The chunks, without white space around them, and without those that have no word. The headings of a chunk
+            are those that hold for all of it.
+        """
+        sections = list(_sections(text, headings))
+        starts = [section.start for section in sections]
+        groups = self._groups(text, sections)
+        spans = [span for start, end in groups for span in self._cut(text, start, end, sections, starts)]
+        stripped = [_strip(text, start, end) for start, end in spans]
+        return [
+            Part(start, end, _path(text, sections, starts, start, end))
+            for start, end in stripped
+            if _WORD.search(text, start, end)
+        ]
+
+    # Sections
+
+    def _groups(self, text: str, sections: Sequence[_Section]) -> list[tuple[int, int]]:
+        """Join sections that are too short, or bare headings, with a neighbour."""
+        groups: list[tuple[int, int]] = []
+        start, needs_more = 0, False
+        for section, following in pairwise([*sections, None]):
+            assert section is not None
+            if not needs_more:
+                start = section.start
+            needs_more = self._is_short(text, start, section)
+            belongs_before = following is None or following.level < section.level
+            if needs_more and belongs_before and groups and self._fits(text[groups[-1][0] : section.end]):
+                start, needs_more = groups.pop()[0], False
+            if following is None or not needs_more:
+                groups.append((start, section.end))
+        if len(groups) > 1 and needs_more:  # the end of the text: cut it together with what is before
+            groups[-2:] = [(groups[-2][0], groups[-1][1])]
+        return groups
+
+    def _is_short(self, text: str, start: int, section: _Section) -> bool:
+        has_words = _WORD.search(text, section.body, section.end) is not None
+        return not has_words or self.length(text[start : section.end].strip()) < self.least
+
+    def _fits(self, text: str) -> bool:
+        return self.length(text.strip()) <= self.longest
+
+    # Within sections
+
+    def _cut(
+        self, text: str, start: int, end: int, sections: Sequence[_Section], starts: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
+        """Cut a span into spans within the maximum length."""
+        start, end = _strip(text, start, end)
+        while start < end:
+            reach = self._reach(text, start, end)
+            if reach >= end:
+                yield start, end
+                return
+            body = _body(text, sections, bisect_right(starts, start) - 1, start)
+            low = self._reach(text, body, reach, self.least) if body < reach else reach
+            high = max(low, min(reach, self._leave(text, end)))
+            cut, is_within = _find_cut(text, start, low, high, starts)
+            yield start, cut
+            following = self._step_back(text, start, cut) if is_within else cut
+            start = _strip(text, following, end)[0]
+
+    def _reach(self, text: str, start: int, end: int, length: int | None = None) -> int:
+        """Return the end of the longest part from `start` that is not longer than `length`, at least one character."""
+        most = self.longest if length is None else length
+        if self.length is len:
+            return max(start + 1, min(start + most, end))
+        width = 4 * most + 16
+        while start + width < end and self.length(text[start : start + width]) <= most:
+            width *= 2
+        low, high = start + 1, min(start + width, end)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.length(text[start:middle]) <= most else (low, middle - 1)
+        return low
+
+    def _leave(self, text: str, end: int) -> int:
+        """Return the last cut that leaves the minimum length before `end`."""
+        if self.length is len:
+            return end - self.least
+        at = end
+        while at > 0 and self.length(text[at:end]) < self.least and end - at < 64 * self.least:
+            at -= max(1, self.least)
+        return max(at, 0)
+
+    def _step_back(self, text: str, start: int, cut: int) -> int:
+        """Return where the chunk after a cut begins: at a sentence, clause or word within the overlap."""
+        low = cut
+        if self.length is len:
+            low = max(start + 1, cut - self.overlap)
+        else:
+            while low - 1 > start and self.length(text[low - 1 : cut]) <= self.overlap:
+                low -= 1
+        for pattern in _PATTERNS[_WITHIN_LINES:]:
+            found = next((match.end() for match in pattern.finditer(text, max(start, low - 1), cut)), cut)
+            if low <= found < cut and _WORD.search(text, found, cut):
+                return found
+        return cut
+
+
+def splitter(config: IndexConfig, chunk_overlap: int | None = None, split_size: int | None = None) -> Splitter:
+    """Return a text splitter for an index: it splits at headings, paragraphs, lines, sentences, clauses, words.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        Config of the index; lengths are in its `length_unit`.
+    chunk_overlap : int, optional
+        Maximum overlap of chunks that a cut within a paragraph separates; by default a tenth of the maximum length, at
+        most 50.
+    split_size : int, optional
+        Maximum length of a chunk, > 0; by default the config's `chunk_size`. The minimum is a fifth of it.
+
+    Returns
+    -------
+    Splitter
+        The splitter. It does not change a text that is short enough.
+
+    Raises
+    ------
+    ParameterError
+        `split_size` is not > 0, or `chunk_overlap` is not below it.
+    """
+    longest = max(1, int(config.chunk_size)) if split_size is None else split_size
+    if longest < 1:
+        raise ParameterError(f"split_size must be > 0, got {longest}")
+    overlap = min(DEFAULT_OVERLAP, longest // 10) if chunk_overlap is None else chunk_overlap
+    if not 0 <= overlap < longest:
+        raise ParameterError(f"chunk_overlap must be >= 0 and below the chunk size of {longest}, got {overlap}")
+    return Splitter(longest, overlap, longest // MIN_SHARE, _length_function(config))
+
+
+def _length_function(config: IndexConfig) -> Callable[[str], int]:
+    if config.length_unit != "terms":
+        return len
+    analyzer = config.build_analyzer()
+    return lambda text: num_words(analyzer(text))
+
+
+def _sections(text: str, headings: Sequence[Heading]) -> Iterator[_Section]:
+    """Yield the text before the first heading, and each heading with the text up to the next."""
+    first = headings[0].start if headings else len(text)
+    if first > 0 or not headings:
+        yield _Section(0, 0, first, 1, ())
+    above: list[Heading] = []
+    for at, heading in enumerate(headings):
+        end = headings[at + 1].start if at + 1 < len(headings) else len(text)
+        above = [*takewhile(lambda other: other.level < heading.level, above), heading]  # noqa: B023  # used at once
+        path = tuple(other.title[:MAX_TITLE] for other in above if other.title)
+        yield _Section(heading.start, heading.end, end, heading.level, path)
+
+
+def _find_cut(text: str, start: int, low: int, high: int, headings: Sequence[int]) -> tuple[int, bool]:
+    """Return the best cut in a range, and whether it is within a line."""
+    at = bisect_right(headings, high) - 1
+    if at >= 0 and headings[at] >= low and headings[at] > start:
+        return headings[at], False
+    for rank, pattern in enumerate(_PATTERNS):
+        ends = [match.end() for match in pattern.finditer(text, low - 1, high + 1)]
+        found = max((end for end in ends if low <= end <= high), default=None)
+        if found is not None:
+            return found, rank >= _WITHIN_LINES
+    return high, True
+
+
+def _body(text: str, sections: Sequence[_Section], at: int, start: int) -> int:
+    """Return where the text after the headings that `start` is in begins, or `start`, if it is in a text."""
+    while start < sections[at].body and at + 1 < len(sections):
+        if _WORD.search(text, sections[at].body, sections[at].end):
+            break
+        at += 1
+        start = sections[at].start
+    return max(start, sections[at].body)
+
+
+def _strip(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave out white space at both ends."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _path(text: str, sections: Sequence[_Section], starts: Sequence[int], start: int, end: int) -> tuple[str, ...]:
+    """Return the headings above all of a chunk: those that its sections with text have in common."""
+    within = [section for section in sections[max(0, bisect_right(starts, start) - 1) :] if section.start < end]
+    own = [section for section in within if _WORD.search(text, max(start, section.body), min(end, section.end))]
+    paths = [section.path for section in own or within]
+    shortest, longest = min(paths), max(paths)  # in lexical order: what these two share, all share
+    return tuple(left for left, _ in takewhile(lambda pair: pair[0] == pair[1], zip(shortest, longest, strict=False)))

@@ -1,0 +1,110 @@
+"""Read the rows of CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import decimal
+import math
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion.lines import read_lines
+from rag_bm25.ingestion.rows import MAX_DOCUMENT_BYTES, Row, raise_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rag_bm25.ingestion.lines import Line
+    from rag_bm25.ingestion.rows import Reject
+
+DELIMITERS = ",;\t|"
+BATCH_ROWS = 500
+
+
+def read_csv(path: Path, source: str, encoding: str | None = None, reject: Reject = raise_error) -> Iterator[Row]:
+    """Read a CSV file whose first row has the names; the delimiter is the most frequent one there."""
+    lines = _Lines(read_lines(path, encoding))
+    first = next(lines, "")
+    if not first:
+        return
+    delimiter = max(DELIMITERS, key=first.count)
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_DOCUMENT_BYTES))  # of the process: there is no other
+    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+    names = _names(_next_cells(reader, lines, raise_error), str(path))
+    number = -1
+    while (cells := _next_cells(reader, lines, reject)) is not None:
+        if not any(cells):
+            continue
+        number += 1
+        if len(cells) == len(names):
+            row = {name: cell for name, cell in zip(names, cells, strict=True) if cell and name}
+            yield Row(lines.where, row, lines.end, f"{source}#{number}")
+        else:
+            needed = f"a row must have {len(names)} cells, as the first row has"
+            reject(InputError(f"{lines.where}: {needed}, got {len(cells)}"))
+
+
+def _next_cells(reader: Iterator[list[str]], lines: _Lines, reject: Reject) -> list[str] | None:
+    """Return the next row, an empty one if it is wrong, None at the end."""
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        reject(InputError(f"{lines.where}: not CSV: {error}"))
+        return []
+
+
+class _Lines:
+    """The lines of a file as text; bytes that are no text become lone surrogates, which checks of texts refuse."""
+
+    def __init__(self, lines: Iterator[Line]) -> None:
+        self._lines = lines
+        self.where, self.end = "", 0
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.where, self.end = line.where, line.end
+        return line.decode("surrogateescape")
+
+
+def _names(cells: list[str] | None, where: str) -> list[str]:
+    names = [cell.strip() for cell in cells or ()]
+    if len(set(names)) < len(names):
+        raise InputError(f"{where}: the names of the first row must differ, got {', '.join(names)[:200]}")
+    return names
+
+
+def read_parquet(path: Path, source: str, size: int) -> Iterator[Row]:
+    """Read a Parquet file, some rows at a time."""
+    with require_extra(f'{path}: reading Parquet needs pyarrow: pip install "rag-bm25[bulk]"'):
+        import pyarrow as pa
+        from pyarrow import parquet
+    try:
+        with parquet.ParquetFile(path) as file:
+            total = max(1, file.metadata.num_rows)
+            number = 0
+            for batch in file.iter_batches(BATCH_ROWS):
+                for row in batch.to_pylist():
+                    plain = {name: _plain(value) for name, value in row.items() if value is not None}
+                    number += 1
+                    end = size * number // total
+                    yield Row(f"{path} row {number}", plain, end, f"{source}#{number - 1}")
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: damaged, or not Parquet: {str(error)[:200]}") from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a JSON value for dates, decimals and numbers that JSON does not have."""
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,99 @@
+"""The command line: measure sets, print the tables, write them into a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quality import ours
+from quality.report import BEGIN, END, Column, section
+from quality.sets import is_chinese, load
+from rag_bm25.evaluation import measure_queries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_bm25.evaluation import BeirDataset, Run
+
+MEASURES = ("ndcg@10", "recall@100")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the sets that are named."""
+    given = _parser().parse_args(arguments)
+    columns = [measured(folder, given) for folder in given.sets]
+    text = section(columns)
+    print(text)
+    if given.json:
+        given.json.write_text(json.dumps([asdict(_means(column)) for column in columns], indent=1) + "\n")
+    if given.page:
+        update_page(given.page, f"`python scripts/quality {' '.join(column.name for column in columns)}`. {text}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python scripts/quality", description=__doc__)
+    add = parser.add_argument
+    add("sets", type=Path, nargs="+", metavar="FOLDER", help="judged sets in BEIR format, or with spans.tsv")
+    add("--kept", type=Path, metavar="FOLDER", help="keep there what was measured, query by query")
+    add("--again", nargs="*", default=[], metavar="SYSTEM", help="measure these although they are kept; ours: all ours")
+    add("--milvus-python", type=Path, metavar="FILE", help="interpreter of an environment with milvus-lite 3")
+    add("--no-peers", action="store_true", help="measure ours alone, beside what is kept of the others")
+    add("--json", type=Path, metavar="FILE", help="write the means there")
+    add("--page", type=Path, metavar="FILE", help="put the tables into this page")
+    return parser
+
+
+def measured(folder: Path, given: argparse.Namespace) -> Column:
+    """Measure every system on a set, as far as it is not kept."""
+    name = folder.resolve().name
+    dataset = load(folder)
+    file = given.kept / f"{name}.json" if given.kept else None
+    kept = json.loads(file.read_text()) if file and file.exists() else {}
+    column = Column(name, is_chinese(dataset), kept)
+    for system in [
+        system for system in kept if system in given.again or (system in ours.CHOICES and "ours" in given.again)
+    ]:
+        del kept[system]
+    for system, run in ours.runs(dataset, [system for system in ours.CHOICES if system not in kept]):
+        _note(column, system, dataset, run, file)
+    if not given.no_peers:
+        from quality.peers import searches  # packages that ours need not have
+
+        for system, search in searches(dataset, given.milvus_python).items():
+            if system not in kept:
+                _note(column, system, dataset, search(), file)
+    return column
+
+
+def _note(column: Column, system: str, dataset: BeirDataset, run: Run, file: Path | None) -> None:
+    qrels = {query: dataset.qrels[query] for query in run}
+    values = measure_queries(qrels, run).values
+    column.values[system] = {measure: values[measure].round(6).tolist() for measure in MEASURES}
+    means = ", ".join(f"{measure} {values[measure].mean():.4f}" for measure in MEASURES)
+    print(f"{column.name}: {system}: {means}", file=sys.stderr, flush=True)
+    if file:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(column.values))
+
+
+def _means(column: Column) -> Column:
+    means = {
+        system: {measure: [round(float(column.of(system, measure).mean()), 4)] for measure in MEASURES}
+        for system in column.values
+    }
+    return Column(column.name, column.is_chinese, means)
+
+
+def update_page(page: Path, text: str) -> None:
+    """Replace the section between the two marks of a page."""
+    before = page.read_text(encoding="utf-8")
+    pattern = f"{re.escape(BEGIN)}.*{re.escape(END)}"
+    after, count = re.subn(pattern, lambda _: f"{BEGIN}\n\n{text}\n\n{END}", before, flags=re.DOTALL)
+    if count != 1:
+        raise ValueError(f"{page} must have the marks {BEGIN} and {END} once")
+    page.write_text(after, encoding="utf-8")

@@ -1,0 +1,63 @@
+"""The default configuration, and each of its choices taken back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25 import AnalyzerConfig, IndexConfig
+from rag_bm25.evaluation import CountsCache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_bm25.evaluation import BeirDataset, Run
+
+DEFAULT = "**the default**"
+
+
+def _config(analyzer: dict[str, Any] | None = None, **settings: Any) -> IndexConfig:
+    return IndexConfig(1, analyzer=AnalyzerConfig(**(analyzer or {})), **settings)
+
+
+VERSION_0_1 = _config(
+    {"query_segmentation": "search", "query_stop_words": (), "compounds": "all", "word_bigrams": False},
+    length_unit="characters",
+    bigram_weight=0.4,
+)
+
+# Choices of one analyzer stand together: the corpus is then analysed once for all of them.
+CHOICES: dict[str, IndexConfig] = {
+    DEFAULT: _config(),
+    "`idf=lucene`": _config(idf="lucene"),
+    "`length_unit=characters`": _config(length_unit="characters"),
+    "`length_unit=terms`": _config(length_unit="terms"),
+    "`query_stop_words=()`": _config({"query_stop_words": ()}),
+    "`query_segmentation=search`": _config({"query_segmentation": "search"}),
+    "`word_bigram_weight=0`": _config(word_bigram_weight=0.0),
+    "`word_bigram_weight=0.1`": _config(word_bigram_weight=0.1),
+    "`word_bigram_weight=0.2`": _config(word_bigram_weight=0.2),
+    "`word_bigram_weight=0.3`": _config(word_bigram_weight=0.3),
+    "`bigram_weight=0`": _config(bigram_weight=0.0),
+    "`bigram_weight=0.4`": _config(bigram_weight=0.4),
+    "`bigram_weight=0.6`": _config(bigram_weight=0.6),
+    "`k1=0.9`, `b=0.4`": _config(k1=0.9, b=0.4),
+    "`weighting=bm25l`": _config(weighting="bm25l"),
+    "`weighting=bm25+`": _config(weighting="bm25+"),
+    "`compounds=all`": _config({"compounds": "all"}),
+    "`split_camel_case=true`": _config({"split_camel_case": True}),
+    "the default of version 0.1": VERSION_0_1,
+    "the same, `idf=lucene`": replace(VERSION_0_1, idf="lucene"),
+}
+
+
+def runs(dataset: BeirDataset, wanted: list[str]) -> Iterator[tuple[str, Run]]:
+    """Search by each of some choices. The chunk size is the mean length, in characters where lengths are estimated."""
+    cache, analyzer = CountsCache(dataset.corpus), None
+    for name in wanted:
+        config = CHOICES[name]
+        documents_side = replace(config.analyzer, query_segmentation="exact", query_stop_words=())  # type: ignore[type-var]
+        if documents_side != analyzer:
+            cache, analyzer = CountsCache(dataset.corpus), documents_side  # of one analyzer: they are large
+        size = cache.counts(config).mean_length("terms" if config.length_unit == "terms" else "characters")
+        yield name, cache.scorer(replace(config, chunk_size=size)).search_queries(dataset.queries)

@@ -1,0 +1,52 @@
+"""Judged sets: in BEIR format, or long documents with judged passages."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.evaluation import BeirDataset, load_beir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CHUNK_SIZE, OVERLAP = 500, 100  # characters
+MIN_SHARE = 0.5  # of a passage, that a relevant chunk has
+
+
+def load(folder: Path) -> BeirDataset:
+    """Read a judged set; documents with judged passages are cut into chunks."""
+    return _load_passages(folder) if (folder / "spans.tsv").exists() else load_beir(folder)
+
+
+def is_chinese(dataset: BeirDataset) -> bool:
+    """Return whether most queries hold a Chinese character."""
+    chinese = sum(any("\u4e00" <= char <= "\u9fff" for char in query) for query in dataset.queries.values())
+    return 2 * chinese > len(dataset.queries)
+
+
+def _load_passages(folder: Path) -> BeirDataset:
+    corpus: dict[str, str] = {}
+    starts: dict[str, range] = {}
+    for document in _read_lines(folder / "docs.jsonl"):
+        text, name = document["text"], document["_id"]
+        starts[name] = range(0, max(len(text), 1), CHUNK_SIZE - OVERLAP)
+        corpus |= {f"{name}#{start}": text[start : start + CHUNK_SIZE] for start in starts[name]}
+    qrels: dict[str, dict[str, int]] = defaultdict(dict)
+    with (folder / "spans.tsv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            begin, end, name = int(row["start"]), int(row["end"]), row["doc-id"]
+            for start in starts[name]:
+                covered = min(start + CHUNK_SIZE, end) - max(start, begin)
+                if covered >= min(MIN_SHARE * (end - begin), OVERLAP):
+                    qrels[row["query-id"]][f"{name}#{start}"] = 1
+    queries = {query["_id"]: query["text"] for query in _read_lines(folder / "queries.jsonl")}
+    return BeirDataset(corpus, {query: queries[query] for query in qrels}, dict(qrels))
+
+
+def _read_lines(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)

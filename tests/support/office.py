@@ -1,0 +1,104 @@
+"""Small documents in several formats, made where they are needed."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+TYPES = (
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+    '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Override PartName="/word/document.xml" ContentType='
+    '"application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
+)
+RELATIONS = (
+    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r" Type='
+    '"http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" '
+    'Target="word/document.xml"/></Relationships>'
+)
+STYLES = "".join(
+    f'<w:style w:type="paragraph" w:styleId="H{level}"><w:name w:val="heading {level}"/></w:style>' for level in (1, 2)
+)
+
+
+def make_docx(path: Path, paragraphs: Sequence[tuple[int, str]], title: str = "") -> Path:
+    """Make a document of paragraphs, each with the level of its heading or 0."""
+    body = "".join(
+        f"<w:p>{f'<w:pPr><w:pStyle w:val={chr(34)}H{level}{chr(34)}/></w:pPr>' if level else ''}"
+        f"<w:r><w:t>{text}</w:t></w:r></w:p>"
+        for level, text in paragraphs
+    )
+    dc = 'xmlns:dc="http://purl.org/dc/elements/1.1/"'
+    members = {
+        "[Content_Types].xml": TYPES,
+        "_rels/.rels": RELATIONS,
+        "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+        "word/styles.xml": f"<w:styles {W}>{STYLES}</w:styles>",
+        "docProps/core.xml": f"<properties {dc}><dc:title>{title}</dc:title></properties>",
+    }
+    return make_zip(path, members)
+
+
+def make_zip(path: Path, members: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, contents in members.items():
+            archive.writestr(name, contents)
+    return path
+
+
+def make_epub(path: Path, pages: dict[str, str], title: str) -> Path:
+    """Make a book of pages, in the order of reading."""
+    items = "".join(
+        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in sorted(pages)
+    )
+    spine = "".join(f'<itemref idref="{name}"/>' for name in pages)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<metadata><dc:title>{title}</dc:title></metadata><manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    container = '<container><rootfiles><rootfile full-path="OEBPS/a.opf"/></rootfiles></container>'
+    members = {"META-INF/container.xml": container, "OEBPS/a.opf": package}
+    return make_zip(path, members | {f"OEBPS/{name}.xhtml": html for name, html in pages.items()})
+
+
+def make_pdf(path: Path, pages: Sequence[str], title: str = "", outline: Sequence[tuple[str, int]] = ()) -> Path:
+    """Make a file with a line of text a page, and an outline of titles and page numbers from 0."""
+    count = len(pages)
+    first_page, first_item = 5, 5 + 2 * count
+    objects = {
+        1: f"<< /Type /Catalog /Pages 2 0 R /Outlines {first_item} 0 R >>",
+        2: f"<< /Type /Pages /Count {count} /Kids [{' '.join(f'{first_page + 2 * n} 0 R' for n in range(count))}] >>",
+        3: "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        4: f"<< /Title ({title}) >>",
+    }
+    for n, text in enumerate(pages):
+        lines = " ".join(f"({line}) Tj 0 -20 Td" for line in text.split("\n"))
+        stream = f"BT /F1 12 Tf 20 700 Td {lines} ET"
+        objects[first_page + 2 * n] = (
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Resources << /Font << /F1 3 0 R >> >> "
+            f"/Contents {first_page + 2 * n + 1} 0 R >>"
+        )
+        objects[first_page + 2 * n + 1] = f"<< /Length {len(stream)} >> stream\n{stream}\nendstream"
+    last = first_item + len(outline)
+    objects[first_item] = f"<< /Type /Outlines /First {first_item + 1} 0 R /Last {last} 0 R /Count {len(outline)} >>"
+    for at, (name, page) in enumerate(outline, first_item + 1):
+        following = f"/Next {at + 1} 0 R" if at < last else ""
+        target = f"[{first_page + 2 * page} 0 R /Fit]"
+        objects[at] = f"<< /Title ({name}) /Parent {first_item} 0 R {following} /Dest {target} >>"
+    data, places = b"%PDF-1.4\n", []
+    for number in sorted(objects):
+        places.append(len(data))
+        data += f"{number} 0 obj {objects[number]} endobj\n".encode()
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    size = len(objects) + 1
+    data += (
+        f"xref\n0 {size}\n0000000000 65535 f \n{table}trailer << /Size {size} /Root 1 0 R /Info 4 0 R >>\n"
+        f"startxref\n{len(data)}\n%%EOF"
+    ).encode()
+    path.write_bytes(data)
+    return path

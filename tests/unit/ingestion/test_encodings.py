@@ -1,0 +1,88 @@
+"""Texts are decoded: as they say, as the user says, or as it is detected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.files import run, write
+
+from rag_bm25.errors import InputError, ParameterError
+from rag_bm25.ingestion import find_files, ingest
+from rag_bm25.ingestion.encodings import decode, is_mostly_utf8
+from rag_bm25.ingestion.reading import ReadOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rag_bm25 import BM25Index
+
+LAW = "第一条 为了保护劳动者的合法权益，调整劳动关系，建立和维护适应社会主义市场经济的劳动制度，根据宪法，制定本法。"
+TRADITIONAL = "第一條 為了保護勞動者的合法權益，調整勞動關係，建立和維護適應社會主義市場經濟的勞動制度，制定本法。"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"), [(LAW, "gb18030"), (TRADITIONAL, "big5hkscs"), (LAW, "utf-16-le"), (LAW, "utf-16-be")]
+)
+def test_an_encoding_is_detected_and_told(tmp_path: Path, index: BM25Index, text: str, encoding: str) -> None:
+    pytest.importorskip("chardet")
+    report = run(index, write(tmp_path / "a.txt", text.encode(encoding)))
+    assert "".join(chunk.text for chunk in sorted(index.chunks(), key=lambda chunk: chunk.id)).startswith(text[:20])
+    assert report.notes == [f"read as {encoding.upper()}: a.txt"]
+
+
+def test_utf8_is_no_news() -> None:
+    assert decode("text 文".encode(), "a") == ("text 文", "")
+    assert decode(b"\xef\xbb\xbftext", "a", "gb18030") == ("text", "")
+    assert decode("plain words".encode("utf-16-le"), "a") == ("plain words", "utf-16-le")  # which is UTF-8 with NULs
+
+
+def test_an_encoding_that_is_given_is_taken() -> None:
+    assert decode("劳".encode("gb18030"), "a", "GBK") == ("劳", "gb18030")
+    assert decode("勞".encode("big5"), "a", "big5") == ("勞", "big5hkscs")
+    with pytest.raises(InputError, match="a: not GB18030 at byte 1 of the file"):
+        decode(b"x\xff\xff", "a", "gbk")
+
+
+def test_a_byte_order_mark_overrides_what_is_given() -> None:
+    assert decode("\ufeff劳".encode("utf-16-le"), "a", "gbk") == ("劳", "utf-16-le")
+
+
+def test_what_a_text_declares_is_taken_if_it_is_true() -> None:
+    assert decode("劳动".encode("gb18030"), "a", None, "gb2312") == ("劳动", "gb18030")
+    assert decode(LAW.encode("gb18030"), "a", None, "utf-8")[1] in ("gb18030", "")
+    assert decode(LAW.encode("utf-16-le"), "a", None, "nonsense") == (LAW, "utf-16-le")
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(InputError, match="not UTF-8 at byte 0 of the file, and has NULs: it is not a text"):
+        decode(b"\x89PNG\r\n\0\0\xff", "a")
+
+
+def test_without_the_detector_an_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "chardet", None)
+    with pytest.raises(InputError, match=r"--encoding gb18030\), or have it detected: pip install"):
+        decode(LAW.encode("gb18030"), "a")
+
+
+@pytest.mark.parametrize("name", ["latin-9000", "base64", "rot13", "", "\0"])
+def test_an_encoding_that_no_text_has_is_refused(name: str) -> None:
+    with pytest.raises(ParameterError, match="encoding must be a text encoding that Python knows"):
+        ReadOptions(encoding=name)
+
+
+def test_one_wrong_row_does_not_make_another_encoding() -> None:
+    assert is_mostly_utf8("é\né\n".encode() + b"\xff")
+    assert not is_mostly_utf8("劳动\n合同\n".encode("gb18030"))
+    assert not is_mostly_utf8("a".encode("utf-16"))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_rows_in_another_encoding(tmp_path: Path, index: BM25Index, name: str) -> None:
+    pytest.importorskip("chardet")
+    text = f"id,text\n1,{LAW}\n" if name == "a.csv" else f'{{"id": 1, "text": "{LAW}"}}\n'
+    path = write(tmp_path / name, text.encode("gb18030"))
+    for options in (ReadOptions(), ReadOptions(encoding="gbk")):
+        report = ingest(index, find_files([path]), options=options, split_size=200)
+        assert (report.rejected, report.chunks) == ({}, 1)
+        assert next(index.chunks()).text == LAW

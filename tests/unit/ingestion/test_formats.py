@@ -1,0 +1,235 @@
+"""Documents in several formats: their text, title, headings and pages; and hostile ones."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from support.files import run, write
+from support.office import make_docx, make_epub, make_pdf, make_zip
+
+from rag_bm25.errors import InputError, MissingExtraError
+from rag_bm25.ingestion import find_files, formats
+from rag_bm25.ingestion.formats import extraction
+from rag_bm25.ingestion.formats.archives import open_archive
+from rag_bm25.ingestion.formats.building import TextBuilder
+from rag_bm25.ingestion.formats.html import write_html
+from rag_bm25.ingestion.formats.worker import answer
+from rag_bm25.ingestion.reading import ReadOptions, read_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rag_bm25 import BM25Index
+    from rag_bm25.ingestion.documents import Document
+
+
+def headings(document: Document) -> list[tuple[int, str, str]]:
+    return [(heading.level, heading.title, document.text[heading.start : heading.end]) for heading in document.headings]
+
+
+def html(page: str) -> Document:
+    builder = TextBuilder()
+    title = write_html(page, builder)
+    return builder.build(title)
+
+
+def test_html_has_its_text_without_navigation_scripts_and_permalinks() -> None:
+    document = html(
+        "<title>The  page</title><nav>Home</nav><script>var x;</script><h1>Head<a class='headerlink'>¶</a></h1>"
+        "<p>One &amp; <b>two</b>.\n Three<br>four</p><ul><li>item</ul><pre>a\n  b</pre>"
+        "<table><tr><td>x</td><td>y</td></tr></table><footer>legal</footer>"
+    )
+    assert document.title == "The page"
+    assert headings(document) == [(1, "Head", "Head")]
+    assert document.text.rstrip() == "Head\n\nOne & two. Three\nfour\n\n- item\n\na\n  b\n\nx | y |"
+
+
+def test_html_with_a_main_part_has_that_alone() -> None:
+    long = "words of the main part " * 10
+    assert html(f"<div>menu</div><main><h2>Main</h2>{long}</main><p>after</p>").text.split() == ["Main", *long.split()]
+    assert "menu" in html("<div>menu</div><main>short</main>").text
+
+
+def test_html_with_a_tag_that_is_never_closed_keeps_its_text() -> None:
+    assert html("<nav><a>Home</a><p>All of the text").text.split() == ["Home", "All", "of", "the", "text"]
+
+
+def test_html_that_declares_its_encoding(tmp_path: Path) -> None:
+    page = '<meta charset="gbk"><title>合同</title><p>劳动合同</p>'
+    document = read_document(write(tmp_path / "a.html", page.encode("gbk")))
+    assert (document.title, document.text.strip(), document.encoding) == ("合同", "劳动合同", "gb18030")
+
+
+def test_docx(tmp_path: Path) -> None:
+    pytest.importorskip("mammoth")
+    path = make_docx(tmp_path / "a.docx", [(1, "Part"), (0, "One &amp; two"), (2, "节"), (0, "条款")], "The title")
+    document = read_document(path)
+    assert document.title == "The title"
+    assert headings(document) == [(1, "Part", "Part"), (2, "节", "节")]
+    assert document.text.split() == ["Part", "One", "&", "two", "节", "条款"]
+
+
+def test_pptx(tmp_path: Path) -> None:
+    pptx = pytest.importorskip("pptx")
+    slides = pptx.Presentation()
+    for title in ("First", "第二"):
+        slide = slides.slides.add_slide(slides.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = f"body of {title}"
+    slide.notes_slide.notes_text_frame.text = "a note"
+    slides.save(tmp_path / "a.pptx")
+    document = read_document(tmp_path / "a.pptx")
+    assert headings(document) == [(1, "First", "First"), (1, "第二", "第二")]
+    assert [document.text[page:].split("\n")[0] for page in document.pages] == ["First", "第二"]
+    assert document.text.rstrip().endswith("body of 第二\n\na note")
+
+
+def test_xlsx(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "Prices"
+    book.active.append(["name", "price"])
+    book.active.append(["花生", 1.5])
+    book.active.append([None, None])
+    book.create_sheet("Empty")
+    book.save(tmp_path / "a.xlsx")
+    document = read_document(tmp_path / "a.xlsx")
+    assert document.text.rstrip() == "Prices\n\nname | price\n花生 | 1.5\n\nEmpty"
+    assert [title for _, title, _ in headings(document)] == ["Prices", "Empty"]
+
+
+def test_pdf(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    path = make_pdf(
+        tmp_path / "a.pdf", ["Intro\nfirst page", "2 Setup\nsecond page"], "Guide", [("Intro", 0), ("Setup", 1)]
+    )
+    document = read_document(path)
+    assert document.title == "Guide"
+    assert headings(document) == [(1, "Intro", "Intro"), (1, "Setup", "2 Setup")]
+    assert [document.text[page:].split("\n")[0] for page in document.pages] == ["Intro", "2 Setup"]
+
+
+def test_epub_is_read_in_its_order(tmp_path: Path) -> None:
+    pages = {"z": "<h1>First</h1><p>one</p>", "a": "<h1>Second</h1><p>two</p>"}
+    document = read_document(make_epub(tmp_path / "a.epub", pages, "Book"))
+    assert document.title == "Book"
+    assert document.text.split() == ["First", "one", "Second", "two"]
+
+
+def test_chunks_know_their_page_title_and_headings(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("pypdfium2")
+    run(index, make_pdf(tmp_path / "a.pdf", ["Intro\n" + "first page words", "Setup\n" + "second page words"], "Guide"))
+    hit = index.search("second")[0]
+    assert hit.metadata["title"] == "Guide"
+    assert hit.metadata["page"] in (1, 2)
+    assert hit.metadata["end_index"] - hit.metadata["start_index"] == len(hit.text)
+
+
+# What cannot be read
+
+
+def test_documents_without_text_are_named(tmp_path: Path, index: BM25Index) -> None:
+    pytest.importorskip("pypdfium2")
+    report = run(index, make_pdf(tmp_path / "scan.pdf", [""]), write(tmp_path / "a.html", "<p></p>"))
+    assert report.failed == {"scan.pdf": f"{tmp_path}/scan.pdf: it has no text; scanned pages need OCR first"}
+    assert report.notes == ["without text: a.html"]
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.epub", "a.pdf", "a.pptx", "a.xlsx"])
+@pytest.mark.parametrize("contents", [b"", b"PK\x03\x04 noise", b"%PDF-1.4 noise"])
+def test_damaged_files_fail_alone(tmp_path: Path, index: BM25Index, name: str, contents: bytes) -> None:
+    path = write(tmp_path / name, contents)
+    if formats.FORMATS[path.suffix].missing:
+        pytest.skip("needs the extra documents")
+    report = run(index, path, write(tmp_path / "b.txt"))
+    assert report.failed[name].startswith(f"{path}: damaged")
+    assert report.files == 1
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.ingestion.formats.archives.MAX_UNPACKED", 1_000)
+    path = make_zip(tmp_path / "bomb.epub", {"a": "x" * 1_001})
+    with pytest.raises(InputError, match="it unpacks to 1,001 bytes in 1 files; at most 1,000"), open_archive(path):
+        pass
+
+
+def test_a_document_that_takes_too_long_is_refused_and_the_next_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.html", "text")
+    monkeypatch.setattr(extraction.select, "select", lambda *_: ([], [], []))
+    with pytest.raises(InputError, match=r"a.html: not read within 0.5 s"):
+        read_document(path, ReadOptions(timeout=0.5))
+    monkeypatch.undo()
+    assert read_document(path).text == "text"
+
+
+def test_a_parser_that_crashes_fails_the_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.html", "text")
+    process = extraction.EXTRACTOR._started()
+    monkeypatch.setattr(extraction.EXTRACTOR, "_started", lambda: (process.kill(), process.wait(), process)[2])
+    with pytest.raises(InputError, match="it made the parser crash"):
+        read_document(path)
+    monkeypatch.undo()
+    assert read_document(path).text == "text"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (MemoryError(), "reading it needs more memory than is allowed"),
+        (RecursionError(), "reading it needs deeper nesting than is allowed"),
+        (KeyError("x"), "damaged, or of another format: KeyError: 'x'"),
+        (PermissionError(13, "Permission denied"), "Permission denied"),
+    ],
+)
+def test_each_failure_of_a_parser_is_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("rag_bm25.ingestion.formats.html.extract", fail)
+    assert answer(str(tmp_path / "a.html"), None) == {"error": reason}
+
+
+def test_a_text_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.ingestion.formats.building.MAX_TEXT", 10)
+    assert html("<p>0123456789").text == "0123456789"
+    with pytest.raises(InputError, match="at most 10 characters"):
+        html("<p>01234567890")
+
+
+def test_deep_nesting_is_no_problem(tmp_path: Path) -> None:
+    assert read_document(write(tmp_path / "a.html", "<div>" * 50_000 + "deep")).text.strip() == "deep"
+
+
+def test_files_of_a_format_whose_package_is_missing_are_skipped_and_told(
+    tmp_path: Path, index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "docs" / "a.docx")
+    monkeypatch.setattr(formats, "find_spec", lambda _name: None)
+    hint = 'reading DOCX needs mammoth: pip install "rag-bm25[documents]"'
+    found = find_files([tmp_path / "docs"])
+    assert (found.files, found.skipped, found.missing) == ([], [path], {"DOCX": hint})
+    assert run(index, path).failed == {"a.docx": f"{path}: {hint}"}
+
+
+def test_a_package_that_the_other_process_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extraction.EXTRACTOR, "_ask", lambda *_: {"missing": "reading X needs y"})
+    with pytest.raises(MissingExtraError, match="reading X needs y"):
+        read_document(write(tmp_path / "a.html"))
+
+
+def test_the_process_is_not_shared_with_a_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "a.html", "text")
+    read_document(path)
+    before = extraction.EXTRACTOR._process
+    monkeypatch.setattr(extraction.EXTRACTOR, "_owner", os.getpid() + 1)
+    assert read_document(path).text == "text"
+    assert extraction.EXTRACTOR._process is not before
+    assert before is not None
+    before.kill()
+    before.communicate()

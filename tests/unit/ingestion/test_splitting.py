@@ -1,0 +1,225 @@
+"""Texts are cut at headings, within bounds, and without bare headings."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rag_bm25 import IndexConfig
+from rag_bm25.ingestion.documents import Heading
+from rag_bm25.ingestion.markup import read_markdown, read_rst
+from rag_bm25.ingestion.splitting import Splitter, splitter
+
+SPLIT = Splitter(100, 10, 20)
+
+
+def cut(text: str, split: Splitter = SPLIT) -> list[tuple[str, tuple[str, ...]]]:
+    parts = split.split(text, read_markdown(text).headings)
+    return [(text[part.start : part.end], part.headings) for part in parts]
+
+
+BODY = "Enough words to stand alone as a chunk."
+
+
+def test_sections_are_chunks_with_the_path_of_their_headings() -> None:
+    text = f"# Guide\n\n{BODY}\n\n## Setup\n\n{BODY}\n\n### Linux\n\n{BODY}\n\n# Use\n\n{BODY}\n"
+    assert cut(text) == [
+        (f"# Guide\n\n{BODY}", ("Guide",)),
+        (f"## Setup\n\n{BODY}", ("Guide", "Setup")),
+        (f"### Linux\n\n{BODY}", ("Guide", "Setup", "Linux")),
+        (f"# Use\n\n{BODY}", ("Use",)),
+    ]
+
+
+def test_bare_headings_join_what_follows_and_have_its_path() -> None:
+    text = f"# Ownership\n\n## What Is Ownership?\n\n{BODY}"
+    assert cut(text) == [(text, ("Ownership", "What Is Ownership?"))]
+
+
+def test_short_sections_join_a_neighbour_and_have_the_path_that_both_share() -> None:
+    text = f"# A\n\n## B\n\n{BODY}\n\n## C\n\nshort\n\n## D\n\n{BODY}"
+    assert cut(text) == [(f"# A\n\n## B\n\n{BODY}", ("A", "B")), (f"## C\n\nshort\n\n## D\n\n{BODY}", ("A",))]
+
+
+def test_a_short_section_joins_the_one_before_rather_than_the_next_chapter() -> None:
+    text = f"# A\n\n## B\n\n{BODY}\n\n## C\n\nshort\n\n# D\n\n{BODY}"
+    assert [path for _, path in cut(text)] == [("A",), ("D",)]
+
+
+def test_long_sections_are_cut_within_and_their_chunks_keep_the_path() -> None:
+    text = "# A\n\n## B\n\n" + "Some words of it. " * 20
+    found = cut(text)
+    assert len(found) > 3
+    assert {path for _, path in found} == {("A", "B")}
+
+
+def test_parts_without_a_word_are_left_out() -> None:
+    text = "|\n" * 200 + BODY
+    assert all(re.search(r"\w", piece) for piece, _ in cut(text))
+    assert cut("---\n\n|||") == []
+
+
+def test_no_cut_leaves_a_rest_that_is_too_short() -> None:
+    text = "word " * 20 + "end"
+    assert [len(piece) for piece, _ in cut(text)] == [79, 33]  # not 99 and 3; the overlap is in both
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["# A\n", "## B\n", "\n\n", "\n", "word ", "one two. ", "一条，", "第二句。", "```\n", "|", "x" * 70]
+        ),
+        max_size=120,
+    ).map("".join),
+    st.integers(5, 60),
+    st.data(),
+)
+def test_chunks_are_parts_within_the_bounds_and_leave_out_no_word(text: str, longest: int, data: st.DataObject) -> None:
+    least = data.draw(st.integers(0, longest // 5))
+    split = Splitter(longest, data.draw(st.integers(0, longest // 2)), least)
+    parts = split.split(text, read_markdown(text).headings)
+    covered: set[int] = set()
+    for part in parts:
+        piece = text[part.start : part.end]
+        assert piece == piece.strip()
+        assert 0 < len(piece) <= longest
+        assert re.search(r"\w", piece)
+        covered |= set(range(part.start, part.end))
+    assert [part.start for part in parts] == sorted({part.start for part in parts})
+    assert {at for at, letter in enumerate(text) if re.match(r"\w", letter)} <= covered
+
+
+@given(st.lists(st.sampled_from(["a", "bb", "。", " ", "\n\n", "# H\n"]), max_size=60).map("".join), st.integers(2, 9))
+def test_lengths_in_terms_are_bounds_too(text: str, longest: int) -> None:
+    split = Splitter(longest, 1, longest // 5, lambda part: len(part.split()))
+    for part in split.split(text, read_markdown(text).headings):
+        assert 0 < len(text[part.start : part.end].split()) <= longest
+
+
+def test_the_minimum_is_a_fifth() -> None:
+    assert splitter(IndexConfig(chunk_size=500)).least == 100
+
+
+def test_a_heading_that_is_longer_than_a_chunk_is_cut() -> None:
+    text = "# " + "long " * 50 + "\n\nbody"
+    assert max(len(piece) for piece, _ in cut(text)) <= 100
+    assert {len(path[0]) for _, path in cut(text)} == {200}
+
+
+# Headings
+
+
+MARKDOWN = """---
+title: "The Guide"
+---
+# One #
+
+Two
+===
+
+```
+# no heading
+```
+~~~ sh
+# no heading
+```
+~~~
+#hashtag
+- item
+---
+####### seven
+
+Sub `code` and [link](to.md)
+---
+| a |
+---
+"""
+
+
+def test_headings_of_markdown() -> None:
+    document = read_markdown(MARKDOWN)
+    found = [(heading.level, heading.title) for heading in document.headings]
+    assert document.title == "The Guide"
+    assert found == [(1, "One"), (1, "Two"), (2, "Sub code and link")]
+    assert MARKDOWN[document.headings[1].start : document.headings[1].end] == "Two\n==="
+
+
+BLOCKS = [
+    "# A",
+    "## B ##",
+    "text",
+    "text\n===",
+    "text\n---",
+    "```",
+    "~~~",
+    "",
+    "",
+    "#x",
+    "###### F",
+    "#",
+    "- item\n",
+    "> q\n",
+]
+
+
+@given(st.lists(st.sampled_from(BLOCKS), max_size=12).map("\n".join))
+@example("# A\n---\n===")
+@example("text\n- item\n---")
+def test_headings_are_those_of_commonmark(text: str) -> None:
+    markdown_it = pytest.importorskip("markdown_it")
+    tokens = markdown_it.MarkdownIt("commonmark").parse(text)
+    wanted = [int(token.tag[1]) for token in tokens if token.type == "heading_open" and token.level == 0]
+    assert [heading.level for heading in read_markdown(text).headings] == wanted
+
+
+RST = """.. _label:
+
+=====
+Title
+=====
+
+Part
+====
+
+text
+
+Sub :func:`it`
+--------------
+
+::
+
+    code
+    ----
+
+Another
+=======
+a | b
+"""
+
+
+def test_headings_of_restructured_text() -> None:
+    document = read_rst(RST)
+    assert document.title == "Title"
+    assert [(heading.level, heading.title) for heading in document.headings] == [
+        (1, "Title"),
+        (2, "Part"),
+        (3, "Sub it"),
+        (2, "Another"),
+    ]
+    first = document.headings[0]
+    assert RST[first.start : first.end] == "=====\nTitle\n====="
+
+
+def test_no_cut_falls_behind_a_heading() -> None:
+    text = "before it all there is text\nHeading\nSub\nbody text that is long enough to be cut"
+    headings = [Heading(28, 35, 1, "Heading"), Heading(36, 39, 2, "Sub")]
+    parts = Splitter(30, 0, 5).split(text, headings)
+    assert [text[part.start : part.end] for part in parts] == [
+        "before it all there is text",
+        "Heading\nSub\nbody text that is",
+        "long enough to be cut",
+    ]
+    assert [part.headings for part in parts] == [(), ("Heading", "Sub"), ("Heading", "Sub")]

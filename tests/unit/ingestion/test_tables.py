@@ -1,0 +1,108 @@
+"""Rows of CSV and Parquet, names of fields, and wrong rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+from support.files import CONFIG, ids, run, write, write_rows
+
+from rag_bm25 import BM25Index
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion import ReadOptions, RowFields, find_files, ingest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.memory_store import MemoryStore
+
+
+def stored(index: BM25Index) -> dict[str, tuple[str, dict[str, object]]]:
+    return {chunk.id: (chunk.text, chunk.metadata) for chunk in index.chunks()}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_csv(tmp_path: Path, index: BM25Index, delimiter: str) -> None:
+    rows = [["id", "title", "text", "lang"], ["1", "Head", '"two\nlines"', "zh"], ["2", "", "plain", ""]]
+    run(index, write(tmp_path / "a.csv", "\n".join(delimiter.join(row) for row in rows)))
+    place = {"source": "a.csv", "chunk": 0}
+    assert stored(index) == {
+        "1": ("Head two\nlines", {**place, "title": "Head", "lang": "zh"}),
+        "2": ("plain", place),
+    }
+
+
+def test_rows_without_ids_are_numbered(tmp_path: Path, index: BM25Index) -> None:
+    path = write(tmp_path / "a.csv", "text\none\n\ntwo\n" + "word " * 12)
+    run(index, path)
+    assert ids(index) == ["a.csv#0", "a.csv#1", "a.csv#2#0", "a.csv#2#1"]
+    write(path, "text\none\n")
+    assert run(index, path).deleted == 3
+
+
+def test_wrong_rows_are_rejected_and_counted_and_nothing_of_their_file_is_deleted(
+    tmp_path: Path, index: BM25Index
+) -> None:
+    path = write(tmp_path / "a.csv", "id,text\n1,one\n2,two\n3,three\n")
+    run(index, path)
+    write(path, b"id,text\n1,\xc3\xa9\n2,a,b\n4,\xff\xff\n")
+    report = run(index, path)
+    assert report.rejected == {"a.csv": 2}
+    assert report.reasons[0] == f"{path} line 3: a row must have 2 cells, as the first row has, got 3"
+    assert report.reasons[1].startswith(f"{path} line 4: text (id '4') has a lone surrogate")
+    assert (report.updated, report.deleted, ids(index)) == (1, 0, ["1", "2", "3"])
+
+
+def test_a_file_with_equal_names_fails(tmp_path: Path, index: BM25Index) -> None:
+    report = run(index, write(tmp_path / "a.csv", "text,text\n1,2\n"))
+    assert report.failed == {"a.csv": f"{tmp_path}/a.csv: the names of the first row must differ, got text, text"}
+
+
+def test_parquet(tmp_path: Path, index: BM25Index) -> None:
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = {"id": [1, 2], "text": ["one", "二"], "day": [dt.date(2026, 1, 2), None], "score": [float("nan"), 0.5]}
+    parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
+    run(index, tmp_path / "a.parquet")
+    place = {"source": "a.parquet", "chunk": 0}
+    assert stored(index) == {
+        "1": ("one", {**place, "day": "2026-01-02", "score": None}),
+        "2": ("二", {**place, "score": 0.5}),
+    }
+    report = run(index, write(tmp_path / "b.parquet", "PAR1"))
+    assert "damaged, or not Parquet" in report.failed["b.parquet"]
+
+
+def test_fields_may_have_other_names(tmp_path: Path, index: BM25Index) -> None:
+    path = write_rows(tmp_path / "a.jsonl", {"key": "k", "body": "the body", "name": "Name", "text": "other"})
+    options = ReadOptions(fields=RowFields("body", "name", "key"))
+    ingest(index, find_files([path]), options=options)
+    assert stored(index) == {
+        "k": ("Name the body", {"source": "a.jsonl", "chunk": 0, "title": "Name", "text": "other"}),
+    }
+    report = ingest(index, find_files([write_rows(tmp_path / "b.jsonl", {"id": "k"})]), options=options)
+    assert report.reasons == [f'{tmp_path}/b.jsonl line 1: a row needs an "key"']
+
+
+def test_strict_writes_nothing_if_anything_fails(tmp_path: Path, store: MemoryStore) -> None:
+    index = BM25Index.from_store(store, config=CONFIG)
+    write(tmp_path / "docs" / "a.txt")
+    write(tmp_path / "docs" / "b.txt", b"\x89\0\xff")
+    write(tmp_path / "docs" / "c.jsonl", "{bad\n")
+    found = find_files([tmp_path / "docs"])
+    with pytest.raises(InputError, match=r"nothing was written, since files \(1\) or rows \(1\) are invalid: .*b\.txt"):
+        ingest(index, found, strict=True)
+    assert ids(index) == []
+    (tmp_path / "docs" / "b.txt").unlink()
+    (tmp_path / "docs" / "c.jsonl").unlink()
+    assert ingest(index, find_files([tmp_path / "docs"]), strict=True).added == 1
+
+
+def test_chunks_of_an_older_version_are_replaced_with_a_note(tmp_path: Path, index: BM25Index) -> None:
+    path = write(tmp_path / "a.txt")
+    index.add(["some text"], ids=["a.txt#0"], metadatas=[{"source": "a.txt", "chunk": 0}])
+    report = run(index, path)
+    assert report.updated == 1
+    assert report.notes[0].startswith("chunks of an older version were replaced (a.txt and others)")
+    assert run(index, path).notes == []
