@@ -75,12 +75,15 @@ class PhraseAnalyzer(Protocol):
         """Return the words of a text with their positions."""
         ...
 
+    def phrase_terms(self, phrase: str) -> list[str]:
+        """Return tokens that every text with a phrase has, bigrams only without slop."""
+        ...
 
-def bigrams_within(analyzer: TextAnalyzer, phrase: str) -> tuple[str, ...]:
+
+def terms_of_phrase(analyzer: TextAnalyzer, phrase: str, slop: int = 0) -> tuple[str, ...]:
     """Return terms, as the vocabulary has them, that every chunk with a phrase has."""
     if isinstance(analyzer, PhraseAnalyzer):
-        # Without capitals: IT department has a bigram that it department lacks.
-        return tuple(token for token in analyzer(phrase.casefold()) if is_bigram(token))
+        return tuple(term for term in analyzer.phrase_terms(phrase) if not (slop and is_bigram(term)))
     return AnalysedText.of(analyzer(phrase)).words
 
 

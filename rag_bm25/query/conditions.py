@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.analysis.phrases import PhraseText, bigrams_within
+from rag_bm25.analysis.phrases import PhraseText, terms_of_phrase
 from rag_bm25.analysis.text import AnalysedText
 
 if TYPE_CHECKING:
@@ -54,11 +54,17 @@ class Conditions:
 
         phrases = []
         for text in query.phrases:
-            needed = () if query.slop else bigrams_within(analyzer, text)
+            needed = terms_of_phrase(analyzer, text, query.slop)
             words = PhraseText.of(analyzer, text)
             if words.words:
                 phrases.append(Phrase(text, words, frozenset(ids[term] for term in needed)))
         return cls(wanted(query.must), wanted(query.must_not), tuple(phrases), query.slop)
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """The terms that every chunk has that meets the conditions."""
+        of_must = (wanted.ids for wanted in self.must)
+        return frozenset().union(*of_must, *(phrase.ids for phrase in self.phrases))
 
     def failure(self, vector: SparseVector, texts: Sequence[str], analyzer: TextAnalyzer) -> str:
         """Return which condition a chunk does not meet, as a clause; "" if it meets all.

@@ -23,7 +23,7 @@ from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import TermStatistics, count_part
 from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates, warn_incomplete
 from rag_bm25.index.searching.rescoring import search_rescored
-from rag_bm25.index.searching.rows import read_chunk_by_namespace, read_chunks
+from rag_bm25.index.searching.rows import latest_rows, read_chunk_by_namespace, read_chunks
 from rag_bm25.query.conditions import Conditions
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
@@ -45,8 +45,9 @@ from rag_bm25.query.query import Query
 from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
-from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.store.rows import Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
+from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CorpusStatistics
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow, Match
-    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.idf import CollectionStats
     from rag_bm25.weighting.query import QueryWeighting
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     SparseSearch: TypeAlias = Callable[[Sequence[SparseVector], SearchArm], list[list[Match]]]
 
 MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
+SPARE_ROWS = 16  # asked for beyond df: two rows of a chunk while it is updated, and chunks added meanwhile
 MAX_KEPT = 1000
 """Maximum length, in characters, of a query that is remembered as it was weighed."""
 
@@ -232,11 +233,11 @@ class Searcher:
     ) -> list[Candidates]:
         """Search for queries that have weights."""
         wanted, find = options.get("min_should_match"), self.sparse_search(options)
-        drops = _drops_hits(queries, options)
+        drops, params = _drops_hits(queries, options), options.get("search_params")
         stored = replace(
             arm,
             scope=self.stored_scope(arm.scope),
-            params=options.get("search_params"),
+            params=params,
             vectors=arm.vectors or drops,
         )
 
@@ -244,7 +245,33 @@ class Searcher:
             return find([query.vector for query in some], replace(stored, limit=limit))
 
         keep = partial(self._keep, wanted) if drops else None
-        return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep)
+        decide = partial(self._find_by_rarest_term, stored, arm.scope.namespaces, keep) if keep and not params else None
+        return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep, decide)
+
+    def _find_by_rarest_term(
+        self,
+        arm: SearchArm,
+        namespaces: tuple[str, ...] | None,
+        keep: Callable[[WeightedQuery, list[Match]], list[Match]],
+        query: WeightedQuery,
+        limit: int,
+    ) -> Candidates | None:
+        """Find all chunks that meet the conditions among those with their rarest term; None if these are too many."""
+        if query.conditions is None or not query.conditions.needed:
+            return None
+        ids = np.array(sorted(query.conditions.needed), np.uint32)
+        df = self._live.view.statistics.of(namespaces).df(ids)
+        rarest = int(df.argmin())
+        asked = int(df[rarest]) + SPARE_ROWS
+        if asked > min(OVERFETCH * limit, MAX_K):
+            return None
+        term = SparseVector.from_dict({int(ids[rarest]): 1.0})
+        (matches,) = self._store.search([term], replace(arm, limit=asked))
+        if len(matches) == asked:
+            return None
+        scored = [Match(match.row, score) for match in matches if (score := query.vector.dot(match.row.vector)) > 0]
+        scored = [replace(match, score=float(np.float32(match.score))) for match in scored]
+        return Candidates(keep(query, latest_rows(sorted(scored, key=rank_of), namespaces)), 0.0, is_all=True)
 
     def sparse_search(self, options: QueryOptions) -> SparseSearch:
         """Return the function that searches the store, with exact scores if the options ask for them."""
