@@ -1,4 +1,4 @@
-"""``rag-bm25 search``, ``rag-bm25 similar`` and ``rag-bm25 explain``."""
+"""``rag-bm25 search``, ``similar``, ``explain`` and ``terms``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
@@ -199,3 +200,18 @@ def explain(
     with place.open_existing(read_only=True) as index:
         tree = index.explain(query, id, **scope, **options, **boosts.options())
     print_result(as_json, tree.to_dict(), render_explanation(tree))
+
+
+def terms(
+    place: opt.Place,
+    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
+    top: Annotated[int, typer.Option(min=1, max=1_000_000, help="Maximum number of terms.")] = 100,
+    namespace: opt.Namespace = "",
+    filter: opt.Filter = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List the terms that most chunks have, with their df and IDF."""
+    with place.open_existing(read_only=True) as index:
+        found = index.terms(prefix=prefix, top=top, namespace=namespace, filter=opt.parse_filter_option(filter))
+    lines = [f"{term.term}  df {term.df:,} of {term.num_chunks:,}  IDF {term.idf:.3f}" for term in found]
+    print_result(as_json, [asdict(term) for term in found], *map(Text, lines))

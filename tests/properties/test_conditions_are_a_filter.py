@@ -154,3 +154,24 @@ def test_a_change_of_metadata_alone_changes_the_statistics_of_a_part() -> None:
     assert [term.df for term in index.term_statistics("apple", filter={"kind": "law"})] == [1]
     index.add(["apple"], ids=["01"], metadatas=[{"kind": "law"}], embeddings=[[1.0, 0.0]])
     assert [term.df for term in index.term_statistics("apple", filter={"kind": "law"})] == [2]
+
+
+class CountingStore(MemoryStore):
+    """A store that counts the rows it returns."""
+
+    rows_read = 0
+
+    def search(self, queries: Any, arm: Any) -> Any:
+        found = super().search(queries, arm)
+        self.rows_read += sum(map(len, found))
+        return found
+
+
+def test_a_rare_term_of_a_condition_is_searched_for_alone() -> None:
+    store = CountingStore()
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4, analyzer=split))
+    index.add(["fig plum"] * 500 + ["fig rare"] * 2, ids=list(map(str, range(502))))
+    assert len(index.search(Query("fig", must=["rare"]), 10)) == 2
+    assert store.rows_read == 2
+    assert index.search(Query("fig", phrases=["rare fig"]), 10) == []
+    assert store.rows_read == 4
