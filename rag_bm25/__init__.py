@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import RRF, Weighted
+    from rag_bm25.index.searching.part_statistics import TermStatistics
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.expansion import Prefix, QueryExpansion
     from rag_bm25.query.explanation import Explanation
@@ -93,6 +94,7 @@ __all__ = [
     "StoreError",
     "StoreLockedError",
     "Synonyms",
+    "TermStatistics",
     "ValueBoost",
     "VerifyReport",
     "Weighted",
@@ -145,6 +147,7 @@ _HOMES = {
     "StoreLockedError": "rag_bm25.errors",
     "Synonyms": "rag_bm25.query.synonyms",
     "TLS": "rag_bm25.store.tls",
+    "TermStatistics": "rag_bm25.index.searching.part_statistics",
     "ValueBoost": "rag_bm25.hits.boosts",
     "VerifyReport": "rag_bm25.index.maintenance.verification",
     "Weighted": "rag_bm25.index.searching.fusion",

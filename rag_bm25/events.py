@@ -13,6 +13,7 @@ event          level  counts                                  when
 ``repair``     INFO   those of ``RepairReport``               the statistics were replaced by a recount
 ``verify``     INFO   ``chunks``, ``terms``, ``differences``  the statistics were compared with a recount
 ``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read: rows, and deltas not merged yet
+``count``      INFO   ``chunks``, ``terms``                   N and df of the chunks that fit a filter were counted
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
 ``damage``     WARN   ``findings``                            the statistics are damaged: run repair
 ``incomplete`` WARN   ``candidates``                          so many chunks do not decide which hits are first

@@ -248,6 +248,12 @@ MUTANTS = [
         "method.fb_docs, replace(scope, where=None), options)",
     ),
     Mutant("index/searching/searcher", "                if match.row.pk in rows", "                if True"),
+    Mutant("index/searching/searcher", "rarest = int(df.argmin())", "rarest = int(df.argmax())"),
+    Mutant("index/searching/searcher", "scored, key=rank_of)", "scored, key=lambda match: match.row.id)"),
+    Mutant("query/conditions", "return frozenset().union(*of_must, ", "return frozenset().union("),
+    Mutant("query/conditions", "if wanted.ids <= ids:", "if wanted.ids & ids:"),
+    Mutant("analysis/phrases", "max(0, step - distance)", "0"),
+    Mutant("analysis/analyzer", "token not in self._stop_terms", "True"),
     # The log
     Mutant("statistics/log/keys", " if len(some) == parts\n", "\n"),
     Mutant("statistics/log/writes", "added - removed", "added"),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import is_plain, normalize
-from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han
+from rag_bm25.analysis.phrases import PhraseText, PhraseWords
+from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
 from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, is_stop_word, without_apostrophes, words_of
 from rag_bm25.checks import check_choice
-from rag_bm25.vectors.terms import BIGRAM_MARK
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,6 +63,8 @@ class Analyzer:
         self._in_chunks = _Kept(stop_words, rules, stemming)
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
         self._word_bigrams = WordBigrams(rules, stemming)
+        self._phrase_words = PhraseWords(rules, stemming)
+        self._stemming = stemming
         user_words = self._normalized_user_words()
         self._chinese_words = {word: f for word, f in user_words.items() if is_only_han(word)}
         other_words = user_words.keys() - self._chinese_words.keys()
@@ -123,11 +127,60 @@ class Analyzer:
         """
         return [self._cutter("exact")(run) for run in self._runs(text) if is_han(run)]
 
+    def phrase_text(self, text: str) -> PhraseText:
+        """Return the words of a text with their positions, for phrases.
+
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        PhraseText
+            Each ideograph, and each other word, stop words included.
+
+        Examples
+        --------
+        >>> Analyzer().phrase_text("the notice, 劳动")
+        PhraseText(words=('the', 'notic', '劳', '动'), positions=(0, 1, 3, 4))
+        """
+        return self._phrase_words.of(self._normal_form(text))
+
+    def phrase_terms(self, phrase: str) -> list[str]:
+        """Return tokens that every text with a phrase has.
+
+        Parameters
+        ----------
+        phrase : str
+            Any text.
+
+        Returns
+        -------
+        list of str
+            Bigrams, which a text has if nothing is between the words, and words that no stop word can be mistaken for.
+        """
+        # Without capitals: IT department has a bigram that it department lacks.
+        tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)
+        if self._other_words is not None or self.config.compounds == "all":
+            sure = set()  # a user word hides its parts, and U.S.A is not USA
+        return [
+            token
+            for token in tokens
+            if is_bigram(token)
+            or (token in sure and token not in self._stop_terms and not is_han(token) and not is_syllabic(token))
+        ]
+
     def __getstate__(self) -> dict[str, Any]:
         return {"config": self.config, "segmenter": self._segmenter_name}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+    @cached_property
+    def _stop_terms(self) -> frozenset[str]:
+        """The terms of stop words: will is one, and the term of willing."""
+        return frozenset(map(self._stemming.term, self._in_chunks.dropped))
 
     def _stop_form(self, word: str) -> str:
         """Return a stop word in the form in which it is compared: ``don't`` occurs as ``dont``."""

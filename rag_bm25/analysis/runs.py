@@ -29,6 +29,7 @@ _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
 _RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
 _NEIGHBOURS = re.compile(rf"{LETTER}'?{LETTER}[\s._\-]+{LETTER}'?{LETTER}")
 _IDEOGRAPHS = re.compile(rf"[{_HAN}{_OTHER_IDEOGRAPHS}]{{2,}}")
+_PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{_HAN}{_OTHER_IDEOGRAPHS}])\s+(?=[{_HAN}{_OTHER_IDEOGRAPHS}])")
 _FIRST_HAN = re.compile(rf"[{_HAN}]")
 _ALL_HAN = re.compile(rf"[{_HAN}]+")
 _SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
@@ -42,6 +43,11 @@ def find_runs(text: str) -> list[str]:
 def find_runs_and_signs(text: str) -> list[str]:
     """Return the runs, and between them each character that is neither in a run nor a blank."""
     return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _RUNS_AND_SIGNS).findall(text)
+
+
+def split_ideographs(text: str) -> str:
+    """Put a sign between ideographs that blanks separate: no bigram spans these."""
+    return text if text.isascii() else _PARTED_IDEOGRAPHS.sub("|", text)
 
 
 def may_hold_word_bigrams(text: str) -> bool:

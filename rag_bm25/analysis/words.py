@@ -77,6 +77,17 @@ def phrase_of(run: str, rules: WordRules = WordRules()) -> list[str]:  # noqa: B
     return ["".join(parts)] if _is_prefixed(compound, parts, rules) else parts
 
 
+def spelt_words(run: str, rules: WordRules = WordRules()) -> list[str]:  # noqa: B008
+    """Return the words of a run as :func:`phrase_of` does, with numbers, ``C++``, and each kana or hangul."""
+    if is_syllabic(run):
+        return list(run)
+    if run[-1] in "+#":
+        return [run]
+    if number := _DOTTED_NUMBER.fullmatch(_without_signs(run)):
+        return [number[1]]
+    return phrase_of(run, rules)
+
+
 def _without_signs(run: str) -> str:
     if len(folded := run.casefold()) != len(run):
         run = folded  # as STRASSE and straße: letters are counted below

@@ -1,4 +1,4 @@
-"""``rag-bm25 search``, ``rag-bm25 similar`` and ``rag-bm25 explain``."""
+"""``rag-bm25 search``, ``similar``, ``explain`` and ``terms``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
@@ -57,9 +58,24 @@ class Question:
         opt.option("File of synonyms: lines such as `car, automobile` or `NBA => National Basketball Association`."),
     ] = None
     fuzzy: Annotated[bool, opt.option("Search for near spellings of unknown words.", "--fuzzy")] = False
-    syntax: Annotated[bool, opt.option('Read word^2, "several words"^0.5 and prefix* in the query.', "--syntax")] = (
+    syntax: Annotated[bool, opt.option('Read word^2, lab*, +word, -word and "a phrase" in the query.', "--syntax")] = (
         False
     )
+    must: Annotated[
+        list[str] | None, opt.option("Words that every hit must have; may be repeated.", metavar="TEXT")
+    ] = None
+    must_not: Annotated[
+        list[str] | None, opt.option("Words that no hit may have together; may be repeated.", metavar="TEXT")
+    ] = None
+    phrase: Annotated[
+        list[str] | None, opt.option("Phrase that every hit must have; may be repeated.", metavar="TEXT")
+    ] = None
+    slop: Annotated[
+        int | None, opt.option("Maximum number of words between those of a phrase, 0 by default.", min=0, max=1000)
+    ] = None
+    statistics: Annotated[
+        str, opt.option("N and df of: namespace, all, or the chunks that fit a filter as JSON.", metavar="PART")
+    ] = "namespace"
     min_should_match: Annotated[
         str | None, opt.option("How many words of the query a hit must have: 3, -1, 75%, 3<90%.", metavar="COUNT")
     ] = None
@@ -87,9 +103,18 @@ class Question:
             "irrelevant": self.irrelevant or None,
             "expansion": expansion,
             "syntax": self.syntax,
+            "must": self.must or None,
+            "must_not": self.must_not or None,
+            "phrases": self.phrase or None,
+            "slop": self.slop,
+            "statistics": self._statistics(),
             "min_should_match": self.min_should_match,
             "rescore": self.rescore,
         }
+
+    def _statistics(self) -> Any:
+        part = self.statistics
+        return opt.parse_filter_option(part) if part.lstrip().startswith("{") else part
 
     def scope(self) -> dict[str, Any]:
         """Return which chunks are searched."""
@@ -175,3 +200,18 @@ def explain(
     with place.open_existing(read_only=True) as index:
         tree = index.explain(query, id, **scope, **options, **boosts.options())
     print_result(as_json, tree.to_dict(), render_explanation(tree))
+
+
+def terms(
+    place: opt.Place,
+    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
+    top: Annotated[int, typer.Option(min=1, max=1_000_000, help="Maximum number of terms.")] = 100,
+    namespace: opt.Namespace = "",
+    filter: opt.Filter = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List the terms that most chunks have, with their df and IDF."""
+    with place.open_existing(read_only=True) as index:
+        found = index.terms(prefix=prefix, top=top, namespace=namespace, filter=opt.parse_filter_option(filter))
+    lines = [f"{term.term}  df {term.df:,} of {term.num_chunks:,}  IDF {term.idf:.3f}" for term in found]
+    print_result(as_json, [asdict(term) for term in found], *map(Text, lines))

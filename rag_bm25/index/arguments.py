@@ -24,7 +24,18 @@ Namespaces: TypeAlias = "str | Sequence[str] | None"  # None for all
 
 MAX_LISTED = 5
 EVERYTHING = 1 << 40  # more chunks than any document has
-WORD_OPTIONS = ("syntax", "expansion", "min_should_match", "feedback", "relevant", "irrelevant")
+WORD_OPTIONS = (
+    "syntax",
+    "expansion",
+    "min_should_match",
+    "feedback",
+    "relevant",
+    "irrelevant",
+    "must",
+    "must_not",
+    "phrases",
+    "slop",
+)
 
 
 def parse_scope(filter: FilterLike, namespace: Namespaces) -> Scope:

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import check_callable, check_int, check_path, check_switch
-from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_texts
+from rag_bm25.checks import as_str, check_callable, check_int, check_path, check_switch
+from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
 from rag_bm25.events import Events
@@ -62,10 +62,11 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import Fusion
+    from rag_bm25.index.searching.part_statistics import TermStatistics
     from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.explanation import Explanation
-    from rag_bm25.query.options import QueryOptions, StatisticsScope
+    from rag_bm25.query.options import QueryOptions, StatisticsPart
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.store.embeddings import Embed, Embeddings
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
 H = TypeVar("H", bound=Hit)
 
 MAX_SIMILAR_TERMS = 1024
+MAX_LISTED_TERMS = 1_000_000
 
 
 class BM25Index:
@@ -918,8 +920,8 @@ class BM25Index:
         queries : sequence of str, mapping or Query
             Any number, as for :meth:`search`.
         filter, namespace, **options
-            As for :meth:`search`, except `min_should_match`: no vector can hold it. The filter matters if feedback
-            makes a first search.
+            As for :meth:`search`, except `min_should_match` and conditions: no vector can hold them. The filter
+            matters if feedback makes a first search.
 
         Returns
         -------
@@ -964,7 +966,7 @@ class BM25Index:
         *,
         fuzzy: Fuzzy | None = None,
         namespace: Namespaces = "",
-        statistics: StatisticsScope = "namespace",
+        statistics: StatisticsPart = "namespace",
     ) -> str | None:
         """Return a query with corrected spelling: "did you mean ...?".
 
@@ -1040,6 +1042,69 @@ class BM25Index:
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
         plan, asked = split_options(options)
         return self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
+
+    def term_statistics(
+        self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None
+    ) -> list[TermStatistics]:
+        """Return N, df and IDF of terms, as searches use them, or in any part of the index.
+
+        Parameters
+        ----------
+        terms : str or sequence of str
+            Any texts; they are analysed as queries are, so that stop words have no statistics.
+        namespace : str, sequence of str or None
+            Namespaces to count; None for all.
+        filter : mapping or str, optional
+            Only the chunks that fit it, counted as for the option `statistics` of :meth:`search`.
+
+        Returns
+        -------
+        list of TermStatistics
+            One for each word, in text order, without repeats; df and IDF are 0 for unknown ones.
+
+        Examples
+        --------
+        ::
+
+            for term in index.term_statistics("劳动合同 notice", filter={"kind": "law"}):
+                print(term.term, term.df, term.num_chunks, term.idf)
+        """
+        texts = [terms] if isinstance(terms, str) else terms
+        check_sequence("terms", texts, "str")
+        for at, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"terms[{at}] must be a str, got {type(text).__name__}")
+        return self._searcher.term_statistics([as_str(text) for text in texts], parse_scope(filter, namespace))
+
+    def terms(
+        self, *, prefix: str = "", top: int = 100, namespace: Namespaces = "", filter: FilterLike = None
+    ) -> list[TermStatistics]:
+        """List the terms that most chunks have; bigrams are not among them.
+
+        Parameters
+        ----------
+        prefix : str
+            Only terms that begin with it, as the analyzer makes them: case-folded and stemmed.
+        top : int
+            Maximum number of terms, in 1..1000000.
+        namespace, filter
+            As for :meth:`term_statistics`.
+
+        Returns
+        -------
+        list of TermStatistics
+            By falling df, then by term.
+
+        Examples
+        --------
+        ::
+
+            [term.term for term in index.terms(prefix="contract", top=10)]
+        """
+        if not isinstance(prefix, str):
+            raise InputError(f"prefix must be a str, got {type(prefix).__name__}")
+        check_int("top", top, 1, MAX_LISTED_TERMS)
+        return self._searcher.list_terms(as_str(prefix), top, parse_scope(filter, namespace))
 
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
         """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.

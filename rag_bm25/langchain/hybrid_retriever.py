@@ -40,7 +40,9 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
     ----------
     index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, score_key, id_key
         As for :class:`MilvusBM25Retriever`.
-    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
+    syntax, must, must_not, phrases, slop, expansion, min_should_match
+        As for :class:`MilvusBM25Retriever`.
+    feedback, relevant, irrelevant, search_params, rescore
         As for :class:`MilvusBM25Retriever`.
     boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand, group_score_key
         As for :class:`MilvusBM25Retriever`; in mode "dense", without `boosts` and `rerank`.

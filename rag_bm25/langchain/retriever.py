@@ -23,7 +23,8 @@ from rag_bm25.langchain.searching import check_query
 from rag_bm25.query.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.query.feedback import Feedback  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.query.min_should_match import check_min_should_match
-from rag_bm25.query.options import QUERY_OPTIONS, StatisticsScope
+from rag_bm25.query.options import QUERY_OPTIONS, check_statistics
+from rag_bm25.query.query import MAX_SLOP
 from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - pydantic reads the annotations
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class MilvusBM25Retriever(BaseRetriever):
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
-    syntax, expansion, min_should_match, feedback, relevant, irrelevant, search_params, rescore
+    syntax, must, must_not, phrases, slop, expansion, min_should_match
+        As for :meth:`rag_bm25.BM25Index.search`.
+    feedback, relevant, irrelevant, search_params, rescore
         As for :meth:`rag_bm25.BM25Index.search`.
     boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand
         As for :meth:`rag_bm25.BM25Index.search`, see :class:`rag_bm25.hits.options.HitOptions`. With `group_by`, `k` is
@@ -101,13 +104,17 @@ class MilvusBM25Retriever(BaseRetriever):
     k: int = Field(default=4, ge=1, le=MAX_K)
     filter: MetadataFilter = None
     namespace: str | list[str] | None = ""
-    statistics: StatisticsScope = "namespace"
+    statistics: Annotated[Any, _checked_by(check_statistics)] = "namespace"
     idf: IdfName | None = None
     epsilon: float | None = None
     k3: float | None = None
     bigram_weight: float | None = None
     word_bigram_weight: float | None = None
     syntax: bool = False
+    must: list[str] | None = None
+    must_not: list[str] | None = None
+    phrases: list[str] | None = None
+    slop: int | None = Field(default=None, ge=0, le=MAX_SLOP)
     expansion: InstanceOf[QueryExpansion] | None = None
     min_should_match: Annotated[int | str | None, _checked_by(check_min_should_match)] = None
     feedback: Feedback | None = None

@@ -108,6 +108,7 @@ class QueryFacts:
     corpus: CollectionStats
     min_should_match: int | str | None = None
     tolerance: float | None = None  # of the score of the search, if the engine rounds the weights in its index
+    unmet: str = ""  # the condition that the chunk does not meet, as a clause
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +130,7 @@ def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
     details += [Explanation(0.0, f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
     score = sum(detail.value for detail in details)
     what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
-    left_out = _missing_words(query, chunk)
+    left_out = query.unmet or _missing_words(query, chunk)
     if score > 0 and left_out:
         return Explanation(0.0, f"{what}: left out, since {left_out}", tuple(details))
     if score > 0:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
 from rag_bm25.checks import check_choice, check_switch
 from rag_bm25.documents.checks import check_ids
 from rag_bm25.errors import InputError, ParameterError, short_repr
+from rag_bm25.filters import parse_filter
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.query.query import Query
 from rag_bm25.store.search_params import check_sparse_search_params
 from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rag_bm25.filters import Filter
     from rag_bm25.query.feedback import Feedback
+    from rag_bm25.query.query import QueryLike
     from rag_bm25.store.search_params import SearchParams
     from rag_bm25.weighting.idf import IdfName
 
 StatisticsScope = Literal["namespace", "all"]
 STATISTICS_SCOPES: tuple[str, ...] = get_args(StatisticsScope)
+
+StatisticsPart: TypeAlias = "StatisticsScope | Mapping[Any, Any] | Filter"
+"""The chunks that N and df are counted over: a scope, or a filter."""
 
 
 class QueryOptions(TypedDict, total=False):
@@ -30,13 +37,19 @@ class QueryOptions(TypedDict, total=False):
 
     Attributes
     ----------
-    statistics : {"namespace", "all"}
-        Whether to use N and df of the searched namespaces, or of the whole index.
+    statistics : {"namespace", "all"}, mapping or Filter
+        Whether to use N and df of the searched namespaces, or of the whole index; or a filter, for those of the chunks
+        in the searched namespaces that fit it, as if these were an index of their own. They are counted when a search
+        first asks for them, and kept until something is written, for the last 8 filters; see docs/querying.md for what
+        counting takes.
     idf, epsilon, k3, bigram_weight, word_bigram_weight
         Weights of the query's terms, see :class:`rag_bm25.IndexConfig`.
     syntax : bool
-        Whether to parse boosts and prefixes in a query, see :meth:`rag_bm25.query.query.Query.parse`. By default they
-        are text.
+        Whether to parse boosts, prefixes and conditions in a query, see :meth:`rag_bm25.query.query.Query.parse`. By
+        default they are text.
+    must, must_not, phrases, slop
+        Conditions of every query beside its own, see :class:`rag_bm25.query.query.Query`. For searches and
+        :meth:`explain` only: a vector cannot express them.
     expansion : QueryExpansion, optional
         Synonyms and near spellings to search for, too, and how prefixes are completed.
     min_should_match : int or str, optional
@@ -60,13 +73,17 @@ class QueryOptions(TypedDict, total=False):
         :class:`rag_bm25.StorageOptions`. It takes about half as long again.
     """
 
-    statistics: StatisticsScope
+    statistics: StatisticsPart
     idf: IdfName | None
     epsilon: float | None
     k3: float | None
     bigram_weight: float | None
     word_bigram_weight: float | None
     syntax: bool
+    must: Sequence[str] | None
+    must_not: Sequence[str] | None
+    phrases: Sequence[str] | None
+    slop: int | None
     expansion: QueryExpansion | None
     min_should_match: int | str | None
     feedback: Feedback | None
@@ -91,7 +108,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     if unknown:
         known = ", ".join(sorted(QUERY_OPTIONS | {"filter", "namespace"}))  # every method with options has these, too
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}; the options are {known}")
-    check_choice("statistics", options.get("statistics", STATISTICS_SCOPES[0]), STATISTICS_SCOPES)
+    check_statistics(options.get("statistics", STATISTICS_SCOPES[0]))
     check_switch("syntax", options.get("syntax", False))
     check_switch("rescore", options.get("rescore", False))
     expansion = options.get("expansion")
@@ -100,6 +117,24 @@ def check_options(options: Mapping[str, Any]) -> None:
     if options.get("min_should_match") is not None:
         check_min_should_match(options["min_should_match"])
     check_sparse_search_params(options.get("search_params"))
+
+
+def check_statistics(part: object) -> Filter | None:
+    """Check which chunks the statistics are of; return the filter, None for a scope."""
+    if isinstance(part, str):
+        check_choice("statistics", part, STATISTICS_SCOPES)
+        return None
+    if part is None or isinstance(part, bool | int | float):
+        raise ParameterError(f"statistics must be 'namespace', 'all' or a filter, got {short_repr(part)}")
+    return parse_filter(part)  # type: ignore[arg-type]
+
+
+def query_of(query: QueryLike, options: QueryOptions) -> Query:
+    """Read a query with the syntax and the conditions that the options ask for."""
+    parsed = Query.of(query, syntax=options.get("syntax", False))
+    given: dict[str, Any] = {name: options.get(name) for name in ("must", "must_not", "phrases", "slop")}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return parsed.with_conditions(**changes) if changes else parsed
 
 
 def feedback_of(options: QueryOptions) -> Feedback | None:

@@ -97,3 +97,12 @@ def test_wrong_options_are_wrong_usage(handbook: Path, arguments: list[str], mes
     result = run("search", "合同", *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+def test_conditions_and_terms(handbook: Path) -> None:
+    assert run_json("search", "合同", "--phrase", "合同范本")[0]["text"] == "合同范本"
+    assert len(run_json("search", "合同", "--must", "范本", "--statistics", '{"kind": "law"}')) == 1
+    assert run_json("search", "合同范本", "--phrase", "合同通知", "--must-not", "合同") == []
+    listed = run_json("terms", "合同", "--filter", '{"kind": "law"}')
+    assert [(term["term"], term["df"], term["num_chunks"]) for term in listed] == [("合同", 1, 1)]
+    assert run("terms", "合同", "--filter", '{"kind": "law"}').stdout.startswith("合同  df 1 of 1  IDF ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,8 +21,9 @@ from rag_bm25.hits.selection import Ranking, flatten, rank_of
 from rag_bm25.index.arguments import check_k
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import RRF, Weighted
-from rag_bm25.index.searching.ranking import MAX_K
+from rag_bm25.index.searching.ranking import MAX_K, warn_incomplete
 from rag_bm25.index.searching.rows import latest_rows, to_hit
+from rag_bm25.index.searching.searcher import refuse_min_should_match
 from rag_bm25.index.searching.selecting import Selector
 from rag_bm25.query.query import Query
 from rag_bm25.store.embeddings import as_vector
@@ -96,14 +98,20 @@ class HybridSearcher:
         plan: HitPlan,
     ) -> list[HybridHit]:
         """Search both arms and fuse them."""
-        (vector,) = self._searcher.vectors([query], arms[0].scope, options)
+        refuse_min_should_match(options)
+        (weighted,) = self._searcher.weigh([query], arms[0].scope, options).queries
+        vector = weighted.vector
         sparse_query = ArmQuery(vector, self._stored(arms[0]), self._searcher.sparse_search(options))
         queries = [sparse_query, self._dense_query(embedding, arms[1])]
+        keep = None
+        if weighted.conditions is not None:
+            keep = partial(self._searcher.keep_met, weighted.conditions)
+            queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
         self._check_bound(how.fusion)
 
         def find(factor: int) -> tuple[list[HybridHit], bool]:
             wider = [_widen(query, factor) for query in queries]
-            found = self._candidates(wider, arms[0].scope.namespaces)
+            found = self._candidates(wider, arms[0].scope.namespaces, keep)
             is_all = all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
             return self._fuse(found, vector, how), is_all
 
@@ -151,18 +159,30 @@ class HybridSearcher:
             msg = f"normalization must be 'min-max' with the weighting {name!r}, which has no upper bound"
             raise ParameterError(msg)
 
-    def _candidates(self, queries: Sequence[ArmQuery], namespaces: Sequence[str] | None) -> list[list[Match]]:
+    def _candidates(
+        self,
+        queries: Sequence[ArmQuery],
+        namespaces: Sequence[str] | None,
+        keep: Callable[[list[Match]], list[Match]] | None = None,  # drops matches, in their order
+    ) -> list[list[Match]]:
         """Search for the best chunks of each arm; a newer row that one arm finds hides the older one in all of them."""
         limits = [query.arm.limit for query in queries]
         asked = list(limits)
         found = [_search(query, limit) for query, limit in zip(queries, limits, strict=True)]
         while True:
             every = list(chain(*found))
-            best = [latest_rows(rows, namespaces, every)[:limit] for rows, limit in zip(found, limits, strict=True)]
+            best = [latest_rows(rows, namespaces, every) for rows in found]
+            if keep is not None:
+                best = list(map(keep, best))
+            best = [rows[:limit] for rows, limit in zip(best, limits, strict=True)]
             lacking = [
                 at for at, limit in enumerate(limits) if len(best[at]) < limit and len(found[at]) == asked[at] < MAX_K
             ]
             if not lacking:
+                if keep is not None and any(
+                    len(best[at]) < limit and len(found[at]) == MAX_K for at, limit in enumerate(limits)
+                ):
+                    warn_incomplete(self._live.events, max(limits))
                 return best
             for at in lacking:
                 asked[at] = min(2 * asked[at], MAX_K)

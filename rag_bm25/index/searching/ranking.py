@@ -10,6 +10,7 @@ from rag_bm25.index.searching.rows import latest_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rag_bm25.events import Events
     from rag_bm25.store.rows import Match
 
 MAX_K = 16_384
@@ -29,6 +30,12 @@ class Candidates:
     is_all: bool  # whether there is no other chunk
 
 
+def warn_incomplete(events: Events, k: int) -> None:
+    """Report that the best 16,384 chunks do not decide."""
+    msg = f"the best {MAX_K:,} chunks do not decide which hits are the first {k:,}: the last ones may be others"
+    events.warn("incomplete", msg, candidates=MAX_K)
+
+
 def find_candidates(
     search: Callable[[list[T], int], list[list[Match]]],  # of queries and a limit
     queries: Sequence[T],
@@ -36,10 +43,19 @@ def find_candidates(
     enough: Callable[[T, Candidates], bool],
     namespaces: Sequence[str] | None,
     keep: Callable[[T, list[Match]], list[Match]] | None = None,  # drops matches, in their order
+    decide: Callable[[T, int], Candidates | None]
+    | None = None,  # finds all candidates if that reads about `limit` rows
 ) -> list[Candidates]:
     """Search for twice as many rows until there are enough candidates, or the best 16,384 rows have been read."""
-    chosen = []
-    for query, matches in zip(queries, search(list(queries), limit), strict=True):
+    decided = [None if decide is None else decide(query, limit) for query in queries]
+    open_ = [query for query, found in zip(queries, decided, strict=True) if found is None]
+    answers = iter(search(open_, limit) if open_ else [])
+    chosen: list[Candidates] = []
+    for query, whole in zip(queries, decided, strict=True):
+        if whole is not None:
+            chosen.append(whole)
+            continue
+        matches = next(answers)
         newest = latest_rows(matches, namespaces)
         kept = newest if keep is None else keep(query, newest)
         is_all = len(matches) < limit
@@ -51,7 +67,7 @@ def find_candidates(
     ]
     if lacking:
         again = [queries[position] for position in lacking]
-        more = find_candidates(search, again, min(2 * limit, MAX_K), enough, namespaces, keep)
+        more = find_candidates(search, again, min(2 * limit, MAX_K), enough, namespaces, keep, decide)
         for position, found in zip(lacking, more, strict=True):
             chosen[position] = found
     return chosen

@@ -6,19 +6,25 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+
 from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
 from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.index.searching.memo import QueryMemo
-from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates
+from rag_bm25.index.searching.part_statistics import TermStatistics, count_part
+from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates, warn_incomplete
 from rag_bm25.index.searching.rescoring import search_rescored
-from rag_bm25.index.searching.rows import read_chunk_by_namespace, read_chunks
+from rag_bm25.index.searching.rows import latest_rows, read_chunk_by_namespace, read_chunks
+from rag_bm25.query.conditions import Conditions
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.expansion import Expander, QueryExpansion
@@ -26,13 +32,23 @@ from rag_bm25.query.explanation import ChunkFacts, Explanation, QueryFacts, expl
 from rag_bm25.query.learning import apply_feedback
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.min_should_match import required_words
-from rag_bm25.query.options import QueryOptions, check_options, feedback_of, marked_ids, weighting_of
+from rag_bm25.query.options import (
+    QueryOptions,
+    check_options,
+    check_statistics,
+    feedback_of,
+    marked_ids,
+    query_of,
+    weighting_of,
+)
 from rag_bm25.query.query import Query
 from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
-from rag_bm25.store.rows import Scope, SearchArm
+from rag_bm25.store.rows import Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
+from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,14 +64,15 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.corpus import CorpusStatistics
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow, Match
-    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.store.rows import ChunkRow
     from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.idf import CollectionStats
     from rag_bm25.weighting.query import QueryWeighting
 
     SparseSearch: TypeAlias = Callable[[Sequence[SparseVector], SearchArm], list[list[Match]]]
 
+MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
+SPARE_ROWS = 16  # asked for beyond df: two rows of a chunk while it is updated, and chunks added meanwhile
 MAX_KEPT = 1000
 """Maximum length, in characters, of a query that is remembered as it was weighed."""
 
@@ -66,11 +83,12 @@ class WeightedQuery:
 
     terms: QueryTerms
     vector: SparseVector  # empty if no term is known
+    conditions: Conditions | None = None  # that hits must meet
 
     @classmethod
-    def of(cls, terms: QueryTerms) -> WeightedQuery:
+    def of(cls, terms: QueryTerms, conditions: Conditions | None = None) -> WeightedQuery:
         """Write terms as a vector."""
-        return cls(terms, terms.vector())
+        return cls(terms, terms.vector(), conditions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +122,7 @@ class Searcher:
         self._plain = Expander(self._analyzer)
         self._tolerance: float | None = None  # of the engine's scores, once it has been read
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
+        self._parts: QueryMemo[CorpusStatistics] = QueryMemo(MAX_PARTS)
 
     # Weights
 
@@ -111,10 +130,10 @@ class Searcher:
         """Weigh the terms of each query, with feedback if the options ask for it."""
         check_options(options)
         check_sequence("queries", queries, "str")
-        parsed = [Query.of(query, syntax=options.get("syntax", False)) for query in queries]
+        parsed = [query_of(query, options) for query in queries]
         completing, method = any(query.has_prefix for query in parsed), feedback_of(options)
-        counted = _counted_namespaces(scope, options)
-        view = self._live.current(counted)  # one for the whole call: no answer mixes two moments
+        counted = _counted_scope(scope, options)
+        view = self._live.current(counted.namespaces)  # one for the whole call: no answer mixes two moments
         encoder, corpus = self._query_side(view, scope, options, completing=completing)
         weigh = partial(self._weigh_query, view, encoder, corpus, counted)
         weighted = [weigh(query) for query in parsed]
@@ -123,19 +142,24 @@ class Searcher:
             irrelevant = self._read_marked("irrelevant", scope, options)
             term_of = self._live.vocabulary().term
             weighted = [
-                WeightedQuery.of(apply_feedback(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)))
-                for query, chunks in zip(parsed, relevant, strict=True)
+                WeightedQuery.of(
+                    apply_feedback(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)),
+                    before.conditions,
+                )
+                for query, chunks, before in zip(parsed, relevant, weighted, strict=True)
             ]
         return WeightedQueries(weighted, encoder.weighting, corpus.collection_stats)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
-        if options.get("min_should_match") is not None:
+        refuse_min_should_match(options)
+        weighed = self.weigh(queries, scope, options)
+        if any(query.conditions is not None for query in weighed.queries):
             raise ParameterError(
-                "min_should_match is not supported here: it cannot be expressed as a vector. "
-                "Use search, search_batch or explain"
+                "must, must_not and phrases are not supported here: a vector cannot express them. "
+                "Use search, search_batch, search_hybrid or explain"
             )
-        return self.weigh(queries, scope, options).vectors
+        return weighed.vectors
 
     @property
     def upper_bound(self) -> float:
@@ -162,7 +186,7 @@ class Searcher:
             raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
         text = str(Query.of(query))
         check_options(options)
-        view = self._live.current(_counted_namespaces(scope, options))
+        view = self._live.current(_counted_scope(scope, options).namespaces)
         encoder, corpus = self._query_side(view, scope, options)
         speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._read_vocabulary(), encoder.df_lookup(corpus))
         return speller.correct(text)
@@ -171,8 +195,10 @@ class Searcher:
 
     def search(self, queries: list[WeightedQuery], k: int, scope: Scope, options: QueryOptions) -> list[list[Match]]:
         """Find the best k chunks for each query, by falling score; one without weights finds none, without a call."""
-        limit = k if options.get("min_should_match") is None else OVERFETCH * k
+        limit = OVERFETCH * k if _drops_hits(queries, options) else k
         found = self.candidates(queries, limit, lambda _, some: len(some.matches) >= k, scope, options)
+        if limit > k and any(len(some.matches) < k and not some.is_all for some in found):
+            warn_incomplete(self._live.events, k)
         return [some.matches[:k] for some in found]
 
     def candidates(
@@ -207,13 +233,45 @@ class Searcher:
     ) -> list[Candidates]:
         """Search for queries that have weights."""
         wanted, find = options.get("min_should_match"), self.sparse_search(options)
-        stored = replace(arm, scope=self.stored_scope(arm.scope), params=options.get("search_params"))
+        drops, params = _drops_hits(queries, options), options.get("search_params")
+        stored = replace(
+            arm,
+            scope=self.stored_scope(arm.scope),
+            params=params,
+            vectors=arm.vectors or drops,
+        )
 
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
             return find([query.vector for query in some], replace(stored, limit=limit))
 
-        keep = None if wanted is None else partial(self._keep_enough_words, wanted)
-        return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep)
+        keep = partial(self._keep, wanted) if drops else None
+        decide = partial(self._find_by_rarest_term, stored, arm.scope.namespaces, keep) if keep and not params else None
+        return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep, decide)
+
+    def _find_by_rarest_term(
+        self,
+        arm: SearchArm,
+        namespaces: tuple[str, ...] | None,
+        keep: Callable[[WeightedQuery, list[Match]], list[Match]],
+        query: WeightedQuery,
+        limit: int,
+    ) -> Candidates | None:
+        """Find all chunks that meet the conditions among those with their rarest term; None if these are too many."""
+        if query.conditions is None or not query.conditions.needed:
+            return None
+        ids = np.array(sorted(query.conditions.needed), np.uint32)
+        df = self._live.view.statistics.of(namespaces).df(ids)
+        rarest = int(df.argmin())
+        asked = int(df[rarest]) + SPARE_ROWS
+        if asked > min(OVERFETCH * limit, MAX_K):
+            return None
+        term = SparseVector.from_dict({int(ids[rarest]): 1.0})
+        (matches,) = self._store.search([term], replace(arm, limit=asked))
+        if len(matches) == asked:
+            return None
+        scored = [Match(match.row, score) for match in matches if (score := query.vector.dot(match.row.vector)) > 0]
+        scored = [replace(match, score=float(np.float32(match.score))) for match in scored]
+        return Candidates(keep(query, latest_rows(sorted(scored, key=rank_of), namespaces)), 0.0, is_all=True)
 
     def sparse_search(self, options: QueryOptions) -> SparseSearch:
         """Return the function that searches the store, with exact scores if the options ask for them."""
@@ -225,12 +283,23 @@ class Searcher:
         all_of_them = names is not None and self._live.view.statistics.are_all(names)
         return replace(scope, namespaces=None) if self._store.exclusive and all_of_them else scope
 
-    def _keep_enough_words(self, wanted: int | str, query: WeightedQuery, matches: list[Match]) -> list[Match]:
-        """Drop the chunks with too few words of the query, by their stored vectors."""
-        least = required_words(wanted, len(query.terms.words))
-        rows = self._store.get_chunks([match.row.pk for match in matches], contents=False, vectors=True)
-        enough = {row.pk for row in rows if len(query.terms.words_had_by(row.vector)) >= least}
-        return [match for match in matches if match.row.pk in enough]
+    def _keep(self, wanted: int | str | None, query: WeightedQuery, matches: list[Match]) -> list[Match]:
+        """Drop the chunks with too few words of the query, and those that do not meet its conditions."""
+        if wanted is not None:
+            least = required_words(wanted, len(query.terms.words))
+            matches = [match for match in matches if len(query.terms.words_had_by(match.row.vector)) >= least]
+        return self.keep_met(query.conditions, matches)
+
+    def keep_met(self, conditions: Conditions | None, matches: list[Match]) -> list[Match]:
+        """Drop the chunks that do not meet the conditions of a query, by their vectors and texts."""
+        return [match for match in matches if not self._unmet(conditions, match.row)]
+
+    def _unmet(self, conditions: Conditions | None, row: ChunkRow) -> str:
+        """Return which condition a chunk does not meet; "" if it meets all."""
+        if conditions is None:
+            return ""
+        texts = [row.text, *(field_text(row.metadata, name) for name in self._encoder.weighting.fields)]
+        return conditions.failure(row.vector, texts, self._analyzer)
 
     # Explanations
 
@@ -245,13 +314,14 @@ class Searcher:
     ) -> Explanation:
         """Explain the score of a stored chunk, whose namespace may be left out if it is the only one with that id."""
         check_options(options)
-        parsed = Query.of(query, syntax=options.get("syntax", False))
-        weighted = self.weigh([parsed], scope, options)
+        parsed = query_of(query, options)
+        weighted = self.weigh([query], scope, options)
         row = self.read_one(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
         weighting, stats = weighted.weighting, weighted.collection_stats
-        facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options))
+        unmet = self._unmet(weighted.queries[0].conditions, row)
+        facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options), unmet)
         return explain_boosts(explain(facts, self._chunk_facts(row)), boosts, row.metadata)
 
     def _score_tolerance(self, options: QueryOptions) -> float | None:
@@ -280,6 +350,32 @@ class Searcher:
         weighting, unit = self._encoder.weighting, self._config.length_unit
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.view.term_k1)
 
+    # Terms
+
+    def term_statistics(self, texts: Sequence[str], counted: Scope) -> list[TermStatistics]:
+        """Look up N, df and IDF of the words of some texts, each word once."""
+        words = chain.from_iterable(AnalysedText.of_query(self._analyzer, text).words for text in texts)
+        return self._look_up(list(dict.fromkeys(words)), counted)
+
+    def list_terms(self, prefix: str, top: int, counted: Scope) -> list[TermStatistics]:
+        """List the words with a prefix that most chunks have."""
+        found = self._look_up(self._read_vocabulary().beginning_with(prefix), counted)
+        return sorted((term for term in found if term.df), key=lambda term: (-term.df, term.term))[:top]
+
+    def _look_up(self, words: list[str], counted: Scope) -> list[TermStatistics]:
+        view = self._live.current(counted.namespaces)
+        encoder = QueryEncoder(self._analyzer, self._config.query_weighting(), view.ids())
+        corpus = self._count(view, counted)
+        df = encoder.df_lookup(corpus)(words)
+        idf = np.zeros(len(words))
+        known = df > 0
+        once = np.ones(np.count_nonzero(known), np.int64)
+        idf[known] = encoder.weighting.weights(once, df[known], corpus.collection_stats)
+        return [
+            TermStatistics(word, each_df, each_idf, corpus.num_chunks)
+            for word, each_df, each_idf in zip(words, df.tolist(), idf.tolist(), strict=True)
+        ]
+
     # Chunks that resemble others
 
     def weigh_like(
@@ -287,8 +383,7 @@ class Searcher:
     ) -> tuple[WeightedQuery, ChunkRow]:
         """Weigh the terms of a stored chunk as a query, and return its row as well."""
         check_options(options)
-        counted = _counted_namespaces(scope, options)
-        view = self._live.current(counted)
+        view = self._live.current(_counted_scope(scope, options).namespaces)
         encoder, corpus = self._query_side(view, scope, options)
         row = self.read_one(id_, scope.namespaces)
         terms = weigh_terms_of(row.vector, encoder, corpus, self._live.vocabulary().term, max_terms)
@@ -338,21 +433,32 @@ class Searcher:
         weighting = weighting_of(self._weighting, options)
         expander = self._expander(options.get("expansion"), completing=completing)
         encoder = QueryEncoder(self._analyzer, weighting, view.ids(), expander)
-        return encoder, view.statistics.of(_counted_namespaces(scope, options))
+        return encoder, self._count(view, _counted_scope(scope, options))
+
+    def _count(self, view: StatisticsView, counted: Scope) -> CorpusStatistics:
+        """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
+        if counted.where is None:
+            return view.statistics.of(counted.namespaces)
+        key = repr(counted)  # 1 == True, and the filters differ
+        return self._parts.get(key, view, lambda: count_part(self._store, counted, self._live.events))
 
     def _weigh_query(
         self,
         view: StatisticsView,
         encoder: QueryEncoder,
         corpus: CorpusStatistics,
-        namespaces: Sequence[str] | None,  # of `corpus`
+        counted: Scope,  # of `corpus`
         query: Query,
     ) -> WeightedQuery:
         """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
         if encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
-            return WeightedQuery.of(encoder.terms(query, corpus))
-        key = (query, encoder.weighting, namespaces)
-        return self._memo.get(key, view, lambda: WeightedQuery.of(encoder.terms(query, corpus)))
+            return self._weigh_anew(encoder, corpus, query)
+        key = (query, encoder.weighting, repr(counted))
+        return self._memo.get(key, view, lambda: self._weigh_anew(encoder, corpus, query))
+
+    def _weigh_anew(self, encoder: QueryEncoder, corpus: CorpusStatistics, query: Query) -> WeightedQuery:
+        conditions = Conditions.of(query, self._analyzer, encoder.ids)
+        return WeightedQuery.of(encoder.terms(query, corpus), conditions)
 
     def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
         """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
@@ -380,6 +486,21 @@ class Searcher:
             return self._lookup
 
 
-def _counted_namespaces(scope: Scope, options: QueryOptions) -> tuple[str, ...] | None:
-    """Return the namespaces whose N and df count; None for all."""
-    return None if options.get("statistics") == "all" else scope.namespaces
+def _counted_scope(scope: Scope, options: QueryOptions) -> Scope:
+    """Return the chunks whose N and df count."""
+    part = options.get("statistics", "namespace")
+    return Scope(check_statistics(part), None if part == "all" else scope.namespaces)
+
+
+def _drops_hits(queries: Sequence[WeightedQuery], options: QueryOptions) -> bool:
+    """Return whether some hits of a search may be dropped."""
+    return options.get("min_should_match") is not None or any(query.conditions is not None for query in queries)
+
+
+def refuse_min_should_match(options: QueryOptions) -> None:
+    """Refuse an option that is for searches alone."""
+    if options.get("min_should_match") is not None:
+        raise ParameterError(
+            "min_should_match is not supported here: it cannot be expressed as a vector. "
+            "Use search, search_batch or explain"
+        )

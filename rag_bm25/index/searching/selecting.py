@@ -23,7 +23,7 @@ from rag_bm25.hits.selection import (
     num_units,
     rerank,
 )
-from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates
+from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, warn_incomplete
 from rag_bm25.index.searching.rows import to_hit
 from rag_bm25.vectors.sparse import EMPTY
 
@@ -84,10 +84,7 @@ class Selector(Generic[H]):
 
     def warn(self) -> None:
         """Report that the best 16,384 chunks do not decide."""
-        msg = (
-            f"the best {MAX_K:,} chunks do not decide which hits are the first {self.k:,}: the last ones may be others"
-        )
-        self.events.warn("incomplete", msg, candidates=MAX_K)
+        warn_incomplete(self.events, self.k)
 
     def read_vectors(self, hits: Sequence[Hit]) -> list[SparseVector]:
         """Read the stored vectors of hits, as far as they are not known."""

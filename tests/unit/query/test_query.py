@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_bm25 import InputError, Query, QueryPart
+from rag_bm25 import InputError, ParameterError, Query, QueryPart
 
 
 def parts(text: str) -> list[tuple[str, float, bool]]:
@@ -37,11 +37,54 @@ def test_operators(text: str, expected: list[tuple[str, float, bool]]) -> None:
     "text",
     [
         *("x^", "^2", "a^-1", "x^2y", "x^2_", "a^2^3", "a ^2 b", "C*D", "a*b*", "*", "* *^2"),
-        *('"quoted words"', '"open^', "“a”b", "1.5^2.5.1", "合同", "a\nb"),
+        *('"open^', "--all", "a-b +", "- a", "x+y", 'C"a"', "1.5^2.5.1", "合同", "a\nb"),
     ],
 )
 def test_signs_without_a_meaning_are_text(text: str) -> None:
     assert parts(text) == [(text, 1, False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("+合同 -word a-b", Query("a", ["合同"], ["word"])),
+        ('new "a phrase" x', Query("a", phrases=["a phrase"])),
+        ("解除“劳动合同”", Query("a", phrases=["劳动合同"])),
+        ('-"a b" +"c d" +lab^3', Query("a", ["lab"], ["a b"], ["c d"])),
+        ('"a b"^2 x^2-y "c"-d', Query("a", phrases=["c"])),
+        ('\\-5 \\+a \\"quoted words"', Query("a")),
+        ('" " x', Query("a")),
+    ],
+)
+def test_signs_at_the_beginning_of_a_word_are_conditions(text: str, expected: Query) -> None:
+    query = Query.parse(text)
+    assert replace_text(query) == replace_text(expected)
+    assert not any(part.text in query.must_not for part in query.parts)
+
+
+def replace_text(query: Query) -> Query:
+    return Query("text", query.must, query.must_not, query.phrases, query.slop)
+
+
+def test_an_escaped_sign_is_text() -> None:
+    assert parts("\\-5 \\+a b\\-c") == [("-5 +a b\\-c", 1, False)]
+
+
+def test_a_query_without_text_is_ranked_by_what_it_must_have() -> None:
+    assert Query(" ", ["a"], ["b"], ["c d"]).parts == (QueryPart("a"), QueryPart("c d"))
+    assert Query("x", ["a"]).parts == (QueryPart("x"),)
+
+
+@pytest.mark.parametrize("given", [{"must": "a"}, {"must_not": [" "]}, {"phrases": [1]}, {"must": {"a"}}])
+def test_conditions_are_sequences_of_text(given: Any) -> None:
+    with pytest.raises(InputError, match=next(iter(given))):
+        Query("a", **given)
+
+
+@pytest.mark.parametrize("slop", [-1, 1001, True, 1.0])
+def test_slop_is_a_small_number(slop: Any) -> None:
+    with pytest.raises(ParameterError, match=r"slop must be an int in 0\.\.1000"):
+        Query("a", slop=slop)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
@@ -114,10 +157,9 @@ def test_a_quoted_text_gets_its_boost_whatever_is_in_it(text: str, boost: float)
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        (("a",), "parts[0] must be a QueryPart, got str"),
-        ((QueryPart("a"), None), "parts[1] must be a QueryPart, got NoneType"),
-        ([QueryPart("a")], "parts must be a tuple of QueryPart, got list"),
-        ("a", "parts must be a tuple of QueryPart, got str"),
+        (("a",), "text[0] must be a QueryPart, got str"),
+        ((QueryPart("a"), None), "text[1] must be a QueryPart, got NoneType"),
+        ([QueryPart("a")], "text must be a str, a mapping or a tuple of QueryPart, got list"),
     ],
 )
 def test_parts_of_other_types_are_refused(parts: Any, message: str) -> None:

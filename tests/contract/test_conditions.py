@@ -1,0 +1,56 @@
+"""Conditions of queries: the same answers on every engine, however few chunks meet them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.reference import split
+
+from rag_bm25 import BM25Index, IndexConfig, Query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rag_bm25.store.protocol import Store
+
+CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
+NUM_CHUNKS = 120
+
+
+@pytest.fixture
+def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
+    """Chunks of which every third has a phrase, the longest ones last, and one chunk a rare word."""
+    opened().drop()
+    with BM25Index.from_store(opened(), config=CONFIG) as index:
+        texts = ["fig plum" if at % 3 else "plum fig" + " pear" * (at // 3) for at in range(NUM_CHUNKS)]
+        texts[-1] += " rare"
+        index.add(
+            texts, ids=[f"{at:03}" for at in range(NUM_CHUNKS)], metadatas=[{"half": at % 2} for at in range(120)]
+        )
+        index.add(["plum fig rare"], ids=["elsewhere"], namespace="other")
+        yield index
+    opened().drop()
+
+
+@pytest.mark.parametrize(
+    ("query", "passes"),
+    [
+        (Query("fig", phrases=["plum fig"]), lambda words: words[0] == "plum"),
+        (Query("fig", phrases=["plum pear"], slop=1), lambda words: "pear" in words),
+        (Query("fig", must=["rare"]), lambda words: "rare" in words),
+        (Query("pear", must=["rare"]), lambda words: {"pear", "rare"} <= set(words)),
+        (Query("fig", must=["pear"], must_not=["plum fig"]), lambda words: False),
+        (Query("fig", must=["never"]), lambda words: False),
+    ],
+)
+@pytest.mark.parametrize("k", [1, 10, 200])
+def test_hits_are_those_of_a_search_for_all_that_meet_them(
+    index: BM25Index, query: Query, passes: Callable[[list[str]], bool], k: int
+) -> None:
+    for options in ({}, {"filter": {"half": 1}}, {"namespace": None}):
+        every = index.search(str(query), 1000, **options)
+        expected = [hit for hit in every if passes(hit.text.split())][:k]
+        found = index.search(query, k, **options)
+        assert [hit.id for hit in found] == [hit.id for hit in expected]
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)

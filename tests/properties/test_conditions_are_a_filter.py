@@ -1,0 +1,177 @@
+"""Property: conditions are a filter over an unlimited search, and statistics of a part are those of an index of it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.memory_store import MemoryStore
+from support.reference import split
+
+from rag_bm25 import BM25Index, IndexConfig, Query
+from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis.phrases import PhraseText, terms_of_phrase
+
+WORDS = ["apple", "fig", "plum", "pear"]
+CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
+
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+chunks = st.lists(st.tuples(texts, st.sampled_from(["law", "draft", 1, True])), min_size=1, max_size=30)
+some = st.lists(st.lists(st.sampled_from([*WORDS, "never"]), min_size=1, max_size=2).map(" ".join), max_size=2)
+phrases = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join), max_size=2)
+slops = st.integers(0, 3)
+sizes = st.integers(1, 4)
+
+
+def stored(given: list[tuple[str, Any]]) -> BM25Index:
+    index = BM25Index.from_store(MemoryStore(), config=CONFIG)
+    ids = [f"{at:02}" for at in range(len(given))]
+    index.add(
+        [text for text, _ in given],
+        ids=ids,
+        metadatas=[{"kind": kind} for _, kind in given],
+        embeddings=[[1.0, at % 3 - 1.0] for at in range(len(given))],
+    )
+    return index
+
+
+def has_phrase(text: list[str], phrase: list[str], slop: int) -> bool:
+    """Try every choice of places, one for each word."""
+    for places in product(*([at for at, word in enumerate(text) if word == wanted] for wanted in phrase)):
+        gaps = [after - before - 1 for before, after in pairwise(places)]
+        if all(gap >= 0 for gap in gaps) and sum(gaps) <= slop:
+            return True
+    return False
+
+
+def passes(text: str, query: Query) -> bool:
+    words = text.split()
+    return (
+        all(word in words for wanted in query.must for word in wanted.split())
+        and not any(all(word in words for word in unwanted.split()) for unwanted in query.must_not)
+        and all(has_phrase(words, phrase.split(), query.slop) for phrase in query.phrases)
+    )
+
+
+@given(chunks, st.sampled_from(["apple", "fig plum", "pear pear apple"]), some, some, phrases, slops, sizes)
+def test_hits_are_those_of_an_unlimited_search_that_pass(
+    given: Any, text: str, must: Any, must_not: Any, phrases: Any, slop: int, k: int
+) -> None:
+    index, query = stored(given), Query(text, must, must_not, phrases, slop)
+    every = index.search(text, 1000)
+    expected = [hit for hit in every if passes(hit.text, query)]
+    assert index.search(query, k) == expected[:k]
+    assert index.search(text, k, must=must, must_not=must_not, phrases=phrases, slop=slop) == expected[:k]
+    for hit in every:
+        score = index.explain(query, hit.id).value
+        assert score == (pytest.approx(hit.score, rel=1e-5) if hit in expected else 0)
+
+
+@given(chunks, some, some, phrases, slops, sizes)
+def test_hybrid_hits_pass(given: Any, must: Any, must_not: Any, phrases: Any, slop: int, k: int) -> None:
+    index, query = stored(given), Query("fig", must, must_not, phrases, slop)
+    found = index.search_hybrid(query, [1.0, 0.5], k, sparse_k=k, dense_k=k, arm_scores=True)
+    dense = [hit.id for hit in index.search_dense([1.0, 0.5], 1000) if passes(hit.text, query)][:k]
+    sparse = [hit.id for hit in index.search("fig", 1000) if passes(hit.text, query)][:k]
+    points: dict[str, float] = defaultdict(float)
+    for arm in (sparse, dense):
+        for rank, id_ in enumerate(arm, 1):
+            points[id_] += 1 / (60 + rank)
+    best = sorted(points.items(), key=lambda item: (-item[1], item[0]))[:k]
+    assert [hit.id for hit in found] == [id_ for id_, _ in best]
+    assert [hit.score for hit in found] == pytest.approx([score for _, score in best])
+
+
+@given(chunks, st.sampled_from(["law", "draft", 1, True]), st.sampled_from(["fig", "apple pear plum"]))
+def test_scores_are_those_of_an_index_of_the_part(given: Any, kind: Any, text: str) -> None:
+    index, where = stored(given), {"kind": kind}
+    part = [(text, each) for text, each in given if each == kind and type(each) is type(kind)]
+    alone = stored(part) if part else BM25Index.from_store(MemoryStore(), config=CONFIG)
+    for _ in range(2):  # counted, then kept
+        found = index.search(text, 1000, filter=where, statistics=where)
+        assert [(hit.text, hit.score) for hit in found] == [(hit.text, hit.score) for hit in alone.search(text, 1000)]
+    for hit in found:
+        explained = index.explain(text, hit.id, filter=where, statistics=where)
+        assert explained.value == pytest.approx(hit.score, rel=1e-5)
+    for term in index.term_statistics([*WORDS, "never"], filter=where):
+        df = sum(term.term in text.split() for text, _ in part)
+        idf = math.log(1 + (len(part) - df + 0.5) / (df + 0.5)) if df else 0
+        assert (term.df, term.num_chunks, term.idf) == (df, len(part), pytest.approx(idf))
+    listed = [(term.term, term.df) for term in index.terms(filter=where)]
+    counts = Counter(word for text, _ in part for word in set(text.split()))
+    assert listed == sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+analyzers = [Analyzer()]
+words = [
+    "will",
+    "willing",
+    "U.S.A",
+    "usa",
+    "the",
+    "IT",
+    "it",
+    "department",
+    "Systems",
+    "system-wide",
+    "劳动",
+    "合同",
+    "的",
+    "解除",
+    "v2.5",
+    "C++",
+    "カナ",
+]
+pieces = st.lists(st.sampled_from([*words, " ", "\n", ", ", "，", "-"]), min_size=1, max_size=12).map("".join)
+
+
+@given(pieces, pieces, pieces)
+def test_what_is_written_is_found_and_has_the_terms_of_the_phrase(before: str, phrase: str, after: str) -> None:
+    (analyzer,) = analyzers
+    text = f"{before} {phrase} {after}"
+    wanted, held = PhraseText.of(analyzer, phrase), PhraseText.of(analyzer, text)
+    assert held.holds(wanted, 0)
+    assert set(terms_of_phrase(analyzer, phrase)) <= set(analyzer(text))
+
+
+@given(pieces, pieces)
+def test_preselection_leaves_out_no_text_with_the_phrase(text: str, phrase: str) -> None:
+    (analyzer,) = analyzers
+    if (
+        PhraseText.of(analyzer, text).holds(PhraseText.of(analyzer, phrase), 0)
+        and PhraseText.of(analyzer, phrase).words
+    ):
+        assert set(terms_of_phrase(analyzer, phrase)) <= set(analyzer(text))
+
+
+def test_a_change_of_metadata_alone_changes_the_statistics_of_a_part() -> None:
+    index = stored([("apple fig", "law"), ("apple", "draft")])
+    assert [term.df for term in index.term_statistics("apple", filter={"kind": "law"})] == [1]
+    index.add(["apple"], ids=["01"], metadatas=[{"kind": "law"}], embeddings=[[1.0, 0.0]])
+    assert [term.df for term in index.term_statistics("apple", filter={"kind": "law"})] == [2]
+
+
+class CountingStore(MemoryStore):
+    """A store that counts the rows it returns."""
+
+    rows_read = 0
+
+    def search(self, queries: Any, arm: Any) -> Any:
+        found = super().search(queries, arm)
+        self.rows_read += sum(map(len, found))
+        return found
+
+
+def test_a_rare_term_of_a_condition_is_searched_for_alone() -> None:
+    store = CountingStore()
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4, analyzer=split))
+    index.add(["fig plum"] * 500 + ["fig rare"] * 2, ids=list(map(str, range(502))))
+    assert len(index.search(Query("fig", must=["rare"]), 10)) == 2
+    assert store.rows_read == 2
+    assert index.search(Query("fig", phrases=["rare fig"]), 10) == []
+    assert store.rows_read == 4
