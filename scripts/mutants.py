@@ -214,6 +214,8 @@ MUTANTS = [
     Mutant("weighting/idf", "(num_relevant - r + 0.5) * (df - r + 0.5)", "(num_relevant - r + 0.5) * (df + 0.5)"),
     Mutant("weighting/idf", "(1 + np.exp(np.asarray(weight, np.float64))) - 0.5", "(1 + np.exp(np.asarray(weight)))"),
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
+    Mutant("evaluation/tuning", "grid[max(at - 1, 0) : at + 2]", "grid[at : at + 2]"),
+    Mutant("evaluation/tuning", "if not values and name in REFINED", "if name in REFINED"),
     Mutant("weighting/idf", "values + risen > 0, values + risen)", "values > 0, values)"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
