@@ -91,8 +91,8 @@ MUTANTS = [
     Mutant("weighting/idf", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "weighting/idf",
-        "np.log((n + 1) / np.maximum(df, 1))",
-        "np.log(n / np.maximum(df, 1))",
+        "lambda df, n: np.log((n + 1) / df)",
+        "lambda df, n: np.log(n / df)",
     ),
     Mutant("weighting/idf", "np.log((n + 1) / (df + 1))", "np.log((n + 1) / df)"),
     Mutant("weighting/query", "qtf * (self.k3 + 1) / (qtf + self.k3)", "qtf * self.k3 / (qtf + self.k3)"),

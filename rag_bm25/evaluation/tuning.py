@@ -253,11 +253,9 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
         for value in values:
             with_settings(base, {name: value})
     refined = frozenset(name for name, values in names.items() if not values and name in REFINED)
-    axes = []
-    for joint in [*JOINT, *((name,) for name in grids)]:
-        if together := {name: grids.pop(name) for name in joint if name in grids}:
-            axes.append(Axis(together, refined.intersection(together)))
-    return axes
+    groups = [*JOINT, *((name,) for name in grids)]
+    together = [{name: grids.pop(name) for name in names if name in grids} for names in groups]
+    return [Axis(some, refined.intersection(some)) for some in together if some]
 
 
 def _default_grid(base: IndexConfig, name: str) -> tuple[Value, ...]:
