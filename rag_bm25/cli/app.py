@@ -9,7 +9,18 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, loading, maintaining, moving, searching, tuning
+from rag_bm25.cli import (
+    adopting,
+    calibrating,
+    evaluating,
+    ingesting,
+    listing,
+    loading,
+    maintaining,
+    moving,
+    searching,
+    tuning,
+)
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
@@ -118,13 +129,21 @@ _add(
 _add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
+_add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
+_add("show", listing.show, "docs/law.txt#12")
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
 _add("reencode", maintaining.reencode, "--collection manuals")
 _add("export", maintaining.export, "statistics.json.gz")
 _add("import", maintaining.import_, "statistics.json.gz")
-_add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
+_add(
+    "delete",
+    maintaining.delete,
+    "docs/old.md#0 docs/old.md#1",
+    "--source docs/old.md",
+    """--filter '{"source": {"$like": "docs/old/%"}}'""",
+)
 _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
 _add(
     "reindex",

@@ -114,7 +114,7 @@ class Place:
         try:
             return self.open(read_only=read_only, consistency="Strong")
         except IndexNotFoundError as error:
-            raise IndexNotFoundError(f"{str(error).partition(';')[0]}; `rag-bm25 ingest` creates one") from None
+            raise IndexNotFoundError(f"{str(error).rpartition(';')[0]}; `rag-bm25 ingest` creates one") from None
 
     def store(self, **options: Any) -> MilvusStore:
         """Return the place itself, which need not be an index."""
