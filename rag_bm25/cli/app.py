@@ -115,6 +115,7 @@ _add(
     "docs",
     "docs --prune --chunk-size 500",
     "docs --set stem=false,bigrams=false",
+    "docs --user-words products.txt --stop-words stop.txt",
     "rows.jsonl --field title:30:2.0",
     "rows.jsonl --uri http://localhost:19530 --storage shards=4,mmap=true",
 )

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from rag_bm25 import ingestion
+from rag_bm25.analysis import contract_of, differences
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
 from rag_bm25.cli.rendering import count
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, make_splitter, parse_storage
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, WordFiles, make_splitter, parse_storage
 from rag_bm25.cli.sources import STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
@@ -23,12 +24,14 @@ from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.store.storage import StorageOptions
 
 MAX_REASONS = 10
+WORDS = ("user_words", "stop_words")
 
 
 def ingest(
     paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders; - is standard input.")],
     place: opt.Place,
     settings: IndexOptions,
+    words: WordFiles,
     sources: SourceOptions,
     namespace: opt.Namespace = "",
     split_size: opt.SplitSize = None,
@@ -69,8 +72,8 @@ def ingest(
     ones, and deletes those that a file no longer has. With --prune, the chunks of files that are gone are deleted as
     well.
 
-    --chunk-size, --k1, --b, --idf, --field and --set are settings of a new index, which keeps them; its chunk size is
-    500 by default. Files are cut into chunks of at most this length, or of --split-size.
+    --chunk-size, --k1, --b, --idf, --field, --set, --user-words and --stop-words are settings of a new index, which
+    keeps them; its chunk size is 500 by default. Files are cut into chunks of at most this length, or of --split-size.
 
     A chunk is named after its file, from the folder given: docs/guide.md#0. The index remembers the folder, so that
     docs/guide.md keeps that name when it is ingested by itself, and another folder called docs gets another name.
@@ -79,12 +82,13 @@ def ingest(
     each chunk of the row, and counts as the field. Chunks of documents have title and headings in their metadata, which
     count with --field title:10 and --field headings:20.
     """
-    given = settings.given()
+    given, with_words = settings.given(), words.change()
     reading = sources.reading()
     with find_with_stdin(paths, sources, root, name, stdin_name) as found:
         _note_skipped(found)
         check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
-        index = _open_or_create(place, given, check, parse_storage(storage), create=bool(found.files))
+        wanted = partial(_with_settings, given, with_words)
+        index = _open_or_create(place, wanted, check, parse_storage(storage), create=bool(found.files))
         with index, ingest_bar(progress, found.size) as update:
             start = time.perf_counter()
             report = ingestion.ingest(
@@ -119,9 +123,15 @@ def _print_rejected(report: ingestion.IngestReport) -> None:
         print_error(f"{total - MAX_REASONS:,} more rows are invalid")
 
 
+def _with_settings(
+    given: Mapping[str, Value], with_words: Callable[[IndexConfig], IndexConfig], config: IndexConfig
+) -> IndexConfig:
+    return with_words(with_settings(config, given))
+
+
 def _open_or_create(
     place: opt.Place,
-    given: Mapping[str, Value],
+    wanted: Callable[[IndexConfig], IndexConfig],
     check: Callable[[IndexConfig], object],
     storage: StorageOptions | None,
     *,
@@ -133,11 +143,11 @@ def _open_or_create(
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given)
+        config = wanted(IndexConfig(DEFAULT_CHUNK_SIZE))
         check(config)
         return place.open(config=config, storage=storage)
     try:
-        _require_same(index.config, given)
+        _require_same(index.config, wanted(index.config))
         check(index.config)
     except BaseException:
         index.close()
@@ -145,14 +155,15 @@ def _open_or_create(
     return index
 
 
-def _require_same(stored: IndexConfig, given: Mapping[str, Value]) -> None:
-    wanted = with_settings(stored, given)
+def _require_same(stored: IndexConfig, wanted: IndexConfig) -> None:
     if wanted == stored:
         return
     was, now = differing(wanted, stored), differing(stored, wanted)
-    differences = "; ".join(f"{name}: stored {was[name]!r}, given {now[name]!r}" for name in now)
+    found = [f"{name}: stored {was[name]!r}, given {now[name]!r}" for name in now]
+    of_analyzer = differences(contract_of(stored.build_analyzer()), contract_of(wanted.build_analyzer()))
+    found += [each for each in of_analyzer if each.partition(":")[0] in WORDS]
     raise ConfigMismatchError(
-        f"the index was created with other settings: {differences}. Leave them out, or make another index with "
+        f"the index was created with other settings: {'; '.join(found)}. Leave them out, or make another index with "
         "`rag-bm25 reindex`."
     )
 

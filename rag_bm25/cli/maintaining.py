@@ -1,7 +1,6 @@
 """``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``delete``, ``export`` and ``import``."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -11,13 +10,13 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars, show
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles
 from rag_bm25.errors import FormatError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
-from rag_bm25.index.settings import Value, with_settings
+from rag_bm25.index.settings import with_settings
 from rag_bm25.weighting.calibration import drift_warning
 
 MAX_DIFFERENCES = 20
@@ -58,7 +57,11 @@ def verify(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJ
 
 
 def repair(
-    place: opt.Place, settings: IndexOptions, progress: opt.ShowProgress = None, as_json: opt.AsJson = False
+    place: opt.Place,
+    settings: IndexOptions,
+    words: WordFiles,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Replace the statistics by a recount of all chunks.
 
@@ -66,7 +69,7 @@ def repair(
     is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
     index, if they give the vectors that are stored.
     """
-    report = _repair(place, settings.given(), progress)
+    report = _repair(place, words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())), progress)
     print_result(
         as_json,
         asdict(report),
@@ -78,7 +81,7 @@ def repair(
     )
 
 
-def _repair(place: opt.Place, settings: Mapping[str, Value], progress: bool | None) -> RepairReport:
+def _repair(place: opt.Place, config: IndexConfig, progress: bool | None) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
         index = place.open_existing()
@@ -86,7 +89,7 @@ def _repair(place: opt.Place, settings: Mapping[str, Value], progress: bool | No
         try:
             index = place.open(repair=True)
         except FormatError:  # its own settings are lost, too
-            index = place.open(repair=True, config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings))
+            index = place.open(repair=True, config=config)
         with index:
             return cast("RepairReport", index.repaired)
     with index, progress_bars(progress) as update:
