@@ -116,6 +116,7 @@ _add(
     "docs --prune --chunk-size 500",
     "docs --set stem=false,bigrams=false",
     "docs --user-words products.txt --stop-words stop.txt",
+    "docs --embedding langchain_openai:OpenAIEmbeddings",
     "rows.jsonl --field title:30:2.0",
     "rows.jsonl --uri http://localhost:19530 --storage shards=4,mmap=true",
 )
@@ -124,6 +125,7 @@ _add(
     searching.search,
     '"劳动合同 解除" -k 3',
     """sparse --filter '{"source": {"$like": "docs/%"}}'""",
+    "notice period --embedding langchain_openai:OpenAIEmbeddings",
     "notice period --group-by source --expand neighbors",
     "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
 )

@@ -13,6 +13,7 @@ from rag_bm25 import ingestion
 from rag_bm25.analysis import contract_of, differences
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
+from rag_bm25.cli.embedding import Embedding, Model, load_model, require_model
 from rag_bm25.cli.rendering import count
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, WordFiles, make_splitter, parse_storage
 from rag_bm25.cli.sources import STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
@@ -34,6 +35,7 @@ def ingest(
     words: WordFiles,
     sources: SourceOptions,
     namespace: opt.Namespace = "",
+    embedding: Embedding = None,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
     prune: Annotated[
@@ -75,6 +77,9 @@ def ingest(
     --chunk-size, --k1, --b, --idf, --field, --set, --user-words and --stop-words are settings of a new index, which
     keeps them; its chunk size is 500 by default. Files are cut into chunks of at most this length, or of --split-size.
 
+    With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
+    model. Only texts that are new or have changed are embedded.
+
     A chunk is named after its file, from the folder given: docs/guide.md#0. The index remembers the folder, so that
     docs/guide.md keeps that name when it is ingested by itself, and another folder called docs gets another name.
 
@@ -83,12 +88,12 @@ def ingest(
     count with --field title:10 and --field headings:20.
     """
     given, with_words = settings.given(), words.change()
-    reading = sources.reading()
+    reading, model = sources.reading(), load_model(embedding)
     with find_with_stdin(paths, sources, root, name, stdin_name) as found:
         _note_skipped(found)
         check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
         wanted = partial(_with_settings, given, with_words)
-        index = _open_or_create(place, wanted, check, parse_storage(storage), create=bool(found.files))
+        index = _open_or_create(place, wanted, model, check, parse_storage(storage), create=bool(found.files))
         with index, ingest_bar(progress, found.size) as update:
             start = time.perf_counter()
             report = ingestion.ingest(
@@ -99,6 +104,7 @@ def ingest(
                 namespace=namespace,
                 prune=prune,
                 strict=strict,
+                embeddings=model,
                 options=reading,
                 progress=update,
                 workers=workers,
@@ -132,6 +138,7 @@ def _with_settings(
 def _open_or_create(
     place: opt.Place,
     wanted: Callable[[IndexConfig], IndexConfig],
+    model: Model | None,
     check: Callable[[IndexConfig], object],
     storage: StorageOptions | None,
     *,
@@ -144,10 +151,12 @@ def _open_or_create(
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
         config = wanted(IndexConfig(DEFAULT_CHUNK_SIZE))
+        config = config if model is None else model.with_dense_field(config)
         check(config)
         return place.open(config=config, storage=storage)
     try:
         _require_same(index.config, wanted(index.config))
+        require_model(model, index.config)
         check(index.config)
     except BaseException:
         index.close()

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
+from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.reasons import why_nothing
 from rag_bm25.cli.rendering import Highlighter, make_highlighter, render_explanation, render_hit
@@ -127,15 +128,21 @@ def search(
     question: Question,
     boosts: Boosts,
     selection: Selection,
+    dense: DenseSearch,
     k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show the chunks with the highest BM25 scores."""
+    """Show the chunks with the highest BM25 scores.
+
+    With --embedding, an index that was made with the same model is searched by words and by dense vectors, and both
+    rankings become one. --explain explains the BM25 score.
+    """
     query, scope, options = " ".join(words), question.scope(), question.options()
+    model = dense.load()
     with place.open_existing(read_only=True) as index:
         asked = {**options, **boosts.options()}
-        hits = index.search(query, k, **scope, **asked, **selection.options())
+        hits = dense.search(index, model, query, k, {**scope, **asked, **selection.options()})
         trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
         reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
@@ -143,6 +150,7 @@ def search(
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
         _print_hits(hits, trees, make_highlighter(query, index.config))
+        dense.note_missing(index)
     if reason:
         print_note(reason)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,13 @@ def matches(lines: list[str], printed: str) -> bool:
 
 
 @pytest.mark.usefixtures("databases")
-def test_commands_print_what_the_page_says(tmp_path: Path) -> None:
+def test_commands_print_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, code in re.findall(
+        r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        (tmp_path / name).write_text(code, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     shutil.copytree(ROOT / "scripts" / "demo" / "documents", tmp_path / "scripts" / "demo" / "documents")
     found = list(steps())
     assert len(found) >= 5
