@@ -19,6 +19,7 @@ from rag_bm25.cli import (
     maintaining,
     moving,
     searching,
+    shell,
     tuning,
 )
 from rag_bm25.cli import options as opt
@@ -130,6 +131,7 @@ _add(
     "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
 )
 _add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
+_add("shell", shell.shell, "--collection manuals", "-k 5 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
 _add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")

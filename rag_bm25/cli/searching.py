@@ -149,7 +149,7 @@ def search(
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        _print_hits(hits, trees, make_highlighter(query, index.config))
+        print_hits(hits, trees, make_highlighter(query, index.config))
         dense.note_missing(index)
     if reason:
         print_note(reason)
@@ -173,7 +173,7 @@ def similar(
     if as_json:
         print_json(list(map(_to_json, hits)))
     elif hits:
-        _print_hits(hits)
+        print_hits(hits)
     else:
         print_note("nothing found: no other chunk shares a term with it")
 
@@ -184,12 +184,15 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _print_hits(hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None) -> None:
+def print_hits(
+    hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None, *, first: int = 1
+) -> None:
+    """Print hits, numbered from `first`, each with its explanation if there are any."""
     console = open_console()
-    for rank, hit in enumerate(hits, 1):
-        console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
+    for at, hit in enumerate(hits):
+        console.print(render_hit(first + at, hit, console.width, mark if console.is_terminal else None))
         if trees:
-            console.print(render_explanation(trees[rank - 1]))
+            console.print(render_explanation(trees[at]))
 
 
 def explain(
