@@ -38,7 +38,7 @@ class ReportingCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; options that became settings are named with their ``--set`` form."""
         known = {str(parameter.name) for parameter in self.params}
-        if "setting" in known:
+        if "setting" in known and not ctx.resilient_parsing:  # which completes a line
             refuse_removed_options(args, known)
         return super().parse_args(ctx, args)
 
@@ -60,7 +60,6 @@ class ReportingCommand(TyperCommand):
 
 app = typer.Typer(
     rich_markup_mode=None,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -115,6 +114,7 @@ _add(
     ingesting.ingest,
     "docs",
     "docs --prune --chunk-size 500",
+    "docs --prune --watch",
     "docs --set stem=false,bigrams=false",
     "docs --user-words products.txt --stop-words stop.txt",
     "docs --embedding langchain_openai:OpenAIEmbeddings",

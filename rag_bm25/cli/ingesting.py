@@ -12,11 +12,13 @@ import typer
 from rag_bm25 import ingestion
 from rag_bm25.analysis import contract_of, differences
 from rag_bm25.cli import options as opt
+from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
 from rag_bm25.cli.embedding import Embedding, Model, load_model, require_model
-from rag_bm25.cli.rendering import count
+from rag_bm25.cli.rendering import count, join_first
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, WordFiles, make_splitter, parse_storage
-from rag_bm25.cli.sources import STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
+from rag_bm25.cli.sources import STDIN, STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
+from rag_bm25.cli.watching import stop_by_signals, take_snapshot
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -40,6 +42,10 @@ def ingest(
     chunk_overlap: opt.ChunkOverlap = None,
     prune: Annotated[
         bool, opt.option("Delete the chunks of files that are gone from the folders given.", "--prune")
+    ] = False,
+    watch: Annotated[
+        bool,
+        opt.option("Keep the index in step: go on until Ctrl-C, and ingest files that change.", "--watch"),
     ] = False,
     root: Annotated[
         Path | None,
@@ -80,6 +86,9 @@ def ingest(
     With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
     model. Only texts that are new or have changed are embedded.
 
+    With --watch, files that change later are ingested as well, and with --prune the chunks of deleted ones are
+    deleted. The index is open only while something is written, so that others can use a .db file in between.
+
     A chunk is named after its file, from the folder given: docs/guide.md#0. The index remembers the folder, so that
     docs/guide.md keeps that name when it is ingested by itself, and another folder called docs gets another name.
 
@@ -87,13 +96,17 @@ def ingest(
     each chunk of the row, and counts as the field. Chunks of documents have title and headings in their metadata, which
     count with --field title:10 and --field headings:20.
     """
+    if watch and STDIN in paths:
+        msg = "standard input ends, and cannot be watched"
+        raise typer.BadParameter(msg, param_hint="--watch")
     given, with_words = settings.given(), words.change()
     reading, model = sources.reading(), load_model(embedding)
-    with find_with_stdin(paths, sources, root, name, stdin_name) as found:
-        _note_skipped(found)
-        check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
-        wanted = partial(_with_settings, given, with_words)
-        index = _open_or_create(place, wanted, model, check, parse_storage(storage), create=bool(found.files))
+    check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
+    wanted, made_in = partial(_with_settings, given, with_words), parse_storage(storage)
+
+    def ingest_found(found: ingestion.Found) -> bool:
+        """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
+        index = _open_or_create(place, wanted, model, check, made_in, create=bool(found.files))
         with index, ingest_bar(progress, found.size) as update:
             start = time.perf_counter()
             report = ingestion.ingest(
@@ -110,13 +123,23 @@ def ingest(
                 workers=workers,
             )
             seconds = time.perf_counter() - start
-    _print_report(report, len(found.skipped), seconds, as_json)
-    if report.stale and not prune and not as_json:
-        stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
-        print_note(f"{stale}. Use --prune to delete such chunks.")
-    _print_rejected(report)
-    _print_failures(report.failed)
-    if report.rejected:
+        _print_report(report, len(found.skipped), seconds, as_json)
+        if report.stale and not prune and not as_json:
+            stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
+            print_note(f"{stale}. Use --prune to delete such chunks.")
+        _print_rejected(report)
+        _print_failures(report.failed)
+        return not (report.rejected or report.failed)
+
+    with find_with_stdin(paths, sources, root, name, stdin_name) as found:
+        known = take_snapshot(found)
+        is_readable = _note_skipped(found)
+        is_valid = is_readable and ((watch and not found.files) or ingest_found(found))
+    if watch:
+        print_note(f"watching {join_first(paths)}: Ctrl-C ends it")
+        with stop_by_signals() as pause:
+            watching.watch(partial(sources.find, paths, root=root, name=name), known, ingest_found, pause)
+    elif not is_valid:
         raise typer.Exit(1)
 
 
@@ -177,21 +200,20 @@ def _require_same(stored: IndexConfig, wanted: IndexConfig) -> None:
     )
 
 
-def _note_skipped(found: ingestion.Found) -> None:
-    """Name the files that are left out; end if no folder can be read."""
+def _note_skipped(found: ingestion.Found) -> bool:
+    """Name the files that are left out; return whether there is something to read."""
     note_left_out(found)
     if not (found.files or found.unreadable):
         print_note(f"there is no file to ingest: they end in {', '.join(ingestion.SUFFIXES)}")
     if not found.files:
         _print_failures(found.unreadable)
+    return bool(found.files or not found.unreadable)
 
 
 def _print_failures(reasons: Mapping[Any, str]) -> None:
-    """Print the reasons of failures, and end with exit code 1 if there are any."""
+    """Print the reasons of failures."""
     for reason in reasons.values():
         print_error(reason)
-    if reasons:
-        raise typer.Exit(1)
 
 
 def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool) -> None:

@@ -37,9 +37,10 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of chunks.")] = MAX_LINES,
     as_json: opt.AsJson = False,
 ) -> None:
-    """List the indexes of a database, the sources of an index, or the chunks of a source.
+    """List indexes, sources or chunks.
 
-    Without a word, the indexes: all collections of the database that `rag-bm25 ingest` or the library has made.
+    Without a word, the indexes of the database; else the sources of the index with the number of their chunks, or the
+    chunks of a source.
     """
     if what == "indexes":
         _list_indexes(place, as_json)
@@ -144,9 +145,10 @@ def show(
     top: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of its terms.")] = 10,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show a chunk: its text, its place in its document, its metadata, and the terms that count most.
+    """Show a chunk with its place, metadata and terms.
 
-    The weight of a term is what it adds to the chunk's score if a query has it once: the stored weight times the IDF.
+    Its terms are those that count most. The weight of a term is what it adds to the chunk's score if a query has it
+    once: the stored weight times the IDF.
     """
     with place.open_existing(read_only=True) as index:
         found = describe_chunk(index, id, namespace, top)
