@@ -29,6 +29,7 @@ TESTS = [
     "tests/golden/test_golden.py",
     "tests/contract/test_two_objects.py",
     "tests/contract/test_hits.py",
+    "tests/contract/test_conditions.py",
 ]
 SECONDS = 900  # a mutant that hangs is noticed, too
 
