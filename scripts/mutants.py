@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
-TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
+TREE = ("rag_bm25", "tests", "scripts", "docs", "pyproject.toml")
 UNIT = "tests/unit"
 TESTS = [
     UNIT,

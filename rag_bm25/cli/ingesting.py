@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,9 +25,11 @@ from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import Value, differing, with_settings
 from rag_bm25.index.writing.workers import MAX_WORKERS
+from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.store.storage import StorageOptions
 
-MAX_REASONS = 10
+MAX_REASONS = 3  # of a source
+MAX_SOURCES = 20
 WORDS = ("user_words", "stop_words")
 
 
@@ -144,12 +147,16 @@ def ingest(
 
 
 def _print_rejected(report: ingestion.IngestReport) -> None:
-    """Print the reasons of the first rejected rows."""
-    for reason in report.reasons[:MAX_REASONS]:
-        print_error(reason)
-    total = sum(report.rejected.values())
-    if total > MAX_REASONS:
-        print_error(f"{total - MAX_REASONS:,} more rows are invalid")
+    """Print the reasons of the first rejected rows of each source, and how many more there are."""
+    reasons = iter(report.reasons)  # in the order of the sources
+    for source, total in islice(report.rejected.items(), MAX_SOURCES):
+        told = list(islice(reasons, min(total, MAX_REASONS_OF_SOURCE)))[:MAX_REASONS]
+        for reason in told:
+            print_error(reason)
+        if more := total - len(told):
+            print_error(f"{source}: {count(more, 'more row' if told else 'row')} rejected")
+    if (others := len(report.rejected) - MAX_SOURCES) > 0:
+        print_error(f"{count(others, 'more file')} with rejected rows")
 
 
 def _with_settings(

@@ -60,7 +60,7 @@ class IngestReport:
     rejected : dict of str to int
         Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted.
     reasons : list of str
-        Reasons of the first 100 rejected rows.
+        Reasons of the first rejected rows, at most 10 of a source and 100 in all.
     """
 
     files: int
