@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import RRF, Weighted
-    from rag_bm25.index.searching.part_statistics import TermStatistics
+    from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.expansion import Prefix, QueryExpansion
     from rag_bm25.query.explanation import Explanation
@@ -60,6 +60,7 @@ __all__ = [
     "BM25Index",
     "Chunk",
     "ChunkNotFoundError",
+    "ChunkTerm",
     "ConfigMismatchError",
     "Decay",
     "Difference",
@@ -110,6 +111,7 @@ _HOMES = {
     "BM25Index": "rag_bm25.index.index",
     "Chunk": "rag_bm25.documents.chunks",
     "ChunkNotFoundError": "rag_bm25.errors",
+    "ChunkTerm": "rag_bm25.index.searching.part_statistics",
     "ConfigMismatchError": "rag_bm25.errors",
     "Decay": "rag_bm25.hits.boosts",
     "Difference": "rag_bm25.index.maintenance.verification",

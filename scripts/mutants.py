@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
-TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
+TREE = ("rag_bm25", "tests", "scripts", "docs", "pyproject.toml")
 UNIT = "tests/unit"
 TESTS = [
     UNIT,
@@ -466,7 +466,31 @@ MUTANTS = [
     Mutant("ingestion/splitting", "paths = [section.path for section in own or within]", "paths = [within[0].path]"),
     Mutant("ingestion/markup", "if lines.starts[at] < after:", "if False:"),
     Mutant("ingestion/encodings", 'if utf8 is not None and "\\0" not in utf8:', "if utf8 is not None:"),
+    Mutant("ingestion/encodings", 'if sixteen or b"\\0" in data:', "if sixteen:"),
+    Mutant("ingestion/encodings", "return SUPERSETS.get(info.name, info.name)", "return info.name"),
+    Mutant("ingestion/encodings", "if shares[best] >= MIN_COMMON else", "if True else"),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
+    Mutant(
+        "ingestion/obsolete",
+        "names.source_of(path) for path, is_folder in found.given.items() if not",
+        "None for path, is_folder in () if not",
+    ),
+    Mutant("ingestion/ingesting", "    if embed is None and dim is not None:", "    if False:"),
+    Mutant("analysis/word_files", "        if known != frequency:", "        if False:"),
+    Mutant("analysis/word_files", "(?:[a-z]{1,2}|nrt|nrfg|eng)", "[a-zA-Z]+"),
+    Mutant("cli/embedding", "if (dim := self._dimension()) != config.dense_dim:", "if False:"),
+    Mutant("cli/embedding", 'return _KEY.sub("***", _LOGIN.sub("***@", text))', "return text"),
+    Mutant("cli/watching", "        if now == before:\n", "        if True:\n"),
+    Mutant("cli/watching", "if now.get(file.path) != known.get(file.path)]", "]"),
+    Mutant("cli/watching", "*(path for path in known if path not in now)", ""),
+    Mutant("cli/shell", "            vars(self).update(before)\n", ""),
+    Mutant(
+        "cli/listing",
+        'return index.chunks(filter={"$and": both} if both else None',
+        "return index.chunks(filter=of_source",
+    ),
+    Mutant("cli/maintaining", 'return {"source": {"$in": sources}}', 'return {"source": sources[0]}'),
+    Mutant("index/searching/searcher", "stored[one.term] * one.idf, stored", "stored[one.term], stored"),
     Mutant("ingestion/patterns", "            if decided is not None:", "            if decided:"),
     Mutant(
         "ingestion/formats/extraction",
@@ -679,8 +703,10 @@ def try_out(tree: Path, mutant: Mutant) -> str:
 
 def nearest_tests(tree: Path, module: str) -> Iterator[list[str]]:
     """Yield the tests that fail soonest: those that import a module, and those of its room."""
-    name, room = f"rag_bm25.{module.replace('/', '.')}", tree / UNIT / module.split("/", maxsplit=1)[0]
-    tests = (path for path in sorted((tree / UNIT).rglob("test_*.py")) if f"{name} import" in path.read_text("utf-8"))
+    name, folder = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
+    near = tree / ("tests" if folder == "cli" else UNIT)
+    room, home = near / folder, near / folder if folder == "cli" else near
+    tests = (path for path in sorted(home.rglob("test_*.py")) if f"{name} import" in path.read_text("utf-8"))
     yield [str(path.relative_to(tree)) for path in tests]
     yield [str(room.relative_to(tree))] if room.is_dir() else []
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import Fusion
-    from rag_bm25.index.searching.part_statistics import TermStatistics
+    from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
     from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.explanation import Explanation
@@ -1105,6 +1105,37 @@ class BM25Index:
             raise InputError(f"prefix must be a str, got {type(prefix).__name__}")
         check_int("top", top, 1, MAX_LISTED_TERMS)
         return self._searcher.list_terms(as_str(prefix), top, parse_scope(filter, namespace))
+
+    def chunk_terms(self, id: str, *, top: int = 10, namespace: Namespaces = "") -> list[ChunkTerm]:
+        """List the terms of a stored chunk that count most; bigrams are not among them.
+
+        Parameters
+        ----------
+        id : str
+            Id of the chunk.
+        top : int
+            Maximum number of terms, in 1..1000000.
+        namespace
+            As for :meth:`search`; the chunk must be in one of them only.
+
+        Returns
+        -------
+        list of ChunkTerm
+            By falling weight, then by term.
+
+        Raises
+        ------
+        ChunkNotFoundError
+            There is no such chunk.
+
+        Examples
+        --------
+        ::
+
+            [term.term for term in index.chunk_terms("docs/law.txt#12", top=5)]
+        """
+        check_int("top", top, 1, MAX_LISTED_TERMS)
+        return self._searcher.weigh_chunk(check_id("id", id), top, parse_scope(None, namespace))
 
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
         """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.
