@@ -1,8 +1,8 @@
 """LangChain: an index as a retriever, as a document index and as a vector store.
 
 All of them are thin: a :class:`~rag_bm25.BM25Index` does the work. Its user opens and closes it, and any number of them
-may share it. The asynchronous methods run the same code in a thread, since Milvus's embedded engines block; the model's
-own coroutine embeds queries.
+may share it. The asynchronous methods run the same code in a thread, since Milvus's engines block, those that write in
+the index's own; the model's own coroutine embeds queries.
 """
 
 from __future__ import annotations

@@ -312,18 +312,17 @@ class MilvusBM25Retriever(BaseRetriever):
         return [self._documents(hits) for hits in self._search(queries)]
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        for query in queries:
-            check_query(query, embedded=False)
-        return self.index.search_batch(
-            queries,
-            self.k,
-            filter=self.filter,
-            namespace=self.namespace,
-            **{name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS},
-        )
+        return self.index.search_batch(queries, self.k, **self._lexical_options(queries))
 
     async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        return await run_in_executor(None, self._search, queries)
+        return await self.index.asearch_batch(queries, self.k, **self._lexical_options(queries))
+
+    def _lexical_options(self, queries: Sequence[str]) -> dict[str, Any]:
+        """Check the queries, and return the options of their search."""
+        for query in queries:
+            check_query(query, embedded=False)
+        given = {name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS}
+        return {**given, "filter": self.filter, "namespace": self.namespace}
 
     def _given_options(self) -> dict[str, Any]:
         """Return the options that were given; the index's config has the others."""

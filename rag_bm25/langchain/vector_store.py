@@ -11,6 +11,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.diversity import diversify
+from rag_bm25.index.coroutines import in_write_thread
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
 from rag_bm25.langchain.similarity import compare
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
+    from rag_bm25.index.coroutines import WriteThread
     from rag_bm25.index.index import BM25Index
     from rag_bm25.langchain.searching import SearchMode
 
@@ -189,6 +191,14 @@ class MilvusBM25VectorStore(VectorStore):
         else:
             self.index.delete(ids, **options)
         return True
+
+    # mypy takes the parameters from the base class, where they are narrower.
+    aadd_texts = in_write_thread(add_texts)  # type: ignore[arg-type]
+    adelete = in_write_thread(delete)  # type: ignore[arg-type]
+
+    @property
+    def _write_thread(self) -> WriteThread:
+        return self.index._write_thread  # noqa: SLF001
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         return [to_document(chunk) for chunk in self.index.get(ids, namespace=self.namespace)]
