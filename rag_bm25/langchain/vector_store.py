@@ -13,6 +13,7 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.hits.diversity import diversify
 from rag_bm25.index.coroutines import in_write_thread
 from rag_bm25.langchain.documents import add_texts, to_document
+from rag_bm25.langchain.owning import IndexOwner
 from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
 from rag_bm25.langchain.similarity import compare
 
@@ -40,7 +41,7 @@ class _Request:
     options: dict[str, Any]  # of BM25Index.search_hybrid
 
 
-class MilvusBM25VectorStore(VectorStore):
+class MilvusBM25VectorStore(IndexOwner, VectorStore):
     """Find documents by BM25, by dense vectors or by both, wherever LangChain asks for a vector store.
 
     Besides its own keywords, every search takes
@@ -74,7 +75,7 @@ class MilvusBM25VectorStore(VectorStore):
     Parameters
     ----------
     index : BM25Index
-        Where the documents are; opened and closed by the caller.
+        Where the documents are; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     embedding : Embeddings, optional
         The model. It is needed to write to an index with dense vectors and to search them, and allowed only there.
         Only texts that are new or have changed are embedded.
@@ -101,6 +102,8 @@ class MilvusBM25VectorStore(VectorStore):
         store.add_documents(documents)
         store.as_retriever(search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.3})
     """
+
+    _owns_index = False
 
     def __init__(
         self,
@@ -219,6 +222,27 @@ class MilvusBM25VectorStore(VectorStore):
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
         return self.similarity_search("", k, **{**kwargs, "mode": "dense", "query_embedding": embedding})
+
+    def similarity_search_with_score_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """Return the documents with the most similar dense vectors, with their cosine or inner product.
+
+        Parameters
+        ----------
+        embedding : list of float
+            The dense vector of a query.
+        k : int
+            Maximum number of documents.
+        **kwargs
+            See :class:`MilvusBM25VectorStore`.
+
+        Returns
+        -------
+        list of (Document, float)
+            By falling score.
+        """
+        return self.similarity_search_with_score("", k, **{**kwargs, "mode": "dense", "query_embedding": embedding})
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any
