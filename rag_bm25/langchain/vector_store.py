@@ -12,8 +12,8 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.diversity import diversify
 from rag_bm25.index.coroutines import in_write_thread
+from rag_bm25.index.owning import IndexOwner
 from rag_bm25.langchain.documents import add_texts, to_document
-from rag_bm25.langchain.owning import IndexOwner
 from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
 from rag_bm25.langchain.similarity import compare
 

@@ -23,8 +23,6 @@ class IndexOwner:
         index: BM25Index
         _owns_index: bool  # False, unless from_uri has made the object
 
-        def __init__(self, *, index: BM25Index, **options: Any) -> None: ...
-
     @classmethod
     def from_uri(cls, uri: str | Path, collection: str, **options: Any) -> Self:
         """Open an index, and return an object that owns it: use it in a ``with`` statement, or call :meth:`close`.
@@ -38,8 +36,9 @@ class IndexOwner:
         """
         opening = {name: options.pop(name) for name in options.keys() & _OPENING}
         index = BM25Index.open(uri, collection, **opening)
+        make: Any = cls
         try:
-            made = cls(index=index, **options)
+            made: Self = make(index=index, **options)
         except BaseException:
             index.close()
             raise
