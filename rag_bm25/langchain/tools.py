@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool
+    from pydantic import ValidationError
+    from pydantic.v1 import ValidationError as ValidationErrorV1
 
 MIN_PASSAGE = 200  # characters; of more passages than have room, the first ones are shown
 MAX_SOURCE = 120
@@ -113,8 +115,14 @@ def create_search_tool(
         infer_schema=False,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error=True,
+        handle_validation_error=_explain,
     )
+
+
+def _explain(error: ValidationError | ValidationErrorV1) -> str:
+    """Tell the agent which argument breaks which rule."""
+    rules = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+    return f"The input is not valid: {'; '.join(rules)}"
 
 
 def cite_source(document: Document) -> str:

@@ -119,11 +119,24 @@ def test_nothing_found_is_said(tool: BaseTool, query: str) -> None:
     assert (message.artifact, message.status) == ([], "success")
 
 
-@pytest.mark.parametrize("arguments", [{}, {"query": 7}, {"query": "x" * 2001}, {"query": "a\ud800b"}])
-def test_what_an_agent_does_wrong_it_is_told(tool: BaseTool, arguments: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({}, "query: Field required"),
+        ({"query": 7}, "query: Input should be a valid string"),
+        ({"query": "x" * 2001}, "query: String should have at most 2000 characters"),
+        ({"query": "poem^2000"}, "boost"),
+    ],
+)
+def test_what_an_agent_does_wrong_it_is_told(filled: BM25Index, arguments: dict[str, Any], told: str) -> None:
+    tool = create_search_tool(MilvusBM25Retriever(index=filled, syntax=True))
     message = call(tool, **arguments)
     assert message.status == "error"
+    assert told in message.text
     assert len(message.text) < 500
+    assert (
+        message.text == asyncio.run(tool.ainvoke({"type": "tool_call", "name": "", "args": arguments, "id": "7"})).text
+    )
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
