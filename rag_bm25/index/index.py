@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -25,6 +26,7 @@ from rag_bm25.index.arguments import (
     refuse_word_options,
 )
 from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.coroutines import WriteThread, in_thread, in_write_thread, iterate_in_thread
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
@@ -47,7 +49,7 @@ from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import numpy as np
@@ -86,7 +88,9 @@ MAX_LISTED_TERMS = 1_000_000
 class BM25Index:
     """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
 
-    Several threads may search and write; writes of one index run one after the other.
+    Several threads may search and write; writes of one index run one after the other. Each method has a coroutine, with
+    an "a" before its name and the same parameters, which runs in a thread: ``await index.asearch("sparse vectors")``.
+    If its task is cancelled, a write that has begun ends nevertheless.
 
     Parameters
     ----------
@@ -117,6 +121,7 @@ class BM25Index:
     _searcher = WhileOpen[Searcher]()
     _hybrid = WhileOpen[HybridSearcher]()
     _pipeline = WhileOpen[WritePipeline]()
+    _write_thread = WhileOpen[WriteThread]()
 
     def __init__(
         self,
@@ -138,6 +143,7 @@ class BM25Index:
         self._searcher = Searcher(store, config, encoder, live)
         self._hybrid = HybridSearcher(store, config, live, self._searcher)
         self._pipeline = WritePipeline(store, config, encoder, live)
+        self._write_thread = WriteThread(store.name)
 
     # Life
 
@@ -250,8 +256,12 @@ class BM25Index:
         return index
 
     def close(self) -> None:
-        """Release the connection and, with an embedded engine, the file. Closing twice is allowed."""
+        """Release the connection and, with an embedded engine, the file. Closing twice is allowed.
+
+        Writes that coroutines have begun or wait for end first, also those of cancelled tasks that have begun.
+        """
         if self._is_open:
+            self._write_thread.close()
             self._pipeline.close()
         self._is_open = False
         self._last_known.close()
@@ -262,6 +272,12 @@ class BM25Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> BM25Index:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
@@ -1182,3 +1198,55 @@ class BM25Index:
     def _require_writable(self) -> None:
         if self._read_only:
             raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")
+
+    # Coroutines
+
+    async def achunks(self, *, filter: FilterLike = None, namespace: Namespaces = "") -> AsyncIterator[Chunk]:
+        """Stream all chunks, or those that a filter selects, with ``async for``.
+
+        Parameters
+        ----------
+        filter, namespace
+            As for :meth:`search`.
+
+        Yields
+        ------
+        Chunk
+            In no particular order.
+        """
+        async for chunk in iterate_in_thread(partial(self.chunks, filter=filter, namespace=namespace)):
+            yield chunk
+
+    aopen = classmethod(in_thread(open))  # noqa: A003 - the method is meant
+    afrom_store = classmethod(in_thread(from_store))
+    aclose = in_thread(close)
+
+    aadd = in_write_thread(add)
+    aadd_stream = in_write_thread(add_stream)
+    adelete = in_write_thread(delete)
+    adrop_namespace = in_write_thread(drop_namespace)
+    aremember_source_roots = in_write_thread(remember_source_roots)
+    arepair = in_write_thread(repair)
+    areencode = in_write_thread(reencode)
+    aimport_statistics = in_write_thread(import_statistics)
+    averify = in_write_thread(verify)  # writers wait for it
+
+    arefresh = in_thread(refresh)
+    aexport_statistics = in_thread(export_statistics)
+    asource_roots = in_thread(source_roots)
+    aget = in_thread(get)
+    aget_embeddings = in_thread(get_embeddings)
+    asearch = in_thread(search)
+    asearch_batch = in_thread(search_batch)
+    amore_like_this = in_thread(more_like_this)
+    aneighbors = in_thread(neighbors)
+    asearch_dense = in_thread(search_dense)
+    asearch_hybrid = in_thread(search_hybrid)
+    aencode_documents = in_thread(encode_documents)
+    aencode_queries = in_thread(encode_queries)
+    amax_scores = in_thread(max_scores)
+    asuggest = in_thread(suggest)
+    aexplain = in_thread(explain)
+    aterm_statistics = in_thread(term_statistics)
+    aterms = in_thread(terms)
+    astats = in_thread(stats)
