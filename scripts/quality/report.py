@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = "NDArray[np.float64]"
 
-BEGIN, END = "<!-- written by scripts/quality -->", "<!-- end of what scripts/quality writes -->"
+BEGIN, END = "<!-- written by {} -->", "<!-- end of what {} writes -->"  # the script
 SAMPLES = 10_000
 LEAST_P = 0.001
 
@@ -70,18 +70,22 @@ def table(columns: list[Column], measure: str) -> Iterator[str]:
         cells = [_cell(column, system, measure) for column in columns]
         for language in groups:
             means = [column.of(system, measure).mean() for column in columns if column.language == language]
-            cells.append(_short(np.mean(means)) if means else "")
+            cells.append(short(np.mean(means)) if means else "")
         yield f"| {system} | {' | '.join(cells)} |"
 
 
 def _cell(column: Column, system: str, measure: str) -> str:
     values, default = column.of(system, measure), column.of(DEFAULT, measure)
     differs = len(values) == len(default) and paired_test(default, values).p_value < 0.05
-    return _short(values.mean()) + "*" * differs
+    return short(values.mean()) + "*" * differs
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
+
+
+def short_p(value: float) -> str:
+    return short(value) if value >= LEAST_P else "< .001"
 
 
 def against_peers(columns: list[Column]) -> Iterator[str]:
@@ -94,8 +98,8 @@ def against_peers(columns: list[Column]) -> Iterator[str]:
             continue
         theirs, ours = column.of(best, "ndcg@10"), column.of(DEFAULT, "ndcg@10")
         test, (low, high) = paired_test(theirs, ours), interval(ours - theirs)
-        p_value = f"{test.p_value:.3f}".removeprefix("0") if test.p_value >= LEAST_P else "< .001"
+        p_value = short_p(test.p_value)
         yield (
-            f"| {column.name} | {len(ours):,} | {best} | {_short(theirs.mean())} | {_short(ours.mean())} | "
+            f"| {column.name} | {len(ours):,} | {best} | {short(theirs.mean())} | {short(ours.mean())} | "
             f"{test.difference:+.4f} ({low:+.4f} to {high:+.4f}) | {test.better} / {test.worse} | {p_value} |"
         )
