@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from quality.command import update_page
-from quality.report import interval, short, short_p
+from quality.report import interval, mean_of_sets, pooled_p, short, short_p
 from quality.sets import load
 
 from rag_bm25 import RRF, BM25Index, IndexConfig, Weighted
-from rag_bm25.evaluation import BeirDataset, mean_length, measure_queries, paired_test, randomisation_p_value
+from rag_bm25.evaluation import BeirDataset, mean_length, measure_queries, paired_test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -379,19 +379,6 @@ def _mean(judged: Sequence[JudgedArms], setting: Setting, half: str) -> float:
 def shown(differences: Values) -> str:
     low, high = interval(differences)
     return f"{differences.mean():+.4f} ({low:+.4f} to {high:+.4f})"
-
-
-def mean_of_sets(differences: Sequence[Values]) -> str:
-    """Show the mean of the sets' means, and its 95 % interval by the bootstrap within each set."""
-    rng = np.random.default_rng(0)
-    drawn = np.mean([rng.choice(values, (10_000, len(values))).mean(axis=1) for values in differences], axis=0)
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return f"{np.mean([values.mean() for values in differences]):+.4f} ({low:+.4f} to {high:+.4f})"
-
-
-def pooled_p(differences: Sequence[Values]) -> str:
-    """Test the mean of the sets' means: each difference counts as its share in it."""
-    return short_p(randomisation_p_value(np.concatenate([values / len(values) for values in differences])))
 
 
 if __name__ == "__main__":

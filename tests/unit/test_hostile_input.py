@@ -239,7 +239,13 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("search", lambda i, v: i.search("apple", bigram_weight=v), ParameterError, "bigram_weight must be", NO_NUMBER[1:]),
     ("search", lambda i, v: i.search("apple", syntax=v), ParameterError, "syntax must be True or False", NO_SWITCH),
     ("search", lambda i, v: i.search("apple", expansion=v), ParameterError, "expansion must be a Query", NO_CALLABLE),
-    ("search", lambda i, v: i.search("apple", feedback=v), ParameterError, "feedback must be an RM3", [False, RM3, 1]),
+    (
+        "search",
+        lambda i, v: i.search("apple", feedback=v),
+        ParameterError,
+        "feedback must be one of RM3",
+        [False, RM3, 1],
+    ),
     ("search", lambda i, v: i.search("apple", relevant=v), InputError, "relevant must be a seq", NO_SEQUENCE[1:]),
     ("search", lambda i, v: i.search("apple", irrelevant=[v]), InputError, r"irrelevant\[0\] ", NO_STR),
     (
