@@ -192,7 +192,7 @@ class HybridSearcher:
         queries = [sparse_query, self._dense_query(embedding, arms[1])]
         keep = None
         if weighted.conditions is not None:
-            keep = partial(self._searcher.keep_met, weighted.conditions)
+            keep = partial(self._searcher.keep_met, weighted.conditions, None)
             queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
         self._check_bound(request.fusion)
         bound, last = self._searcher.max_score(weighted.vector), FusedCandidates([], [], 0.0)
