@@ -27,6 +27,7 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any, TypeAlias
+from zlib import crc32
 
 import numpy as np
 from quality.command import update_page
@@ -78,6 +79,8 @@ def min_max(arm: ArmScores) -> ArmScores:
     return Weighted(1, 0).fuse(arm, {}, 1.0)
 
 
+PARTS = (20, 60, 200)
+
 SCALES: dict[str, tuple[Callable[[ArmScores], ArmScores], Callable[[ArmScores], ArmScores]]] = {
     "share of best, min-max": (share_of_best, min_max),
     "z-score": (z_scores, z_scores),
@@ -120,7 +123,7 @@ class Setting:
 
 
 ARMS = Setting("sparse"), Setting("dense")
-RANKS, SUM = Setting(RRF()), Setting(Weighted(0.5, 0.5))
+RANKS, SUM, SHARES = Setting(RRF()), Setting(Weighted(0.5, 0.5)), Scaled("share of best, min-max", 0.5)
 
 
 def weights_of(scale: str, candidates: int = 100) -> list[Setting]:
@@ -166,6 +169,21 @@ class JudgedArms:
         sparse, dense = (dict(list(arm[query].items())[: setting.candidates]) for arm in (self.sparse, self.dense))
         fused = setting.fusion.fuse(sparse, dense, self.bounds[query])
         return sorted(fused, key=lambda document: (-fused[document], document))[:SHOWN]
+
+    def narrow(self, part: int) -> JudgedArms:
+        """Keep the judged candidates and one in `part` of the others, as a filter does."""
+
+        def kept(query: str, arm: dict[str, float]) -> dict[str, float]:
+            judged = self.dataset.qrels[query]
+            return {id_: score for id_, score in arm.items() if id_ in judged or crc32(id_.encode()) % part == 0}
+
+        sparse, dense = ({query: kept(query, of) for query, of in arm.items()} for arm in (self.sparse, self.dense))
+        return replace(self, sparse=sparse, dense=dense)
+
+    @property
+    def median_candidates(self) -> float:
+        """Median number of candidates of an arm."""
+        return float(np.median([len(of) for arm in (self.sparse, self.dense) for of in arm.values()]))
 
     @property
     def is_even(self) -> NDArray[np.bool_]:
@@ -326,6 +344,7 @@ def report(judged: Sequence[JudgedArms]) -> str:
         "nDCG@10, 100 candidates of each arm.": means(judged, "ndcg@10"),
         "Recall of the first 100.": means(judged, "recall@100"),
         f"{SUM.name} against {RANKS.name}, query by query: nDCG@10.": against(judged, RANKS, SUM),
+        "Few candidates, as a filter leaves them: the judged ones, and a part of the others.": few(judged),
         "Chosen on half of the queries by the mean of the sets, judged on the other half against RRF, k 60.": halves(
             judged
         ),
@@ -356,6 +375,22 @@ def against(judged: Sequence[JudgedArms], first: Setting, second: Setting) -> It
     pooled = np.concatenate(differences)
     counts = f"{(pooled > 0).sum():,} / {(pooled < 0).sum():,}"
     yield f"| mean of the sets | {len(pooled):,} | {mean_of_sets(differences)} | {counts} | {pooled_p(differences)} |"
+
+
+def few(judged: Sequence[JudgedArms]) -> Iterator[str]:
+    """Yield a row for each part of the candidates that a filter lets pass."""
+    against = {"RRF, k 60": RANKS, "share of best": Setting(SHARES)}
+    names = " | ".join(f"{SUM.name} against {name} | p" for name in against)
+    yield f"| candidates | of an arm, medians of the sets | {names} |"
+    yield "|---" * (2 + 2 * len(against)) + "|"
+    for part in PARTS:
+        sets = [one.narrow(part) for one in judged]
+        medians = [one.median_candidates for one in sets]
+        cells = []
+        for setting in against.values():
+            differences = [one.measure(SUM) - one.measure(setting) for one in sets]
+            cells += [mean_of_sets(differences), pooled_p(differences)]
+        yield f"| one in {part} | {min(medians):g} to {max(medians):g} | {' | '.join(cells)} |"
 
 
 def halves(judged: Sequence[JudgedArms]) -> Iterator[str]:

@@ -857,7 +857,7 @@ class BM25Index:
         embedding, k
             As for :meth:`search_dense`.
         fusion : RRF or Weighted, optional
-            How two scores become one, see :class:`~rag_bm25.RRF` (the default) and :class:`~rag_bm25.Weighted`.
+            How two scores become one, see :class:`~rag_bm25.Weighted` (the default) and :class:`~rag_bm25.RRF`.
         sparse_k, dense_k : int, optional
             Number of candidates from each search; by default 100, or `k` if that is more.
         filter, sparse_filter, dense_filter : mapping or str, optional

@@ -215,6 +215,15 @@ def test_scores_that_differ_by_rounding_are_the_same(index: BM25Index) -> None:
     assert [(hit.id, hit.score) for hit in hits] == [(f"k{n}", 1.0) for n in range(6)]
 
 
+def test_by_default_scores_are_scaled_and_added(index: BM25Index) -> None:
+    lexical = scaled({hit.id: hit.score for hit in index.search("apple cherry")})
+    dense = scaled({hit.id: hit.score for hit in index.search_dense(QUERY)})
+    expected = {id_: 0.5 * lexical.get(id_, 0) + 0.5 * dense[id_] for id_ in TEXTS}
+    hits = index.search_hybrid("apple cherry", QUERY)
+    assert [hit.id for hit in hits] == ranking(expected)
+    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
+
+
 def values_of(tree: Explanation) -> list[float]:
     return [tree.value, *(value for detail in tree.details for value in values_of(detail))]
 

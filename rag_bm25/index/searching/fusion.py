@@ -170,4 +170,4 @@ class Weighted:
 
 Fusion: TypeAlias = RRF | Weighted
 
-DEFAULT_FUSION: Fusion = RRF()
+DEFAULT_FUSION: Fusion = Weighted()
