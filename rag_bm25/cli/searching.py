@@ -18,7 +18,7 @@ from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
@@ -26,7 +26,7 @@ from rag_bm25.weighting.idf import IdfName
 
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")]
 
-METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
+METHODS = {method.__name__.lower(): method for method in FEEDBACK_METHODS}
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Question:
         ),
     ] = None
     feedback: Annotated[
-        Literal["rm3", "rocchio", "bim"] | None,
+        Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"] | None,
         opt.option("Search again with terms from the best hits, or from the chunks marked as relevant."),
     ] = None
     relevant: Annotated[
