@@ -1301,6 +1301,7 @@ class BM25Index:
     amax_scores = in_thread(max_scores)
     asuggest = in_thread(suggest)
     aexplain = in_thread(explain)
+    aexplain_hybrid = in_thread(explain_hybrid)
     aterm_statistics = in_thread(term_statistics)
     aterms = in_thread(terms)
     astats = in_thread(stats)
