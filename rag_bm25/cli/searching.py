@@ -12,9 +12,10 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import Highlighter, make_highlighter, render_explanation, render_hit
+from rag_bm25.cli.rendering import highlighting_for, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
+from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
@@ -129,20 +130,25 @@ def search(
     selection: Selection,
     k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
+    highlight: Annotated[bool, opt.option("Add the best sentences of each hit to the JSON.", "--highlight")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the highest BM25 scores."""
     query, scope, options = " ".join(words), question.scope(), question.options()
     with place.open_existing(read_only=True) as index:
         asked = {**options, **boosts.options()}
-        hits = index.search(query, k, **scope, **asked, **selection.options())
+        shown = highlight if as_json else highlighting_for(open_console().width)
+        hits = index.search(query, k, **scope, **asked, **selection.options(), highlight=shown)
         trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
         reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        _print_hits(hits, trees, make_highlighter(query, index.config))
+        every = Highlighting(max_fragments=MAX_FRAGMENTS)
+        contexts = [hit.context.text for hit in hits if hit.context is not None]
+        found = [index.highlight(query, text, every, namespace=question.namespace, **options) for text in contexts]
+        _print_hits(hits, trees, [[mark for one in fragments for mark in one.marks] for fragments in found])
     if reason:
         print_note(reason)
 
@@ -176,10 +182,13 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _print_hits(hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None) -> None:
+def _print_hits(
+    hits: Sequence[Hit], trees: Sequence[Explanation] = (), marks: Sequence[Sequence[tuple[int, int]]] = ()
+) -> None:
+    """Print hits with their explanations, and their contexts with marks."""
     console = open_console()
     for rank, hit in enumerate(hits, 1):
-        console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
+        console.print(render_hit(rank, hit, console.width, marks[rank - 1] if marks else ()))
         if trees:
             console.print(render_explanation(trees[rank - 1]))
 
