@@ -196,7 +196,7 @@ class DenseSearch:
         """Say that only words were searched for, where the index has dense vectors as well."""
         if index.config.dense_dim is not None and self.embedding is None and self.mode is None:
             print_note(
-                "searched by words alone: the index has dense vectors, too, and --embedding with their model searches "
+                "searching by words alone: the index has dense vectors, too, and --embedding with their model searches "
                 "both (--mode sparse leaves this out)"
             )
 

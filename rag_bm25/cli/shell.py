@@ -56,6 +56,7 @@ def shell(
     """
     scope, asked, model = question.scope(), {**question.options(), **boosts.options()}, dense.load()
     with place.open_existing(read_only=True) as index:
+        dense.note_missing(index)
         session = Session(index, dense, model, k, scope, asked, selection.options())
         with _lines(place.collection, history) as lines:
             failed = sum(not session.obey(line) for line in lines)
