@@ -633,6 +633,7 @@ MUTANTS = [
     Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "self._executor"),
     Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "None"),
     Mutant("index/coroutines", "return partial(copy_context().run, call)", "return call"),
+    Mutant("index/coroutines", "asyncio.to_thread(lambda: list(islice(items, PAGE)))", "asyncio.sleep(0, list(items))"),
     Mutant("index/coroutines", "        self._executor.shutdown()", "        self._executor.shutdown(wait=False)"),
     Mutant("index/index", "            self._write_thread.close()\n", ""),
     Mutant("langchain/searching", '"filter": filter_of("dense", options)', '"filter": filter_of("sparse", options)'),
