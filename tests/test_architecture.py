@@ -27,7 +27,7 @@ ROOMS = {
     "query": "vectors analysis weighting store documents statistics",
     "hits": "vectors analysis weighting store documents statistics query",
     "index": "vectors analysis weighting store documents statistics query hits",
-    "ingestion": "vectors weighting documents statistics index",
+    "ingestion": "vectors weighting store documents statistics index",
     "bulk": "vectors analysis weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
     "langchain": "vectors weighting documents query hits index ingestion",

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
+from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.reasons import why_nothing
 from rag_bm25.cli.rendering import Highlighter, make_highlighter, render_explanation, render_hit
@@ -17,7 +18,7 @@ from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
@@ -25,7 +26,7 @@ from rag_bm25.weighting.idf import IdfName
 
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")]
 
-METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
+METHODS = {method.__name__.lower(): method for method in FEEDBACK_METHODS}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Question:
         ),
     ] = None
     feedback: Annotated[
-        Literal["rm3", "rocchio", "bim"] | None,
+        Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"] | None,
         opt.option("Search again with terms from the best hits, or from the chunks marked as relevant."),
     ] = None
     relevant: Annotated[
@@ -127,22 +128,29 @@ def search(
     question: Question,
     boosts: Boosts,
     selection: Selection,
+    dense: DenseSearch,
     k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show the chunks with the highest BM25 scores."""
+    """Show the chunks with the highest BM25 scores.
+
+    With --embedding, an index that was made with the same model is searched by words and by dense vectors, and both
+    rankings become one. --explain explains the BM25 score.
+    """
     query, scope, options = " ".join(words), question.scope(), question.options()
+    model = dense.load()
     with place.open_existing(read_only=True) as index:
         asked = {**options, **boosts.options()}
-        hits = index.search(query, k, **scope, **asked, **selection.options())
+        hits = dense.search(index, model, query, k, {**scope, **asked, **selection.options()})
         trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
         reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        _print_hits(hits, trees, make_highlighter(query, index.config))
+        print_hits(hits, trees, make_highlighter(query, index.config))
+        dense.note_missing(index)
     if reason:
         print_note(reason)
 
@@ -165,7 +173,7 @@ def similar(
     if as_json:
         print_json(list(map(_to_json, hits)))
     elif hits:
-        _print_hits(hits)
+        print_hits(hits)
     else:
         print_note("nothing found: no other chunk shares a term with it")
 
@@ -176,12 +184,15 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _print_hits(hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None) -> None:
+def print_hits(
+    hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None, *, first: int = 1
+) -> None:
+    """Print hits, numbered from `first`, each with its explanation if there are any."""
     console = open_console()
-    for rank, hit in enumerate(hits, 1):
-        console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
+    for at, hit in enumerate(hits):
+        console.print(render_hit(first + at, hit, console.width, mark if console.is_terminal else None))
         if trees:
-            console.print(render_explanation(trees[rank - 1]))
+            console.print(render_explanation(trees[at]))
 
 
 def explain(
