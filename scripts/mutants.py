@@ -684,6 +684,7 @@ MUTANTS = [
     Mutant("index/index", "            self._write_thread.close()\n", ""),
     Mutant("langchain/searching", '"filter": filter_of("dense", options)', '"filter": filter_of("sparse", options)'),
     Mutant("langchain/searching", 'options.get("search_params") if params is None else params', "params"),
+    Mutant("langchain/self_query", 'parts[0] if len(parts) == 1 else {"$and": parts}', "parts[-1]"),
     Mutant("langchain/tools", "        room -= len(passage) + 2\n", ""),
     Mutant("langchain/tools", '" ".join(cite(document).split())', "cite(document)"),
     Mutant("langchain/tools", "documents[: max_characters // MIN_PASSAGE]", "documents"),
