@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
@@ -326,34 +327,44 @@ class Analyzer:
 
     def _locate_wanted(self, text: str, wanted: WantedTerms) -> list[Token]:
         """Return those tokens of :meth:`_locate_all` that are wanted."""
+        tokens = self._locate_others(text, wanted) if wanted.has_others else []
+        starts = wanted.chinese_starts(text)
+        return tokens + self._locate_chinese(text, starts, wanted) if starts else tokens
+
+    def _locate_others(self, text: str, wanted: WantedTerms) -> list[Token]:
+        """Return the wanted words that are not Chinese."""
+        terms, runs = self._in_chunks.terms, find_runs(text)
+        having = {at for at, found in enumerate(map(terms.__getitem__, runs)) if not wanted.isdisjoint(found)}
         tokens: list[Token] = []
-        if wanted.has_others:
-            terms = self._in_chunks.terms
-            for match in locate_runs(text):
-                run = match[0]
-                if not "\u4e00" <= run[0] <= "\u9fd5" and not wanted.isdisjoint(terms[run]):  # is_han takes longer
-                    tokens += shift((term for term in terms.places[run] if term.text in wanted), match.start())
-        if wanted.has_chinese_in(text):
-            tokens += self._locate_chinese(text, wanted)
+        after = 0
+        for at, run in enumerate(runs[: max(having) + 1] if having else ()):
+            start = text.find(run, after)  # nothing between two runs begins as one
+            after = start + len(run)
+            if at in having:
+                tokens += shift((term for term in terms.places[run] if term.text in wanted), start)
         return tokens
 
-    def _locate_chinese(self, text: str, wanted: WantedTerms) -> list[Token]:
-        """Return the Chinese words of a text that are wanted; only runs with the first character of one are cut."""
+    def _locate_chinese(self, text: str, starts: list[int], wanted: WantedTerms) -> list[Token]:
+        """Return the Chinese words that are wanted; only runs in which one is spelt, as at `starts`, are cut."""
         tokens: list[Token] = []
         cut, has_shorter = self._cutter("exact"), self.config.segmentation == "search"
+        at, last = 0, len(starts)
         for match in locate_han(text):
-            run, end = match[0], match.start()
-            if wanted.first_characters.isdisjoint(run):
+            end, after = match.span()
+            if starts[at] >= after:
                 continue
-            words = cut(run)
+            words = cut(match[0])
             if has_shorter and wanted.may_be_within(words):
-                placed = place_words(self._cutter("search")(run), words)
+                placed = place_words(self._cutter("search")(match[0]), words)
                 tokens += shift((word for word in placed if word.text in wanted), end)
-                continue
-            for word in words:
-                start, end = end, end + len(word)
-                if word in wanted:
-                    tokens.append(Token(word, start, end))
+            else:
+                for word in words:
+                    start, end = end, end + len(word)
+                    if word in wanted:
+                        tokens.append(Token(word, start, end))
+            at = bisect_left(starts, after, at)
+            if at == last:
+                break
         return tokens
 
     def _words(self, text: str) -> Iterator[str]:

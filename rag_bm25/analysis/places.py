@@ -38,14 +38,15 @@ class WantedTerms(frozenset[str]):
         """Whether there are words that are not Chinese."""
         return any(not is_bigram(term) and not is_han(term) for term in self)
 
-    @cached_property
-    def first_characters(self) -> frozenset[str]:
-        """The first characters of the Chinese words."""
-        return frozenset(word[0] for word in self._chinese)
-
-    def has_chinese_in(self, text: str) -> bool:
-        """Return whether one of the Chinese words is spelt in a text, where it may be a part of others."""
-        return any(word in text for word in self._chinese)
+    def chinese_starts(self, text: str) -> list[int]:
+        """Return the places where Chinese words are spelt in a text, as words or as parts of others, sorted."""
+        starts = []
+        for word in self._chinese:
+            at = text.find(word)
+            while at >= 0:
+                starts.append(at)
+                at = text.find(word, at + 1)
+        return sorted(starts)
 
     def may_be_within(self, words: Iterable[str]) -> bool:
         """Return whether one of the Chinese words may be a part of one of these."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from rag_bm25.analysis.runs import is_syllabic
+from rag_bm25.analysis.runs import is_han, is_syllabic
 from rag_bm25.analysis.text import Token
 
 if TYPE_CHECKING:
@@ -264,6 +264,10 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         self._stemming = stemming
         self._dropped = rules.stop_words if dropped is None else dropped
         self.places = _PlaceMemo(self._locate)
+
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        """Return no terms of Chinese, which the segmenter cuts."""
+        return () if is_han(run) else super().__missing__(run)
 
     def _locate(self, run: str) -> list[Token]:
         kept = (word for word in words_of(run, self._rules) if not is_stop_word(word.text, self._dropped))

@@ -152,11 +152,15 @@ def test_characters_that_keep_the_length_become_one_character() -> None:
         ("全文檢索", "\0文检", "文檢"),
         ("学\u200b习", "学习", "学\u200b习"),
         ("中华人民共和国", "共和", "共和"),
+        ("information form", "form", "form"),
+        ("新人 人", "人", "人"),
+        ("a.b+c a", "c", "c"),
     ],
 )
 def test_a_token_is_found_in_the_text_as_it_was_written(text: str, token: str, part: str) -> None:
     (found,) = ANALYZERS["default"].locator({token})(text)
     assert text[found.start : found.end] == part
+    assert found in ANALYZERS["default"].locate(text)
 
 
 def test_origins_of_what_becomes_longer_or_shorter() -> None:
