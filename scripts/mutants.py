@@ -47,7 +47,11 @@ MUTANTS = [
     Mutant("analysis/analyzer", "tokens[0][0] != BIGRAM_MARK:", "True:"),
     Mutant("analysis/words", "<= MAX_PREFIX_LENGTH or", "< MAX_PREFIX_LENGTH or"),
     Mutant("analysis/words", '"_" in compound or "." in compound or', '"_" in compound or'),
-    Mutant("analysis/words", "    if _DOTTED_NUMBER.fullmatch(compound):", "    if False:"),
+    Mutant("analysis/words", "return [] if _number(compound) else _in_run", "return _in_run"),
+    Mutant("analysis/words", "places[end - 1] + 1", "places[end - 1]"),
+    Mutant("analysis/segmentation", "at + 1 if len(word) == length else 0", "0"),
+    Mutant("analysis/normalization", "origin += start - self._starts[first]", "pass"),
+    Mutant("analysis/word_bigrams", "self._linked_words(before[0])[-1].start", "0"),
     Mutant("analysis/word_bigrams", "if before and first:", "if first:"),
     Mutant("analysis/word_bigrams", "or word.isdecimal() or", "or"),
     Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
@@ -216,6 +220,10 @@ MUTANTS = [
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
     Mutant("evaluation/tuning", "grid[max(at - 1, 0) : at + 2]", "grid[at : at + 2]"),
     Mutant("evaluation/tuning", "if not values and name in REFINED", "if name in REFINED"),
+    Mutant("query/synonyms", "if 1 < len(words) <= len(across) + 1 else ()", "if 1 < len(words) else ()"),
+    Mutant("query/synonyms", "if not any(bigram in word for word in words)]", "]"),
+    Mutant("query/encoder", "or asked.source.of_phrase:", "and True:"),
+    Mutant("query/additions", "tuple(term.key for term in self.phrase) or self.text.words", "self.text.words"),
     Mutant("weighting/idf", "values + risen > 0, values + risen)", "values > 0, values)"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
@@ -235,7 +243,7 @@ MUTANTS = [
     Mutant("query/learning", "-method.gamma, norm", "method.gamma, norm"),
     Mutant("query/learning", "factor * norm / (len(chunks) * length)", "factor * norm / length"),
     Mutant("query/learning", "table.norms()[len(evidence.relevant) :]", "table.norms()"),
-    Mutant("query/learning", "offer[new] = counts.r * counts.weights", "offer[new] = counts.weights"),
+    Mutant("query/learning", "offer[new] = of_counts * counts.weights", "offer[new] = counts.weights"),
     Mutant("index/maintenance/reencoding", "setdefault(digest, MAX_TEXT_BYTES)", "get(digest, MAX_TEXT_BYTES)"),
     Mutant("query/evidence", "(self.df >= min_df) & ", ""),
     Mutant("query/evidence", "(self.df <= max_df * self.num_chunks)", "(self.df <= self.num_chunks)"),
@@ -243,9 +251,27 @@ MUTANTS = [
     Mutant("query/evidence", "new[:fb_terms]))", "new))"),
     Mutant("query/evidence", "boost * evidence.encoder.weighting.term_weights(qtf)", "boost * qtf"),
     Mutant("query/learning", "float(asked.own[asked.is_word].sum())", "float(asked.own.sum())"),
-    Mutant("query/learning", "if isinstance(method, BIM) else None", "if method is None else None"),
+    Mutant("index/searching/fusion", "DEFAULT_FUSION: Fusion = Weighted()", "DEFAULT_FUSION: Fusion = RRF()"),
+    Mutant("index/searching/fusion", "if self.high > self.low else 1.0", "if self.high > self.low else 0.0"),
+    Mutant("index/searching/fusion", "return 1 / (k + rank)", "return 1 / (k + rank - 1)"),
+    Mutant("index/searching/fusion_explanation", "list(arm.scores).index(chunk) + 1", "list(arm.scores).index(chunk)"),
+    Mutant("index/searching/fusion_explanation", "(arm.weight * normalized, f", "(normalized, f"),
+    Mutant("index/searching/hybrid", "lexical if pk in sparse else None", "lexical"),
+    Mutant("index/searching/hybrid", "(fusion.sparse, fusion.dense) if", "(fusion.dense, fusion.sparse) if"),
+    Mutant("query/learning", "np.log(np.maximum(counts.r, 1))", "counts.r.astype(np.float64)"),
+    Mutant("query/learning", '(("new_term_weight", method.new_term_weight),), ', "(), "),
+    Mutant("query/learning", "if isinstance(method, BIM | BM25PRF) else None", "if isinstance(method, BIM) else None"),
+    Mutant("query/learning", "if isinstance(method, BIM | BM25PRF) else None", "if method is None else None"),
+    Mutant("query/axiomatic", "np.clip((table.df - r) / max", "np.clip(table.df / max"),
+    Mutant("query/axiomatic", "min(background * table.rows, num_others)", "background * table.rows"),
+    Mutant("query/axiomatic", " + drawn * np.outer(rate[queried], rate)", ""),
+    Mutant("query/axiomatic", "attracts[np.arange(len(self.queried)), self.queried] = False", "pass"),
+    Mutant("query/axiomatic", "where=attracts & (own > 0)", "where=own > 0"),
+    Mutant("query/axiomatic", "asked.own[at_asked] * table.idf[queried]", "asked.own[at_asked]"),
+    Mutant("query/axiomatic", "added[at] / table.idf[at]", "added[at]"),
+    Mutant("query/axiomatic", "1 + boost / own)", "1 + boost)"),
     Mutant("query/learning", "if not evidence.relevant and not evidence.irrelevant:", "if not evidence.relevant:"),
-    Mutant("query/options", "method = Rocchio()", "method = RM3()"),
+    Mutant("query/options", "method = Rocchio()", "method = FEEDBACK_METHODS[0]()"),
     Mutant(
         "index/searching/searcher",
         "method.fb_docs, scope, options)",
@@ -656,6 +682,20 @@ MUTANTS = [
     Mutant(
         "index/maintenance/verification", "for name in sorted({*totals, *recount}):", "for name in sorted(recount):"
     ),
+    # Coroutines, and LangChain
+    Mutant("index/coroutines", "ThreadPoolExecutor(1, ", "ThreadPoolExecutor(2, "),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "self._executor"),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "None"),
+    Mutant("index/coroutines", "return partial(copy_context().run, call)", "return call"),
+    Mutant("index/coroutines", "asyncio.to_thread(lambda: list(islice(items, PAGE)))", "asyncio.sleep(0, list(items))"),
+    Mutant("index/coroutines", "        self._executor.shutdown()", "        self._executor.shutdown(wait=False)"),
+    Mutant("index/index", "            self._write_thread.close()\n", ""),
+    Mutant("langchain/searching", '"filter": filter_of("dense", options)', '"filter": filter_of("sparse", options)'),
+    Mutant("langchain/searching", 'options.get("search_params") if params is None else params', "params"),
+    Mutant("langchain/self_query", 'parts[0] if len(parts) == 1 else {"$and": parts}', "parts[-1]"),
+    Mutant("langchain/tools", "        room -= len(passage) + 2\n", ""),
+    Mutant("langchain/tools", '" ".join(cite(document).split())', "cite(document)"),
+    Mutant("langchain/tools", "documents[: max_characters // MIN_PASSAGE]", "documents"),
 ]
 
 
@@ -703,12 +743,12 @@ def try_out(tree: Path, mutant: Mutant) -> str:
 
 def nearest_tests(tree: Path, module: str) -> Iterator[list[str]]:
     """Yield the tests that fail soonest: those that import a module, and those of its room."""
-    name, folder = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
-    near = tree / ("tests" if folder == "cli" else UNIT)
-    room, home = near / folder, near / folder if folder == "cli" else near
-    tests = (path for path in sorted(home.rglob("test_*.py")) if f"{name} import" in path.read_text("utf-8"))
+    name, room = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
+    homes = [folder for folder in (f"{UNIT}/{room}", f"tests/{room}") if (tree / folder).is_dir()]
+    files = (path for home in (UNIT, *homes) for path in sorted((tree / home).rglob("test_*.py")))
+    tests = dict.fromkeys(path for path in files if f"{name} import" in path.read_text("utf-8"))
     yield [str(path.relative_to(tree)) for path in tests]
-    yield [str(room.relative_to(tree))] if room.is_dir() else []
+    yield homes
 
 
 def first_failure(tree: Path, tests: list[str]) -> str:

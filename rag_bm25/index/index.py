@@ -9,18 +9,18 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import as_str, check_callable, check_int, check_path, check_switch
+from rag_bm25.checks import as_str, check_callable, check_int, check_path
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
 from rag_bm25.events import Events
+from rag_bm25.hits.highlights import Highlighting, check_highlight
 from rag_bm25.hits.options import split_options
 from rag_bm25.index.arguments import (
     check_chunk_namespace,
     check_k,
     check_namespaces,
     check_window,
-    narrow,
     parse_scope,
     refuse_in_dense,
     refuse_word_options,
@@ -33,7 +33,7 @@ from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
-from rag_bm25.index.searching.hybrid import FusionOptions, HybridSearcher, candidate_limit, check_fusion
+from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from rag_bm25.documents.chunks import AddReport, GivenChunk, HybridHit, Passage
+    from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, HybridHit, Passage
     from rag_bm25.events import Event, Progress
     from rag_bm25.hits.options import HitOptions, HitPlan, SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import Fusion
+    from rag_bm25.index.searching.hybrid import HybridOptions
     from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
     from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
@@ -658,7 +659,7 @@ class BM25Index:
         **options
             See :class:`~rag_bm25.query.options.QueryOptions` for those of the query, and
             :class:`~rag_bm25.hits.options.HitOptions` for those of its hits, such as `group_by`, `boosts`, `rerank` and
-            `expand`.
+            `expand`, and `highlight`.
 
         Returns
         -------
@@ -709,6 +710,8 @@ class BM25Index:
         else:
             texts = [str(Query.of(query)) for query in queries]
             hits = self._select(weighted.queries, texts, k, scope, asked, plan)
+        highlight = self._searcher.highlight
+        hits = [highlight(query, some, plan) for query, some in zip(weighted.queries, hits, strict=True)]
         return [self._with_contexts(some, plan) for some in hits]
 
     def more_like_this(
@@ -758,7 +761,47 @@ class BM25Index:
         limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
         query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
         (hits,) = self._select([query], [row.text], k, scope, asked, plan, but=(row.namespace, row.id))
-        return self._with_contexts(hits, plan)
+        return self._with_contexts(self._searcher.highlight(query, hits, plan), plan)
+
+    def highlight(
+        self,
+        query: QueryLike,
+        text: str,
+        highlighting: Highlighting | None = None,
+        *,
+        namespace: Namespaces = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[Fragment]:
+        """Highlight the terms of a query in any text, as `highlight` of a search does in hits.
+
+        Parameters
+        ----------
+        query : str, mapping of str to float, or Query
+            As for :meth:`search`.
+        text : str
+            Any text, of any size. It need not be stored.
+        highlighting : Highlighting, optional
+            Number and size of the fragments.
+        namespace, **options
+            As for :meth:`search`: they decide which terms the query has, and their weights.
+
+        Returns
+        -------
+        list of Fragment
+            Best first. Terms that no chunk has are marked, too, with a weight of 0.
+
+        Examples
+        --------
+        ::
+
+            for fragment in index.highlight("notice period", Path("contract.md").read_text(), Highlighting(size=300)):
+                print(fragment.start, fragment.text)
+        """
+        if not isinstance(text, str):
+            raise InputError(f"text must be a str, got {type(text).__name__}")
+        chosen = check_highlight(True if highlighting is None else highlighting) or Highlighting()
+        (weighted,) = self._searcher.weigh([query], parse_scope(None, namespace), {**options}).queries
+        return list(self._searcher.highlighter(weighted, chosen).highlight(as_str(text)))
 
     def neighbors(self, hit: Hit | Chunk, before: int | None = 1, after: int | None = 1) -> Passage:
         """Return a chunk with the chunks before and after it in its document.
@@ -830,7 +873,7 @@ class BM25Index:
             Milvus's search parameters, such as ``{"ef": 200}``; the engine decides which exist.
         **options
             See :class:`~rag_bm25.hits.options.HitOptions`, except `boosts`, since similarities may be negative, and
-            `rerank`, since there is no query text.
+            `rerank` and `highlight`, since there is no query text.
 
         Returns
         -------
@@ -873,7 +916,7 @@ class BM25Index:
         embedding, k
             As for :meth:`search_dense`.
         fusion : RRF or Weighted, optional
-            How two scores become one, see :class:`~rag_bm25.RRF` (the default) and :class:`~rag_bm25.Weighted`.
+            How two scores become one, see :class:`~rag_bm25.Weighted` (the default) and :class:`~rag_bm25.RRF`.
         sparse_k, dense_k : int, optional
             Number of candidates from each search; by default 100, or `k` if that is more.
         filter, sparse_filter, dense_filter : mapping or str, optional
@@ -891,15 +934,20 @@ class BM25Index:
         list of HybridHit
             By falling fused score, then by id; groups as for :meth:`search`.
         """
-        check_k(k)
-        check_switch("arm_scores", arm_scores)
-        how = FusionOptions(check_fusion(fusion), k, arm_scores)
-        scope, (plan, asked) = parse_scope(filter, namespace), split_options(options)
-        params = check_search_params(dense_search_params, "dense_search_params")
-        limits = candidate_limit("sparse_k", sparse_k, k), candidate_limit("dense_k", dense_k, k)
-        sparse = SearchArm(limits[0], narrow(scope, sparse_filter), options.get("search_params"))
-        dense = SearchArm(limits[1], narrow(scope, dense_filter), params)
-        return self._with_contexts(self._hybrid.search(query, embedding, (sparse, dense), how, asked, plan), plan)
+        given: HybridOptions = {
+            **options,
+            "fusion": fusion,
+            "sparse_k": sparse_k,
+            "dense_k": dense_k,
+            "filter": filter,
+            "sparse_filter": sparse_filter,
+            "dense_filter": dense_filter,
+            "arm_scores": arm_scores,
+            "dense_search_params": dense_search_params,
+            "namespace": namespace,
+        }
+        request = HybridRequest.of(k, given)
+        return self._with_contexts(self._hybrid.search(query, embedding, request), request.plan)
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
@@ -1058,6 +1106,55 @@ class BM25Index:
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
         plan, asked = split_options(options)
         return self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
+
+    def explain_hybrid(
+        self,
+        query: QueryLike,
+        embedding: Sequence[float],
+        id: str,
+        k: int = 10,
+        *,
+        chunk_namespace: str | None = None,
+        **options: Unpack[HybridOptions],
+    ) -> Explanation:
+        """Explain the fused score of a chunk: what each arm gives to it, and from which rank or scores.
+
+        Parameters
+        ----------
+        query, embedding
+            As they were given to :meth:`search_hybrid`. The search is made again, since the fused score depends on the
+            candidates of both arms.
+        id
+            The id of the chunk.
+        k
+            As it was given to :meth:`search_hybrid`.
+        chunk_namespace
+            As for :meth:`explain`.
+        **options
+            As they were given to :meth:`search_hybrid`.
+
+        Returns
+        -------
+        Explanation
+            A tree; its root is the fused score. The score of the lexical arm is explained as by :meth:`explain`.
+
+        Raises
+        ------
+        ChunkNotFoundError
+            If there is no such chunk.
+        InputError
+            If `chunk_namespace` was not searched, or is needed and not given; as for :meth:`search_hybrid`.
+
+        Examples
+        --------
+        ::
+
+            for hit in index.search_hybrid("解除 合同", vector):
+                print(index.explain_hybrid("解除 合同", vector, hit.id))
+        """
+        request = HybridRequest.of(k, options)
+        place = check_chunk_namespace(chunk_namespace, request.arms[0].scope.namespaces)
+        return self._hybrid.explain(query, embedding, check_id("id", id), place, request)
 
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None
@@ -1236,6 +1333,7 @@ class BM25Index:
     asource_roots = in_thread(source_roots)
     aget = in_thread(get)
     aget_embeddings = in_thread(get_embeddings)
+    achunk_terms = in_thread(chunk_terms)
     asearch = in_thread(search)
     asearch_batch = in_thread(search_batch)
     amore_like_this = in_thread(more_like_this)
@@ -1247,6 +1345,7 @@ class BM25Index:
     amax_scores = in_thread(max_scores)
     asuggest = in_thread(suggest)
     aexplain = in_thread(explain)
+    aexplain_hybrid = in_thread(explain_hybrid)
     aterm_statistics = in_thread(term_statistics)
     aterms = in_thread(terms)
     astats = in_thread(stats)

@@ -9,7 +9,7 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from rag_bm25.errors import InputError
-from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.index.searching.ranking import MAX_K
 from rag_bm25.langchain.retriever import MetadataFilter, MilvusBM25Retriever
 from rag_bm25.langchain.searching import SEARCH_OPTIONS, SearchMode, as_fusion, check_embedding, check_query, search
@@ -46,6 +46,8 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         As for :class:`MilvusBM25Retriever`.
     boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand, group_score_key
         As for :class:`MilvusBM25Retriever`; in mode "dense", without `boosts` and `rerank`.
+    highlight
+        As for :class:`MilvusBM25Retriever`; not in mode "dense".
     embedding : Embeddings
         The model; may be left out in mode "sparse".
     mode : {"hybrid", "sparse", "dense"}
@@ -73,7 +75,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     embedding: Embeddings | None = Field(default=None, repr=False, exclude=True)
     mode: SearchMode = "hybrid"
-    fusion: AnyFusion = Field(default_factory=RRF)
+    fusion: AnyFusion = DEFAULT_FUSION
     sparse_k: int | None = Field(default=None, ge=1, le=MAX_K)
     dense_k: int | None = Field(default=None, ge=1, le=MAX_K)
     sparse_filter: MetadataFilter = None

@@ -13,7 +13,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import BIM, RM3, BM25Index, IndexConfig, Rocchio
+from rag_bm25 import BIM, BM25PRF, RM3, Axiomatic, BM25Index, IndexConfig, Rocchio
 from rag_bm25.weighting.idf import (
     POSITIVE_FLOOR,
     ROUNDING,
@@ -36,6 +36,8 @@ methods = (
     st.builds(lambda w, s: RM3(original_query_weight=w, **s), st.sampled_from([0.0, 1.0]) | st.floats(0, 1), selections)
     | st.builds(lambda a, b, c, s: Rocchio(a, b, c, **s), factors, factors, factors, selections)
     | st.builds(lambda s: BIM(**s), selections)
+    | st.builds(lambda w, s: BM25PRF(w, **s), factors, selections)
+    | st.builds(lambda b, n, s: Axiomatic(b, n, **s), factors, st.integers(1, 1000), selections)
 )
 
 
