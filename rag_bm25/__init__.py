@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.feedback import BIM, RM3, Rocchio
     from rag_bm25.query.query import Query, QueryPart
+    from rag_bm25.query.scores import Placement, ScoreExplanation, TermScore
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.query.synonyms import Synonyms
     from rag_bm25.store.storage import StorageInfo, StorageOptions
@@ -79,6 +80,7 @@ __all__ = [
     "NumberBoost",
     "ParameterError",
     "Passage",
+    "Placement",
     "Prefix",
     "Progress",
     "Query",
@@ -89,11 +91,13 @@ __all__ = [
     "ReencodeReport",
     "RepairReport",
     "Rocchio",
+    "ScoreExplanation",
     "StorageInfo",
     "StorageOptions",
     "StoreError",
     "StoreLockedError",
     "Synonyms",
+    "TermScore",
     "TermStatistics",
     "ValueBoost",
     "VerifyReport",
@@ -129,6 +133,7 @@ _HOMES = {
     "NumberBoost": "rag_bm25.hits.boosts",
     "ParameterError": "rag_bm25.errors",
     "Passage": "rag_bm25.documents.chunks",
+    "Placement": "rag_bm25.query.scores",
     "Prefix": "rag_bm25.query.expansion",
     "Progress": "rag_bm25.events",
     "Query": "rag_bm25.query.query",
@@ -141,12 +146,14 @@ _HOMES = {
     "ReencodeReport": "rag_bm25.index.maintenance.reencoding",
     "RepairReport": "rag_bm25.index.maintenance.verification",
     "Rocchio": "rag_bm25.query.feedback",
+    "ScoreExplanation": "rag_bm25.query.scores",
     "StorageInfo": "rag_bm25.store.storage",
     "StorageOptions": "rag_bm25.store.storage",
     "StoreError": "rag_bm25.errors",
     "StoreLockedError": "rag_bm25.errors",
     "Synonyms": "rag_bm25.query.synonyms",
     "TLS": "rag_bm25.store.tls",
+    "TermScore": "rag_bm25.query.scores",
     "TermStatistics": "rag_bm25.index.searching.part_statistics",
     "ValueBoost": "rag_bm25.hits.boosts",
     "VerifyReport": "rag_bm25.index.maintenance.verification",

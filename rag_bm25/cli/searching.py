@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.padding import Padding
 from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import Highlighter, make_highlighter, render_explanation, render_hit
+from rag_bm25.cli.rendering import INDENT, Highlighter, make_highlighter, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
@@ -136,7 +137,10 @@ def search(
     with place.open_existing(read_only=True) as index:
         asked = {**options, **boosts.options()}
         hits = index.search(query, k, **scope, **asked, **selection.options())
-        trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
+        chosen = {**asked, **selection.options(), "k": k}
+        trees = [
+            index.explain(query, hit.id, chunk_namespace=hit.namespace, **scope, **chosen) for hit in hits if explain
+        ]
         reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
@@ -176,12 +180,12 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _print_hits(hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None) -> None:
+def _print_hits(hits: Sequence[Hit], trees: Sequence[ScoreExplanation] = (), mark: Highlighter | None = None) -> None:
     console = open_console()
     for rank, hit in enumerate(hits, 1):
         console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
         if trees:
-            console.print(render_explanation(trees[rank - 1]))
+            console.print(Padding(Text(trees[rank - 1].table(console.width - INDENT)), (0, 0, 0, INDENT), expand=False))
 
 
 def explain(
@@ -190,16 +194,22 @@ def explain(
     place: opt.Place,
     question: Question,
     boosts: Boosts,
+    selection: Selection,
+    k: HitCount = 10,
+    tree: Annotated[bool, opt.option("Show every formula with its numbers.", "--tree")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show how the score of a chunk comes about.
+    """Show how the score of a chunk comes about: a line for each term.
 
     If the query does not find the chunk, show why: its terms are unknown, stop words, or not in the chunk.
     """
-    scope, options = question.scope(), question.options()
+    options = {**question.options(), **boosts.options(), **selection.options()}
     with place.open_existing(read_only=True) as index:
-        tree = index.explain(query, id, **scope, **options, **boosts.options())
-    print_result(as_json, tree.to_dict(), render_explanation(tree))
+        explained = index.explain(query, id, k=k, **question.scope(), **options)
+    width = open_console().width
+    print_result(
+        as_json, explained.to_dict(tree=tree), render_explanation(explained) if tree else Text(explained.table(width))
+    )
 
 
 def terms(

@@ -32,6 +32,7 @@ from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridSearcher, candidate_limit, check_fusion
+from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
@@ -65,9 +66,9 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.part_statistics import TermStatistics
     from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
-    from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.options import QueryOptions, StatisticsPart
     from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.store.embeddings import Embed, Embeddings
     from rag_bm25.store.protocol import Store
@@ -1000,8 +1001,9 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
+        k: int = 10,
         **options: Unpack[SearchOptions],
-    ) -> Explanation:
+    ) -> ScoreExplanation:
         """Explain the score of a chunk, or why a search does not find it.
 
         Parameters
@@ -1014,14 +1016,18 @@ class BM25Index:
         chunk_namespace : str, optional
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
+        k : int
+            As it was given to the search; it matters with `rerank`, `group_by`, `near_duplicates` and `mmr`, for which
+            the search is made again.
         **options
-            As they were given to the search. `boosts` are explained; the score of `rerank` is the reranker's own.
+            As they were given to the search.
 
         Returns
         -------
-        Explanation
-            A tree; its root is the score that Milvus gives, to 1e-5 of it. Where a server may round its index to fp16,
-            the root says so: the score of a search is then within 0.1 % of it, and equal with ``rescore=True``.
+        ScoreExplanation
+            Its value is the score of the hit, to 1e-5 of it. As text it is a table, its `tree` shows every formula, and
+            its `terms` have the numbers. Where a server may round its index to fp16, the root of the tree says so: the
+            score of a search is then within 0.1 % of it, and equal with ``rescore=True``.
 
         Raises
         ------
@@ -1040,8 +1046,15 @@ class BM25Index:
         """
         scope = parse_scope(filter, namespace)
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
+        check_k(k)
         plan, asked = split_options(options)
-        return self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
+        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
+        if replace(plan, boosts=()).is_plain:
+            return explained
+        recorder = Recorder(plan.rerank)
+        again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None}
+        hits = self.search(query, k, filter=filter, namespace=namespace, **again)
+        return explained.with_placement(place_hit(explained, hits, k, plan, recorder))
 
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None

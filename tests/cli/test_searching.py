@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -48,14 +49,14 @@ def test_search_explains_each_hit(docs: Path) -> None:
     hits = run_json("search", "sparse vectors", "--explain", "--idf", "lucene")
     assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
     printed = run("search", "sparse vectors", "--explain").stdout
-    assert printed.count("score of chunk") == len(hits) == 2
-    assert "N, chunks" in printed
+    assert printed.count("\n    term") == len(hits) == 2
+    assert printed.count("\n    N = 3 chunks") == 2
 
 
 def test_search_learns_from_chunks_that_are_marked(docs: Path) -> None:
     marked = run_json("search", "sparse", "--relevant", "docs/law.txt#0", "--explain")
     assert {hit["id"] for hit in marked} == {"docs/milvus.md#0", "r1"}  # no term of three chunks is rare and common
-    assert "alpha" in json.dumps([hit["explanation"] for hit in marked])
+    assert "alpha" in run("explain", "sparse", marked[0]["id"], "--relevant", "docs/law.txt#0", "--tree").stdout
     apart = run_json("search", "sparse", "--relevant", "r1", "--irrelevant", "docs/milvus.md#0")
     assert [hit["id"] for hit in apart] == ["r1", "docs/milvus.md#0"]
     swapped = run_json("search", "sparse", "--relevant", "docs/milvus.md#0", "--irrelevant", "r1")
@@ -164,21 +165,33 @@ def test_a_bad_filter_says_why(docs: Path) -> None:
     assert_fails(run("search", "sparse", "--filter", '{"page": {"$near": 3}}'), "$near")
 
 
+def test_explain_shows_a_line_for_each_term(docs: Path) -> None:
+    score = run_json("search", "劳动合同")[0]["score"]
+    explained = run_json("explain", "劳动合同", "docs/law.txt#0")
+    assert explained["value"] == pytest.approx(score)
+    assert math.fsum(term["contribution"] for term in explained["terms"]) == pytest.approx(score)
+    lines = run("explain", "劳动合同", "docs/law.txt#0").stdout.splitlines()
+    assert lines[0] == f"{score:.4f}  'docs/law.txt#0' for '劳动合同'"
+    assert lines[1].split() == ["term", "score", "tf", "df", "IDF", "query", "chunk"]
+    assert [line.split()[0] for line in lines[2:-1]] == [term["term"] for term in explained["terms"]]
+    assert lines[-1] == "N = 3 chunks; score = query weight * chunk weight"
+
+
 def test_explain_shows_a_tree_whose_root_is_the_score(docs: Path) -> None:
     score = run_json("search", "劳动合同")[0]["score"]
-    tree = run_json("explain", "劳动合同", "docs/law.txt#0")
-    assert tree["value"] == pytest.approx(score)
-    assert {"value", "description", "details"} == set(tree)
-    printed = run("explain", "劳动合同", "docs/law.txt#0").stdout
+    tree = run_json("explain", "劳动合同", "docs/law.txt#0", "--tree")
+    assert {"value", "description", "details"} <= set(tree)
+    assert math.fsum(detail["value"] for detail in tree["details"]) == pytest.approx(score)
+    printed = run("explain", "劳动合同", "docs/law.txt#0", "--tree").stdout
     assert printed.startswith(f"{score:.6g}  score of chunk 'docs/law.txt#0'")
     assert "├── " in printed
 
 
 def test_explain_says_why_a_chunk_is_not_found(docs: Path) -> None:
     printed = run("explain", "the Milvus 飞机", "docs/law.txt#0").stdout
-    assert "'the' is a stop word" in printed
-    assert "'milvus' is not in the chunk" in printed
-    assert "'飞机' is unknown" in printed
+    assert "stop words, which the analyzer leaves out: the\n" in printed
+    assert "\nnot found: no term of the query is in the chunk\n" in printed
+    assert [line.split()[-1] for line in printed.splitlines() if line.startswith("飞机 ")] == ["unknown", "unknown"]
 
 
 def test_explain_of_an_unknown_chunk_fails(docs: Path) -> None:

@@ -17,7 +17,6 @@ from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
-from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import TermStatistics, count_part
@@ -28,7 +27,7 @@ from rag_bm25.query.conditions import Conditions
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.expansion import Expander, QueryExpansion
-from rag_bm25.query.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.query.explanation import ChunkFacts, QueryFacts
 from rag_bm25.query.learning import apply_feedback
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.min_should_match import required_words
@@ -42,6 +41,7 @@ from rag_bm25.query.options import (
     weighting_of,
 )
 from rag_bm25.query.query import Query
+from rag_bm25.query.scores import ScoreExplanation, explain_score
 from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
@@ -311,7 +311,7 @@ class Searcher:
         chunk_namespace: str | None,
         options: QueryOptions,
         boosts: Sequence[Boost] = (),
-    ) -> Explanation:
+    ) -> ScoreExplanation:
         """Explain the score of a stored chunk, whose namespace may be left out if it is the only one with that id."""
         check_options(options)
         parsed = query_of(query, options)
@@ -322,7 +322,8 @@ class Searcher:
         weighting, stats = weighted.weighting, weighted.collection_stats
         unmet = self._unmet(weighted.queries[0].conditions, row)
         facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options), unmet)
-        return explain_boosts(explain(facts, self._chunk_facts(row)), boosts, row.metadata)
+        explained = explain_score(facts, self._chunk_facts(row), row.namespace)
+        return explained.with_factors([boost.explain(row.metadata) for boost in boosts])
 
     def _score_tolerance(self, options: QueryOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""
