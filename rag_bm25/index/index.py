@@ -40,6 +40,7 @@ from rag_bm25.index.stats import compute_stats
 from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
+from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
@@ -1054,7 +1055,7 @@ class BM25Index:
         recorder = Recorder(plan.rerank)
         again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
-        return explained.with_placement(place_hit(explained, hits, k, plan, recorder))
+        return with_placement(explained, place_hit(explained, hits, k, plan, recorder))
 
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None

@@ -235,43 +235,33 @@ class ScoreExplanation(Explanation):
             f"<details><summary>formulas</summary>{super()._repr_html_()}</details>"
         )
 
-    def with_factors(self, factors: Sequence[Explanation]) -> ScoreExplanation:
-        """Return the explanation of a boosted score.
 
-        Parameters
-        ----------
-        factors : sequence of Explanation
-            One for each boost.
-        """
-        if not factors:
-            return self
-        value = self.value * math.prod(factor.value for factor in factors)
-        details = (self._root(), *factors)
-        return replace(
-            self, value=value, description="boosted score, product of:", details=details, factors=tuple(factors)
-        )
+def with_factors(explained: ScoreExplanation, factors: Sequence[Explanation]) -> ScoreExplanation:
+    """Multiply an explained score by the factors of boosts."""
+    if not factors:
+        return explained
+    value = explained.value * math.prod(factor.value for factor in factors)
+    details = (_tree_of(explained), *factors)
+    return replace(
+        explained, value=value, description="boosted score, product of:", details=details, factors=tuple(factors)
+    )
 
-    def with_placement(self, placement: Placement) -> ScoreExplanation:
-        """Return the explanation of a hit that was reranked, grouped or chosen.
 
-        Parameters
-        ----------
-        placement : Placement
-            What was made of the hit.
-        """
-        if not placement.reranker or self.value <= 0:
-            return replace(self, placement=placement)
-        details, name = (self._root(),), placement.reranker
-        if placement.rerank_score is None:
-            reason = f"it is not among the {placement.num_reranked:,} best hits, which {name} scores"
-            what = f"left out, since {reason}:"
-            return replace(self, value=0.0, description=what, details=details, reason=reason, placement=placement)
-        what = f"score of {name}, in place of:"
-        return replace(self, value=placement.rerank_score, description=what, details=details, placement=placement)
+def with_placement(explained: ScoreExplanation, placement: Placement) -> ScoreExplanation:
+    """Add to an explained score what was made of the hit."""
+    if not placement.reranker or explained.value <= 0:
+        return replace(explained, placement=placement)
+    details, name = (_tree_of(explained),), placement.reranker
+    if placement.rerank_score is None:
+        reason = f"it is not among the {placement.num_reranked:,} best hits, which {name} scores"
+        what = f"left out, since {reason}:"
+        return replace(explained, value=0.0, description=what, details=details, reason=reason, placement=placement)
+    what = f"score of {name}, in place of:"
+    return replace(explained, value=placement.rerank_score, description=what, details=details, placement=placement)
 
-    def _root(self) -> Explanation:
-        """Return the tree alone."""
-        return Explanation(self.value, self.description, self.details)
+
+def _tree_of(explained: ScoreExplanation) -> Explanation:
+    return Explanation(explained.value, explained.description, explained.details)
 
 
 def explain_score(query: QueryFacts, chunk: ChunkFacts, namespace: str) -> ScoreExplanation:

@@ -41,7 +41,7 @@ from rag_bm25.query.options import (
     weighting_of,
 )
 from rag_bm25.query.query import Query
-from rag_bm25.query.scores import ScoreExplanation, explain_score
+from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
@@ -327,7 +327,7 @@ class Searcher:
         unmet = self._unmet(weighted.queries[0].conditions, row)
         facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options), unmet)
         explained = explain_score(facts, self._chunk_facts(row), row.namespace)
-        return explained.with_factors([boost.explain(row.metadata) for boost in boosts])
+        return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])
 
     def _score_tolerance(self, options: QueryOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""
