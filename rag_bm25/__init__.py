@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.fusion import RRF, Weighted
     from rag_bm25.index.searching.part_statistics import TermStatistics
     from rag_bm25.index.stats import IndexStats
+    from rag_bm25.query.diagnosis import Diagnosis, Reason
     from rag_bm25.query.expansion import Prefix, QueryExpansion
     from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.feedback import BIM, RM3, Rocchio
@@ -63,6 +64,7 @@ __all__ = [
     "ChunkNotFoundError",
     "ConfigMismatchError",
     "Decay",
+    "Diagnosis",
     "Difference",
     "Event",
     "Explanation",
@@ -88,6 +90,7 @@ __all__ = [
     "QueryPart",
     "RagBM25Error",
     "ReadOnlyError",
+    "Reason",
     "ReencodeReport",
     "RepairReport",
     "Rocchio",
@@ -116,6 +119,7 @@ _HOMES = {
     "ChunkNotFoundError": "rag_bm25.errors",
     "ConfigMismatchError": "rag_bm25.errors",
     "Decay": "rag_bm25.hits.boosts",
+    "Diagnosis": "rag_bm25.query.diagnosis",
     "Difference": "rag_bm25.index.maintenance.verification",
     "Event": "rag_bm25.events",
     "Explanation": "rag_bm25.query.explanation",
@@ -143,6 +147,7 @@ _HOMES = {
     "RRF": "rag_bm25.index.searching.fusion",
     "RagBM25Error": "rag_bm25.errors",
     "ReadOnlyError": "rag_bm25.errors",
+    "Reason": "rag_bm25.query.diagnosis",
     "ReencodeReport": "rag_bm25.index.maintenance.reencoding",
     "RepairReport": "rag_bm25.index.maintenance.verification",
     "Rocchio": "rag_bm25.query.feedback",

@@ -12,7 +12,6 @@ from rich.text import Text
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.hits import Boosts, Selection
-from rag_bm25.cli.reasons import why_nothing
 from rag_bm25.cli.rendering import INDENT, Highlighter, make_highlighter, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
@@ -135,20 +134,38 @@ def search(
     """Show the chunks with the highest BM25 scores."""
     query, scope, options = " ".join(words), question.scope(), question.options()
     with place.open_existing(read_only=True) as index:
-        asked = {**options, **boosts.options()}
-        hits = index.search(query, k, **scope, **asked, **selection.options())
-        chosen = {**asked, **selection.options(), "k": k}
-        trees = [
-            index.explain(query, hit.id, chunk_namespace=hit.namespace, **scope, **chosen) for hit in hits if explain
-        ]
-        reason = None if hits or as_json else why_nothing(index, query, scope, options)
+        asked = {**scope, **options, **boosts.options(), **selection.options()}
+        hits = index.search(query, k, **asked)
+        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **asked) for hit in hits if explain]
+        diagnosis = None if hits or as_json else index.why_nothing(query, k, **asked)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
         _print_hits(hits, trees, make_highlighter(query, index.config))
-    if reason:
-        print_note(reason)
+    if diagnosis:
+        print_note(str(diagnosis))
+
+
+def why(
+    query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
+    place: opt.Place,
+    question: Question,
+    boosts: Boosts,
+    selection: Selection,
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
+    k: HitCount = 10,
+    min_score: Annotated[float | None, opt.option("Score below which hits are of no use.")] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show why a search finds nothing or, with an id, why a chunk is not among its hits."""
+    asked: dict[str, Any] = {**question.scope(), **question.options(), **boosts.options(), **selection.options()}
+    with place.open_existing(read_only=True) as index:
+        if id is None:
+            diagnosis = index.why_nothing(query, k, min_score=min_score, **asked)
+        else:
+            diagnosis = index.why_not(query, id, k, min_score=min_score, **asked)
+    print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
 
 
 def similar(

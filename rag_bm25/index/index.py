@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import as_str, check_callable, check_int, check_path, check_switch
+from rag_bm25.checks import (
+    as_str,
+    check_callable,
+    check_int,
+    check_parameter,
+    check_path,
+    check_switch,
+    comparable,
+)
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
@@ -30,8 +39,10 @@ from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.searching.chunk_inquiry import ChunkInquiry
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.hybrid import FusionOptions, HybridSearcher, candidate_limit, check_fusion
+from rag_bm25.index.searching.inquiry import Search
 from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
@@ -67,6 +78,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.part_statistics import TermStatistics
     from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
+    from rag_bm25.query.diagnosis import Diagnosis
     from rag_bm25.query.options import QueryOptions, StatisticsPart
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.scores import ScoreExplanation
@@ -1056,6 +1068,114 @@ class BM25Index:
         again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
         return with_placement(explained, place_hit(explained, hits, k, plan, recorder))
+
+    def why_nothing(
+        self,
+        query: QueryLike,
+        k: int = 10,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        min_score: float | None = None,
+        other_namespaces: bool = True,
+        **options: Unpack[SearchOptions],
+    ) -> Diagnosis:
+        """Find out why a search has no hits.
+
+        The search is made again, and then without its filter, its conditions and so on, so that this takes several
+        times as long.
+
+        Parameters
+        ----------
+        query, k, filter, namespace, **options
+            As they were given to :meth:`search`.
+        min_score : float, optional
+            Score below which the program drops hits.
+        other_namespaces : bool
+            Whether reasons may name namespaces that were not searched. Pass False where those who ask must not learn
+            of them.
+
+        Returns
+        -------
+        Diagnosis
+            The reasons, the most decisive first; none if there are hits.
+
+        Raises
+        ------
+        InputError, ParameterError, FilterError
+            As for :meth:`search`.
+
+        Examples
+        --------
+        ::
+
+            hits = index.search(query, filter={"kind": "law"})
+            if not hits:
+                print(index.why_nothing(query, filter={"kind": "law"}))
+        """
+        return self._inquire(query, k, filter, namespace, options, min_score, other_namespaces).why_nothing()
+
+    def why_not(
+        self,
+        query: QueryLike,
+        id: str,
+        k: int = 10,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        chunk_namespace: str | None = None,
+        min_score: float | None = None,
+        other_namespaces: bool = True,
+        **options: Unpack[SearchOptions],
+    ) -> Diagnosis:
+        """Find out why a chunk is not among the hits of a search.
+
+        Parameters
+        ----------
+        query, k, filter, namespace, min_score, other_namespaces, **options
+            As for :meth:`why_nothing`.
+        id : str
+            Id of the chunk; it need not exist.
+        chunk_namespace
+            As for :meth:`explain`.
+
+        Returns
+        -------
+        Diagnosis
+            The reasons, and the rank and the score of the chunk; no reasons if it is among the hits.
+
+        Raises
+        ------
+        InputError, ParameterError, FilterError
+            As for :meth:`search` and :meth:`explain`.
+
+        Examples
+        --------
+        ::
+
+            print(index.why_not("解除 合同", "law.txt#12", k=5))
+        """
+        inquiry = self._inquire(query, k, filter, namespace, options, min_score, other_namespaces)
+        place = check_chunk_namespace(chunk_namespace, parse_scope(None, namespace).namespaces)
+        return inquiry.why_not(check_id("id", id), place)
+
+    def _inquire(
+        self,
+        query: QueryLike,
+        k: int,
+        filter: FilterLike,
+        namespace: Namespaces,
+        options: SearchOptions,
+        min_score: float | None,
+        elsewhere: bool,
+    ) -> ChunkInquiry:
+        check_switch("other_namespaces", elsewhere)
+        if min_score is not None:
+            check_parameter("min_score", min_score, "a finite number", math.isfinite(comparable(min_score)))
+        plan, asked = split_options(options)
+        scope = parse_scope(filter, namespace)
+        search = Search(query, check_k(k), scope, asked, plan, dict(options), min_score, elsewhere)
+        return ChunkInquiry(self._store, self._live, self._searcher, search, self.search)
 
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None

@@ -113,7 +113,7 @@ class Searcher:
         self._config = config
         self._weighting = config.query_weighting()
         self._encoder = encoder
-        self._analyzer = encoder.analyzer
+        self.analyzer = self._analyzer = encoder.analyzer
         self._live = live
         self._vocabulary: Vocabulary | None = None  # that of `_lookup`
         self._lookup = TermLookup()
@@ -296,9 +296,9 @@ class Searcher:
 
     def keep_met(self, conditions: Conditions | None, at_most: int | None, matches: list[Match]) -> list[Match]:
         """Return the first chunks that meet the conditions of a query, by their vectors and texts."""
-        return list(islice((match for match in matches if not self._unmet(conditions, match.row)), at_most))
+        return list(islice((match for match in matches if not self.unmet(conditions, match.row)), at_most))
 
-    def _unmet(self, conditions: Conditions | None, row: ChunkRow) -> str:
+    def unmet(self, conditions: Conditions | None, row: ChunkRow) -> str:
         """Return which condition a chunk does not meet; "" if it meets all."""
         if conditions is None:
             return ""
@@ -324,7 +324,7 @@ class Searcher:
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
         weighting, stats = weighted.weighting, weighted.collection_stats
-        unmet = self._unmet(weighted.queries[0].conditions, row)
+        unmet = self.unmet(weighted.queries[0].conditions, row)
         facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options), unmet)
         explained = explain_score(facts, self._chunk_facts(row), row.namespace)
         return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])
