@@ -47,8 +47,9 @@ class ChunkInquiry(Inquiry):
         plan, options = self._asked.plan, self._asked.options
         explained = self._searcher.explain(self._asked.query, id_, scope, place, options, plan.boosts)
         found = next((hit for hit in hits if (hit.namespace, hit.id) == (place, id_)), None)
-        rank = self._rank(id_, place) if explained.value > 0 else None
-        diagnosis = replace(diagnosis, rank=rank, score=explained.value if found is None else found.score)
+        rank, ranked = self._rank(id_, place) if explained.value > 0 else (None, None)
+        score = next((hit.score for hit in (found, ranked) if hit is not None), explained.value)
+        diagnosis = replace(diagnosis, rank=rank, score=score)
         if found is not None:
             return replace(diagnosis, reasons=tuple(self._below_minimum(found.score)))
         row = self._searcher.read_one(id_, (place,))
@@ -114,17 +115,18 @@ class ChunkInquiry(Inquiry):
             details = {"score": score, "min_score": least}
             yield Reason("min_score", f"its score is {score:.4g}, below the minimum of {least:g}", details)
 
-    def _rank(self, id_: str, place: str) -> int | None:
-        """Return the rank of a chunk among all that match, by their boosted scores."""
+    def _rank(self, id_: str, place: str) -> tuple[int | None, Hit | None]:
+        """Return the rank of a chunk among all that match, by their boosted scores, and its hit."""
         options = {name: value for name, value in self._asked.given.items() if name not in _CHOOSING}
         limit = max(100, 4 * self._asked.k)
         while True:
             hits = self._hits(min(limit, MAX_K), options)
             ids = [(hit.namespace, hit.id) for hit in hits]
             if (place, id_) in ids:
-                return ids.index((place, id_)) + 1
+                at = ids.index((place, id_))
+                return at + 1, hits[at]
             if len(hits) < limit or limit >= MAX_K:
-                return None
+                return None, None
             limit *= 4
 
     def _outranked(self, row: ChunkRow, diagnosis: Diagnosis, hits: Sequence[Hit], recorder: Recorder) -> Reason:

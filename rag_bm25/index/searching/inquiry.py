@@ -15,10 +15,10 @@ import numpy as np
 
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.errors import MissingExtraError, short_repr
 from rag_bm25.filters import And, Comparison, Expression, Not, Or
 from rag_bm25.hits.boosts import factor_of
-from rag_bm25.index.arguments import list_first, list_namespaces, name_namespace
+from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces, name_namespace
 from rag_bm25.query.diagnosis import Diagnosis, Reason
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.options import query_of
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 MAX_CHECKED = 1_000  # chunks that conditions are tried on
 MAX_SAMPLED = 1_000  # chunks whose metadata are looked at
 MAX_VALUES = 5
+MAX_FIELDS = 20
 
 # What a search for the words alone does not have.
 CONDITIONS = ("must", "must_not", "phrases", "slop", "min_should_match")
@@ -152,8 +153,7 @@ class Inquiry:
         if statistics.of(self._scope.namespaces).num_chunks:
             return
         if not statistics.num_chunks:
-            yield from self._in_damage()
-            yield Reason("empty_index", "the index has no chunks")
+            yield from self._in_damage() or [Reason("empty_index", "the index has no chunks")]
             return
         asked = sorted(set(self._scope.namespaces or ()))
         message = f"{list_namespaces(asked)} {'has' if len(asked) == 1 else 'have'} no chunks"
@@ -255,13 +255,13 @@ class Inquiry:
         if missing:
             names, there = [".".join(path) for path in missing], list(fields)
             message = f"the filter names {quoted(names)}, which no chunk has"
-            message += f"; the fields are {quoted(there)}" if there else "; the chunks have no metadata"
+            message += f"; the fields are {quoted(there, MAX_FIELDS)}" if there else "; the chunks have no metadata"
             similar = get_close_matches(names[0], there, 1)
             message += f"; did you mean {similar[0]!r}?" if similar else ""
             yield Reason("filter_field", message, {"missing": names, "fields": there})
             return
         values_of = {key: fields.get(key, []) for key in top_keys(where)}
-        known = "".join(f"; {key!r} has {list_first(map(repr, some))}" for key, some in values_of.items() if some)
+        known = "".join(f"; {key!r} has {quoted(some)}" for key, some in values_of.items() if some)
         yield Reason("filter", f"no chunk passes the filter{known}", {"values": values_of})
 
     @cached_property
@@ -284,7 +284,7 @@ class Inquiry:
                 some = values.setdefault(key, [])
                 if len(some) <= MAX_VALUES and value not in some:
                     some.append(value)
-        return {key: values[key] for key, _ in counts.most_common()}
+        return {key: values[key] for key, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))}
 
     # Conditions
 
@@ -398,12 +398,15 @@ def _clause(name: str, text: str) -> str:
     return f"{name} {text!r}"
 
 
-def quoted(names: Iterable[str]) -> str:
-    return list_first(map(repr, names))
+def quoted(names: Iterable[object], most: int = MAX_LISTED) -> str:
+    """List names or values."""
+    return list_first(map(short_repr, names), most)
 
 
 def list_values(values: dict[str, Any]) -> str:
-    return list_first(f"{key} = {value!r}" if value is not None else f"no {key!r}" for key, value in values.items())
+    return list_first(
+        f"{key} = {short_repr(value)}" if value is not None else f"no {key!r}" for key, value in values.items()
+    )
 
 
 def _in_namespace(counted: tuple[str, int]) -> str:
