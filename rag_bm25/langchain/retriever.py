@@ -229,7 +229,7 @@ class MilvusBM25Retriever(BaseRetriever):
         return retriever
 
     def why_nothing(self, query: str, **options: Any) -> Diagnosis:
-        """Find out why the retriever returns no documents for a query.
+        """Find out why the retriever, or the lexical search of a hybrid one, returns no documents for a query.
 
         Parameters
         ----------
@@ -245,7 +245,8 @@ class MilvusBM25Retriever(BaseRetriever):
         """
         check_query(query, embedded=False)
         asked = self._with_options(options)
-        return asked.index.why_nothing(query, asked.k, min_score=asked.score_threshold, **asked._search_options())
+        least, given = asked.score_threshold, asked._search_options()  # noqa: SLF001 - one of its kind
+        return asked.index.why_nothing(query, asked.k, min_score=least, **given)
 
     def batch(
         self, inputs: list[str], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any

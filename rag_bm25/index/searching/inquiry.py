@@ -15,7 +15,7 @@ import numpy as np
 
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.errors import MissingExtraError, short_repr
+from rag_bm25.errors import FilterError, MissingExtraError, short_repr
 from rag_bm25.filters import And, Comparison, Expression, Not, Or
 from rag_bm25.hits.boosts import factor_of
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces, name_namespace
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import Store
 
 MAX_CHECKED = 1_000  # chunks that conditions are tried on
-MAX_SAMPLED = 1_000  # chunks whose metadata are looked at
+MAX_SAMPLED = 10_000  # chunks whose metadata are looked at
 MAX_VALUES = 5
 MAX_FIELDS = 20
 
@@ -251,10 +251,11 @@ class Inquiry:
                 yield Reason("filter", message.removesuffix(","), {"best": best.id, "metadata": values})
             return
         fields = self._sample_fields()
-        missing = [path for path in _paths(where) if not self._passes(Comparison(path, "exists", value=True))]
+        missing = [path for path in _paths(where) if not self._has_field(path)]
         if missing:
             names, there = [".".join(path) for path in missing], list(fields)
-            message = f"the filter names {quoted(names)}, which no chunk has"
+            none = "no chunk has" if len(self._sample) < MAX_SAMPLED else f"none of {MAX_SAMPLED:,} chunks has"
+            message = f"the filter names {quoted(names)}, which {none}"
             message += f"; the fields are {quoted(there, MAX_FIELDS)}" if there else "; the chunks have no metadata"
             similar = get_close_matches(names[0], there, 1)
             message += f"; did you mean {similar[0]!r}?" if similar else ""
@@ -273,14 +274,27 @@ class Inquiry:
         """Return whether a chunk of the searched namespaces passes a filter."""
         return any(self._store.scan_chunks(replace(of or self._scope, where=where)))
 
-    def _sample_fields(self) -> dict[str, list[Any]]:
-        """Return the metadata keys of some chunks, the most frequent first, with some values of each."""
+    @cached_property
+    def _sample(self) -> list[dict[str, Any]]:
+        """The metadata of the searched chunks, of the first ones if there are many."""
         rows = chain.from_iterable(self._store.scan_chunks(replace(self._scope, where=None), contents=True))
+        return [row.metadata for row in islice(rows, MAX_SAMPLED)]
+
+    def _has_field(self, path: tuple[str, ...]) -> bool:
+        """Return whether a chunk has a metadata value, as far as the engine can tell of those that were not read."""
+        if any(_holds(metadata, path) for metadata in self._sample):
+            return True
+        with suppress(FilterError):
+            return len(self._sample) >= MAX_SAMPLED and self._passes(Comparison(path, "exists", value=True))
+        return False
+
+    def _sample_fields(self) -> dict[str, list[Any]]:
+        """Return the metadata keys of the sample, the most frequent first, with some values of each."""
         counts: Counter[str] = Counter()
         values: dict[str, list[Any]] = {}
-        for row in islice(rows, MAX_SAMPLED):
-            counts.update(row.metadata.keys())
-            for key, value in row.metadata.items():
+        for metadata in self._sample:
+            counts.update(metadata.keys())
+            for key, value in metadata.items():
                 some = values.setdefault(key, [])
                 if len(some) <= MAX_VALUES and value not in some:
                     some.append(value)
@@ -412,6 +426,14 @@ def list_values(values: dict[str, Any]) -> str:
 def _in_namespace(counted: tuple[str, int]) -> str:
     name, number = counted
     return f"{name_namespace(name)} ({number:,})"
+
+
+def _holds(metadata: Any, path: tuple[str, ...]) -> bool:
+    for key in path:
+        if not isinstance(metadata, dict) or key not in metadata:
+            return False
+        metadata = metadata[key]
+    return True
 
 
 def _paths(where: Filter) -> list[tuple[str, ...]]:

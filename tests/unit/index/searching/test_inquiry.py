@@ -121,8 +121,8 @@ def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
             {"must": ["laboratory"], "phrases": ["both sides"]},
             "conditions",
             (
-                "no chunk meets all conditions together: of 2 chunks with a word of the query, must 'laboratory' leaves "
-                "1, phrases 'both sides' leaves 1"
+                "no chunk meets all conditions together: of 2 chunks with a word of the query, must 'laboratory' "
+                "leaves 1, phrases 'both sides' leaves 1"
             ),
         ),
         (
@@ -221,6 +221,16 @@ def test_the_best_chunks_alone_are_tried(monkeypatch: pytest.MonkeyPatch) -> Non
     assert reason.message.startswith("none of the 2 best chunks with a word of the query has")
     elsewhere = index.why_nothing("fig", namespace="none").reasons[0]
     assert elsewhere.code == "empty_namespace"
+
+
+def test_the_fields_of_many_chunks_are_those_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inquiry, "MAX_SAMPLED", 2)
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
+    index.add(["fig"] * 6, ids=list("abcdef"), metadatas=[{f"n{at}": at} for at in range(6)])
+    for at in range(6):
+        assert codes(index.why_nothing("fig", filter={f"n{at}": 9})) == ["filter"], "the engine says which there are"
+    (missing,) = index.why_nothing("fig", filter={"none": 9}).reasons
+    assert missing.message.startswith("the filter names 'none', which none of 2 chunks has; the fields are 'n")
 
 
 def test_feedback_may_take_the_words_away() -> None:
