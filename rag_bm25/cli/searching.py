@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
-from rich.padding import Padding
 from rich.text import Text
 
 from rag_bm25.cli import options as opt
@@ -202,7 +202,7 @@ def _print_hits(hits: Sequence[Hit], trees: Sequence[ScoreExplanation] = (), mar
     for rank, hit in enumerate(hits, 1):
         console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
         if trees:
-            console.print(Padding(Text(trees[rank - 1].table(console.width - INDENT)), (0, 0, 0, INDENT), expand=False))
+            console.print(Text(indent(trees[rank - 1].table(console.width - INDENT), " " * INDENT)))
 
 
 def explain(

@@ -82,7 +82,20 @@ def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
             "the filter names 'kinds', which no chunk has; the fields are 'kind', 'by', 'number', 'source'",
         ),
         ("contract", {"filter": {"by.age": 3}}, "filter_field", "the filter names 'by.age', which no chunk has"),
-        ("contract", {"filter": {"kind": "lav"}}, "filter", "no chunk passes the filter; 'kind' has 'law', 'memo'"),
+        ("contract", {"filter": {"kind": "x"}}, "filter", "no chunk passes the filter; 'kind' has "),
+        (
+            "contract",
+            {"filter": {"kind": "lav"}},
+            "filter",
+            "no chunk passes the filter; similar values of 'kind' are 'law'",
+        ),
+        (
+            "contract",
+            {"filter": {"$or": [{"source": {"$in": ["LAW.txt"]}}, {"by.name": "Lis"}]}},
+            "filter",
+            "no chunk passes the filter; similar values of 'source' are 'docs/law.txt'; similar values of 'by.name' are",
+        ),
+        ("contract", {"filter": {"number": {"$gt": 3}}}, "filter", "no chunk passes the filter; 'number' has 3"),
         (
             "contract",
             {"filter": {"kind": "law"}},
