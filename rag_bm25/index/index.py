@@ -1087,13 +1087,15 @@ class BM25Index:
 
         Parameters
         ----------
-        query, k, filter, namespace, **options
+        query, k, filter, namespace
             As they were given to :meth:`search`.
         min_score : float, optional
             Score below which the program drops hits.
         other_namespaces : bool
             Whether reasons may name namespaces that were not searched. Pass False where those who ask must not learn
             of them.
+        **options
+            As they were given to :meth:`search`.
 
         Returns
         -------
@@ -1132,12 +1134,16 @@ class BM25Index:
 
         Parameters
         ----------
-        query, k, filter, namespace, min_score, other_namespaces, **options
-            As for :meth:`why_nothing`.
+        query
+            As it was given to :meth:`search`.
         id : str
             Id of the chunk; it need not exist.
+        k, filter, namespace
+            As they were given to :meth:`search`.
         chunk_namespace
             As for :meth:`explain`.
+        min_score, other_namespaces, **options
+            As for :meth:`why_nothing`.
 
         Returns
         -------

@@ -106,14 +106,10 @@ class Inquiry:
         found = [*self._in_conditions(), *self._in_boosts(), *self._in_rest()]
         return found or [*self._in_damage(), Reason("unclear", "the chunks that match have just been deleted")][:1]
 
-    def _hits(self, k: int, options: dict[str, Any], where: Filter | None = None) -> list[Hit]:
-        """Search with other options; `where` in place of the filter, if the options have none of their own."""
-        where = self._scope.where if where is None else where
-        return self._find(self._asked.query, k, filter=where, namespace=self._namespaces, **options)
-
-    @property
-    def _namespaces(self) -> list[str] | None:
-        return None if self._scope.namespaces is None else list(self._scope.namespaces)
+    def _hits(self, k: int, options: dict[str, Any]) -> list[Hit]:
+        """Search with other options."""
+        where, namespaces = self._scope.where, self._scope.namespaces
+        return self._find(self._asked.query, k, filter=where, namespace=namespaces, **options)
 
     # The query
 
@@ -158,11 +154,11 @@ class Inquiry:
             return
         asked = sorted(set(self._scope.namespaces or ()))
         message = f"{list_namespaces(asked)} {'has' if len(asked) == 1 else 'have'} no chunks"
-        filled = (
-            {name: statistics.of_one(name).num_chunks for name in statistics.filled} if self._asked.elsewhere else {}
-        )
-        others = f"; there are some in {list_first(map(_in_namespace, filled.items()))}" if filled else ""
-        yield Reason("empty_namespace", message + others, {"namespaces": filled})
+        names = statistics.filled if self._asked.elsewhere else []
+        listed = {name: statistics.of_one(name).num_chunks for name in names[:MAX_LISTED]}
+        others = list_first([*map(_in_namespace, listed.items()), *names[MAX_LISTED:]])
+        message += f"; there are some in {others}" if others else ""
+        yield Reason("empty_namespace", message, {"namespaces": listed, "num_namespaces": len(names)})
 
     # The words
 
@@ -185,7 +181,8 @@ class Inquiry:
         words = list(dict.fromkeys([*self._written_words(), *prefixes]))
         named = f"the word {words[0]}" if len(words) == 1 else f"any of the words {list_first(words)}"
         names = self._scope.namespaces
-        whose = "" if names is None or not self._live.view.statistics.filled[1:] else f" of {list_namespaces(names)}"
+        there_are_others = self._asked.elsewhere and len(self._live.view.statistics.filled) > 1
+        whose = f" of {list_namespaces(names)}" if names is not None and there_are_others else ""
         message = f"no chunk{whose} has {named}"
         if self._are_question_words(words):
             message = f"the query has question words only, and no chunk{whose} has them: {list_first(words)}"
@@ -200,17 +197,15 @@ class Inquiry:
     def _written_words(self) -> list[str]:
         """Return the words of the query as they are written; a prefix is no word."""
         texts = [part.text for part in self._parsed.parts if not part.prefix]
-        return [self._written(word, text) for text in texts for word in self._words_of(text)]
+        return list(chain.from_iterable(self._as_written(self._words_of(text), text) for text in texts))
 
     def _words_of(self, text: str) -> list[str]:
         return list(dict.fromkeys(AnalysedText.of_query(self._analyzer, text).words))
 
-    def _written(self, word: str, text: str) -> str:
-        """Return a word as a text has it; stemming and case folding have changed it."""
-        for piece in _PIECE.findall(text):
-            if AnalysedText.of_query(self._analyzer, piece).words == (word,):
-                return str(piece)
-        return word
+    def _as_written(self, words: Iterable[str], text: str) -> list[str]:
+        """Return words as a text has them: stemming and case folding have changed them."""
+        pieces = {self._words_of(piece)[0]: piece for piece in _PIECE.findall(text) if len(self._words_of(piece)) == 1}
+        return [pieces.get(word, word) for word in words]
 
     def _suggest(self, text: str) -> str | None:
         with suppress(MissingExtraError):
@@ -380,13 +375,13 @@ class Inquiry:
         df = self._live.view.statistics.of(self._scope.namespaces).df(
             np.array([ids[word] for word in words], np.uint32)
         )
-        return [self._written(word, text) for word, count in zip(words, df.tolist(), strict=True) if not count]
+        return self._as_written((word for word, count in zip(words, df.tolist(), strict=True) if not count), text)
 
     def _too_few_words(self, wanted: str, details: dict[str, Any]) -> Reason:
         terms = self._plain.terms
         had = max((terms.words_had_by(match.row.vector) for match in self._matching), key=len)
         least = required_words(wanted, len(terms.words))
-        missing = sorted(self._written(word, self._text) for word in terms.words - had)
+        missing = sorted(self._as_written(terms.words - had, self._text))
         message = (
             f"min_should_match {wanted!r} asks for {least} of the {len(terms.words)} words of the query; no chunk has "
             f"more than {len(had)}, and the one with most lacks {list_first(missing)}"

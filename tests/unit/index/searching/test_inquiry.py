@@ -93,7 +93,7 @@ def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
             "contract",
             {"filter": {"$or": [{"source": {"$in": ["LAW.txt"]}}, {"by.name": "Lis"}]}},
             "filter",
-            "no chunk passes the filter; similar values of 'source' are 'docs/law.txt'; similar values of 'by.name' are",
+            "no chunk passes the filter; similar values of 'source' are 'docs/law.txt'; similar values of",
         ),
         ("contract", {"filter": {"number": {"$gt": 3}}}, "filter", "no chunk passes the filter; 'number' has 3"),
         (
