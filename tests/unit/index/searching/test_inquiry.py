@@ -274,6 +274,7 @@ def test_feedback_may_take_the_words_away() -> None:
         ("Contracts unheard", "law", {}, "no_term", "it has no word of the query: Contracts, unheard"),
         ("contract", "lab", {"filter": {"kind": "law"}}, "filter", "it does not pass the filter: it has kind = 'memo'"),
         ("contract", "lab", {"filter": {"year": 3}}, "filter", "it does not pass the filter: it has no 'year'"),
+        ("contract", "end", {"filter": {"by.name": "Li"}}, "filter", "it does not pass the filter: it has no 'by'"),
         ("contract", "lab", {"must": ["sides"]}, "must", "it lacks a word of must 'sides'"),
         ("contract", "lab", {"must_not": ["staff"]}, "must_not", "it has the words of must_not 'staff'"),
         ("contract", "lab", {"phrases": ["both sides"]}, "phrases", "it lacks the phrase 'both sides'"),
