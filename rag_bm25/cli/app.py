@@ -133,6 +133,7 @@ _add(
 _add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
 _add("shell", shell.shell, "--collection manuals", "-k 5 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
+_add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
 _add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
 _add("show", listing.show, "docs/law.txt#12")
