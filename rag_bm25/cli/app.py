@@ -9,7 +9,18 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, loading, maintaining, moving, searching, tuning
+from rag_bm25.cli import (
+    adopting,
+    calibrating,
+    evaluating,
+    ingesting,
+    loading,
+    maintaining,
+    moving,
+    searching,
+    serving,
+    tuning,
+)
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
@@ -148,6 +159,13 @@ _add(
 )
 _add("merge", loading.merge, "parts", to=bulk)
 _add("load", loading.load, "parts", "parts --uri http://localhost:19530 --import-prefix uploads/parts", to=bulk)
+_add(
+    "serve",
+    serving.serve,
+    "--http 127.0.0.1:8765",
+    "--mcp",
+    "--http 127.0.0.1:8765 --allow-writes",
+)
 _add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add(
     "adopt",

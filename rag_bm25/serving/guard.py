@@ -1,0 +1,100 @@
+"""The guard before all routes: Host, Origin, token, and the headers of every answer."""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+
+from rag_bm25.serving.answers import RefusedError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from rag_bm25.serving.settings import Settings
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+}
+DATA = ("/api/", "/mcp", "/metrics")  # all else is the same for everybody
+HEALTH = "/healthz"  # says nothing, and is asked by addresses that nobody knows before
+
+
+class Guard:
+    """Middleware that refuses requests of others: other names, other origins, other tokens."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._hosts = settings.own_hosts()
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.origins)
+        self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or pass it on."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # there are no web sockets here
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                if scope["path"].startswith(DATA):
+                    headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        try:
+            self._check(scope["path"], Headers(scope=scope))
+        except RefusedError as refusal:
+            await refusal_response(refusal)(scope, receive, send_guarded)
+            return
+        await self._app(scope, receive, send_guarded)
+
+    def _check(self, path: str, headers: Headers) -> None:
+        if path == HEALTH:
+            return
+        host = headers.get("host", "")
+        if len(headers.getlist("host")) != 1 or host_name(host) not in self._hosts:
+            raise RefusedError(421, "wrong_host", "this is not a name of this server; --allow-host adds one")
+        if not path.startswith(DATA):
+            return
+        self._check_origin(headers, host)
+        given = headers.get("authorization", "").encode("latin-1")
+        if self._token is not None and not hmac.compare_digest(given, self._token):
+            raise RefusedError(401, "wrong_token", "the header Authorization must be 'Bearer' and the access token")
+
+    def _check_origin(self, headers: Headers, host: str) -> None:
+        origin = headers.get("origin")
+        if origin is not None:
+            parts = urlsplit(origin.lower())
+            own = parts.scheme in ("http", "https") and parts.netloc == host.lower()
+            if not own and origin.lower() not in self._origins:
+                raise RefusedError(403, "wrong_origin", "pages of another origin may not ask; --allow-origin adds one")
+        elif headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise RefusedError(403, "wrong_origin", "pages of another origin may not ask; --allow-origin adds one")
+
+
+def host_name(host: str) -> str:
+    """Return the name in a ``Host`` header, without its port."""
+    name, colon, port = host.lower().rpartition(":")
+    if colon and not port.endswith("]"):
+        host = name if port.isdecimal() else ""
+    return host.lower().removeprefix("[").removesuffix("]")
+
+
+def refusal_response(refusal: RefusedError) -> JSONResponse:
+    """Return a refusal as an answer."""
+    headers = {} if refusal.retry_after is None else {"retry-after": str(refusal.retry_after)}
+    if refusal.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return JSONResponse(refusal.to_json(), refusal.status, headers)
