@@ -57,7 +57,19 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 @embedded
-@pytest.mark.parametrize("page", ["querying.md", "hits.md", "hits.zh-CN.md", "langchain.md", "operating.md", "bulk.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "querying.md",
+        "conditions.md",
+        "conditions.zh-CN.md",
+        "hits.md",
+        "hits.zh-CN.md",
+        "langchain.md",
+        "operating.md",
+        "bulk.md",
+    ],
+)
 def test_the_code_of_a_page_runs_from_top_to_bottom(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,9 +163,10 @@ def test_the_chinese_readme_says_the_same() -> None:
         assert facts(translation) == facts(section), section.split("\n")[0]
 
 
-def test_the_chinese_page_of_hits_says_the_same() -> None:
+@pytest.mark.parametrize("page", ["hits", "conditions"])
+def test_the_chinese_page_says_the_same(page: str) -> None:
     english, chinese = (
-        (DOCS / name).read_text(encoding="utf-8").split("\n## ") for name in ("hits.md", "hits.zh-CN.md")
+        (DOCS / f"{page}{language}.md").read_text(encoding="utf-8").split("\n## ") for language in ("", ".zh-CN")
     )
     assert len(english) == len(chinese)
     for section, translation in zip(english, chinese, strict=True):

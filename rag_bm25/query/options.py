@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
-from rag_bm25.checks import check_choice, check_switch
+from rag_bm25.checks import check_switch
 from rag_bm25.documents.checks import check_ids
 from rag_bm25.errors import InputError, ParameterError, short_repr
-from rag_bm25.filters import parse_filter
+from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
@@ -17,7 +18,7 @@ from rag_bm25.store.search_params import check_sparse_search_params
 from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rag_bm25.filters import Filter
     from rag_bm25.query.feedback import Feedback
@@ -40,8 +41,7 @@ class QueryOptions(TypedDict, total=False):
     statistics : {"namespace", "all"}, mapping or Filter
         Whether to use N and df of the searched namespaces, or of the whole index; or a filter, for those of the chunks
         in the searched namespaces that fit it, as if these were an index of their own. They are counted when a search
-        first asks for them, and kept until something is written, for the last 8 filters; see docs/querying.md for what
-        counting takes.
+        first asks for them, and kept until something is written, for the last 8 filters; see docs/conditions.md.
     idf, epsilon, k3, bigram_weight, word_bigram_weight
         Weights of the query's terms, see :class:`rag_bm25.IndexConfig`.
     syntax : bool
@@ -121,12 +121,11 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def check_statistics(part: object) -> Filter | None:
     """Check which chunks the statistics are of; return the filter, None for a scope."""
-    if isinstance(part, str):
-        check_choice("statistics", part, STATISTICS_SCOPES)
+    if isinstance(part, str) and part in STATISTICS_SCOPES:
         return None
-    if part is None or isinstance(part, bool | int | float):
-        raise ParameterError(f"statistics must be 'namespace', 'all' or a filter, got {short_repr(part)}")
-    return parse_filter(part)  # type: ignore[arg-type]
+    if isinstance(part, Mapping | Comparison | And | Or | Not | Expression):
+        return parse_filter(part)
+    raise ParameterError(f"statistics must be 'namespace', 'all' or a filter, got {short_repr(part)}")
 
 
 def query_of(query: QueryLike, options: QueryOptions) -> Query:

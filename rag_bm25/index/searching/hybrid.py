@@ -105,7 +105,7 @@ class HybridSearcher:
         queries = [sparse_query, self._dense_query(embedding, arms[1])]
         keep = None
         if weighted.conditions is not None:
-            keep = partial(self._searcher.keep_met, weighted.conditions)
+            keep = partial(self._searcher.keep_met, weighted.conditions, None)
             queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
         self._check_bound(how.fusion)
 
