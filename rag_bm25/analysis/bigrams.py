@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.analysis.runs import find_ideographs
+from rag_bm25.analysis.runs import find_ideographs, locate_ideographs
+from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 SHORT = 100  # characters
 
@@ -31,6 +33,21 @@ def bigrams_of(text: str, stop_words: Collection[str] = ()) -> list[str]:
     runs = find_ideographs(text)
     bigrams = _sliced(runs) if len(text) < SHORT else _viewed(runs)
     return [bigram for bigram in bigrams if bigram[1:] not in stop_words] if stop_words else bigrams
+
+
+def locate_bigrams(text: str, wanted: AbstractSet[str] | None, stop_words: Collection[str] = ()) -> Iterator[Token]:
+    """Yield the bigrams, or those that are wanted, with their places."""
+    pairs = None if wanted is None else {term[1:] for term in wanted if term[0] == BIGRAM_MARK and term[1:] in text}
+    if pairs is not None and not pairs:
+        return
+    for match in locate_ideographs(text):
+        run, start = match[0], match.start()
+        if pairs is not None and not any(pair in run for pair in pairs):
+            continue
+        for at in range(len(run) - 1):
+            pair = run[at : at + 2]
+            if (pairs is None or pair in pairs) and pair not in stop_words:
+                yield Token(BIGRAM_MARK + pair, start + at, start + at + 2)
 
 
 def _sliced(runs: Sequence[str]) -> list[str]:

@@ -115,7 +115,7 @@ class HybridSearcher:
             is_all = all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
             return self._fuse(found, vector, how), is_all
 
-        return self._select(find, str(Query.of(query)), how.k, plan)
+        return self._searcher.highlight(weighted, self._select(find, str(Query.of(query)), how.k, plan), plan)
 
     def _fuse(self, found: list[list[Match]], vector: SparseVector, how: FusionOptions) -> list[HybridHit]:
         """Fuse the candidates of both arms."""
