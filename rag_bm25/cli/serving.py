@@ -59,7 +59,14 @@ def serve(
         limits,
     )
     with require_extra('serving needs starlette, uvicorn and mcp: pip install "rag-bm25[serve]"'):
-        from rag_bm25.serving.running import serve_http
-    index = place.open_existing(read_only=not allow_writes)
+        from rag_bm25.serving.observing import Observer
+        from rag_bm25.serving.running import serve_http, serve_stdio
+        from rag_bm25.serving.served import Served
+    observer = Observer()
+    index = place.open_existing(read_only=not allow_writes, on_event=observer)
+    served = Served(index, observer, limits, place.collection)
+    if mcp:
+        serve_stdio(served, allow_writes=allow_writes)
+        return
     shown = f"[{host}]" if ":" in host else host
-    serve_http(index, settings, lambda port: print_note(f"serving {settings.scheme}://{shown}:{port}"))
+    serve_http(served, settings, lambda port: print_note(f"serving {settings.scheme}://{shown}:{port}"))

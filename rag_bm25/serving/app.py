@@ -4,97 +4,86 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from rag_bm25.serving import requests
-from rag_bm25.serving.answers import RefusedError, parse, to_bytes, to_refusal
+from rag_bm25.serving.agents import build_mcp_server
+from rag_bm25.serving.answers import RefusedError, parse, to_bytes
 from rag_bm25.serving.guard import Guard, refusal_response
+from rag_bm25.serving.openapi import describe
+from rag_bm25.serving.routes import API, OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from starlette.requests import Request as HttpRequest
 
-    from rag_bm25.serving.gate import Gate
-    from rag_bm25.serving.operations import Operations
+    from rag_bm25.serving.routes import Operation
+    from rag_bm25.serving.served import Served
     from rag_bm25.serving.settings import Settings
 
-API = "/api/v1"
 PAGE = Path(__file__).with_name("page")
 LISTS = {"must", "must_not", "phrases", "relevant", "irrelevant", "ids"}
 OBJECTS = {"filter", "statistics", "synonyms", "boosts", "first", "second"}  # JSON, if they look like it
-CONNECTION_CLOSED = 499
 
 
-@dataclass(frozen=True)
-class Operation:
-    """An operation with its route: the name of the method, its request, and how it is asked."""
-
-    name: str
-    path: str
-    model: type[requests.Request]
-    methods: tuple[str, ...] = ("GET", "POST")
-    writes: bool = False
-
-
-OPERATIONS = (
-    Operation("search", "/search", requests.Search),
-    Operation("explain", "/explain", requests.Explain),
-    Operation("why", "/why", requests.Why),
-    Operation("suggest", "/suggest", requests.Suggest),
-    Operation("compare", "/compare", requests.Compare),
-    Operation("statistics", "/statistics", requests.Statistics),
-    Operation("term_statistics", "/statistics/terms", requests.TermStatistics),
-    Operation("top_terms", "/statistics/top-terms", requests.TopTerms),
-    Operation("lengths", "/statistics/lengths", requests.Lengths),
-    Operation("documents", "/documents", requests.Documents, ("GET",)),
-    Operation("document", "/documents/{id:path}", requests.Document, ("GET",)),
-    Operation("add", "/documents", requests.Add, ("POST",), writes=True),
-    Operation("delete", "/documents", requests.Delete, ("DELETE",), writes=True),
-    Operation("delete", "/documents/{id:path}", requests.Delete, ("DELETE",), writes=True),
-)
-
-
-def build_app(operations: Operations, gate: Gate, settings: Settings) -> Starlette:
-    """Return the application."""
-    routes: list[Any] = [
-        Route(API + each.path, partial(_answer, each, operations, gate, settings), methods=list(each.methods))
-        for each in OPERATIONS
+def build_app(server: Served, settings: Settings) -> Starlette:
+    """Return the application: the API, MCP, the page, and what watches over them."""
+    manager = StreamableHTTPSessionManager(
+        build_mcp_server(server, allow_writes=settings.allow_writes),
+        json_response=True,
+        stateless=True,  # nothing is kept between requests, so that a stop waits for none
+        max_request_body_size=settings.limits.body,
+    )
+    of_api = [
+        Route(each.path, partial(_answer, each, server, settings), methods=list(each.methods)) for each in OPERATIONS
     ]
-    routes.append(Route("/healthz", _healthz))
-    routes.append(Mount("/", StaticFiles(directory=PAGE, html=True)))
-    handlers: Any = {HTTPException: _on_http_error, Exception: _on_error}
-    app = Starlette(routes=routes, exception_handlers=handlers)
-    app.add_middleware(Guard, settings=settings)
+    routes = [
+        Mount(API, routes=of_api),
+        Route("/mcp", StreamableHTTPASGIApp(manager), methods=["POST"]),
+        Route("/mcp", _refuse_stream, methods=["GET", "DELETE"]),
+        Route("/openapi.json", partial(_describe, settings)),
+        Route("/metrics", partial(_metrics, server)),
+        Route("/healthz", _healthz),
+        Mount("/", StaticFiles(directory=PAGE, html=True)),
+    ]
+    handlers: Any = {HTTPException: _on_http_error}
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lambda _: manager.run())
+    app.add_middleware(Guard, settings=settings, events=server.events)
     return app
+
+
+async def _refuse_stream(_: HttpRequest) -> Response:
+    raise HTTPException(405, "there are no streams and no sessions here: use POST", {"allow": "POST"})
+
+
+async def _describe(settings: Settings, _: HttpRequest) -> Response:
+    return JSONResponse(describe(API, OPERATIONS, with_token=settings.token is not None))
+
+
+async def _metrics(server: Served, _: HttpRequest) -> Response:
+    return Response(server.observer.metrics(), media_type="text/plain; version=0.0.4")
 
 
 async def _healthz(_: HttpRequest) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def _answer(
-    operation: Operation, operations: Operations, gate: Gate, settings: Settings, request: HttpRequest
-) -> Response:
+async def _answer(operation: Operation, server: Served, settings: Settings, request: HttpRequest) -> Response:
     """Answer a request with an operation on the index."""
     try:
-        if operation.writes and not settings.allow_writes:
+        if operation.call.writes and not settings.allow_writes:
             raise RefusedError(403, "read_only", "this server does not write; rag-bm25 serve --allow-writes does")
         asked = await _read(operation, request, settings)
-        call: Callable[[], Any] = partial(getattr(operations, operation.name), asked)
-        run: Callable[[Any], Awaitable[bytes]] = gate.write if operation.writes else gate.read
-        body = await run(lambda: to_bytes(call(), settings.limits.answer))
+        body = await server.ask(operation.call, asked, lambda answer: to_bytes(answer, settings.limits.answer))
     except Exception as error:  # noqa: BLE001 - each becomes an answer
-        return refusal_response(to_refusal(error))
+        return refusal_response(server.to_refusal(error))
     return Response(body, media_type="application/json")
 
 
@@ -109,7 +98,10 @@ async def _read(operation: Operation, request: HttpRequest, settings: Settings) 
         raise RefusedError(400, "bad_request", "the arguments belong into the body, a JSON object")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusedError(415, "wrong_type", "the header Content-Type must be application/json")
-    body = await asyncio.wait_for(_read_body(request, settings.limits.body), settings.limits.seconds)
+    try:
+        body = await asyncio.wait_for(_read_body(request, settings.limits.body), settings.limits.seconds)
+    except asyncio.TimeoutError:
+        raise RefusedError(408, "timeout", "the body did not come in time") from None
     return parse(operation.model, _parse_json(body))
 
 
@@ -161,7 +153,3 @@ async def _on_http_error(_: HttpRequest, error: Exception) -> Response:
     answer = refusal_response(RefusedError(error.status_code, code, message))
     answer.headers.update(error.headers or {})
     return answer
-
-
-async def _on_error(_: HttpRequest, error: Exception) -> Response:
-    return refusal_response(to_refusal(error))

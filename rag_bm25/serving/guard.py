@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
-from rag_bm25.serving.answers import RefusedError
+from rag_bm25.serving.answers import RefusedError, to_refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from rag_bm25.events import Events
     from rag_bm25.serving.settings import Settings
 
 HEADERS = {
@@ -30,8 +31,9 @@ HEALTH = "/healthz"  # says nothing, and is asked by addresses that nobody knows
 class Guard:
     """Middleware that refuses requests of others: other names, other origins, other tokens."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, events: Events) -> None:
         self._app = app
+        self._events = events
         self._hosts = settings.own_hosts()
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.origins)
         self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
@@ -43,9 +45,13 @@ class Guard:
             return
         if scope["type"] != "http":
             return  # there are no web sockets here
+        with self._events.measure("request") as counts:
+            await self._handle(scope, receive, send, counts)
 
+    async def _handle(self, scope: Scope, receive: Receive, send: Send, counts: dict[str, int]) -> None:
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
+                counts[f"status_{message['status']}"] = 1
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
@@ -58,7 +64,12 @@ class Guard:
         except RefusedError as refusal:
             await refusal_response(refusal)(scope, receive, send_guarded)
             return
-        await self._app(scope, receive, send_guarded)
+        try:
+            await self._app(scope, receive, send_guarded)
+        except Exception as error:  # noqa: BLE001 - no traceback in any log
+            if counts:  # the answer has begun
+                raise RuntimeError("the answer was cut short") from None
+            await refusal_response(to_refusal(error))(scope, receive, send_guarded)
 
     def _check(self, path: str, headers: Headers) -> None:
         if path == HEALTH:

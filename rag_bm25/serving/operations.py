@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
+from rag_bm25.events import Progress
+from rag_bm25.index.arguments import name_namespace
+from rag_bm25.serving import requests
+from rag_bm25.serving.jobs import Jobs
 
 if TYPE_CHECKING:
-    from rag_bm25.documents.chunks import Chunk, Hit, Passage
+    from collections.abc import Callable
+
+    from rag_bm25.documents.chunks import Chunk, Fragment, Hit, Passage
     from rag_bm25.index.index import BM25Index
-    from rag_bm25.serving import requests
 
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 MAX_SOURCE_CHUNKS = 100_000
 
 
 class Operations:
-    """What the server does with an index."""
+    """What the server does with an index; clients know it by its title."""
 
-    def __init__(self, index: BM25Index) -> None:
+    def __init__(self, index: BM25Index, title: str) -> None:
         self._index = index
+        self._title = title
+        self.jobs = Jobs()
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
 
     # Searching
@@ -85,11 +92,18 @@ class Operations:
         """Return the query with corrected spelling, None if there is nothing to correct."""
         return {"suggestion": self._index.suggest(asked.text, namespace=asked.namespaces())}
 
+    def highlight(self, asked: requests.Highlight) -> dict[str, Any]:
+        """Return the parts of a text that have words of the query."""
+        given = {"namespace": asked.namespaces(), **asked.options()}
+        fragments = self._index.highlight(asked.text, asked.passage, asked.highlighting(), **given)
+        return {"highlights": [fragment_to_json(fragment) for fragment in fragments]}
+
     # Statistics
 
     def statistics(self, asked: requests.Statistics) -> dict[str, Any]:
         """Return the figures of the index."""
-        return {"index": asdict(self._index.stats(namespace=asked.namespace)), "damage": self._index.damage}
+        figures = {**asdict(self._index.stats(namespace=asked.namespace)), "name": self._title}
+        return {"index": figures, "damage": self._index.damage}
 
     def term_statistics(self, asked: requests.TermStatistics) -> dict[str, Any]:
         """Return N, df and IDF of the words of a text."""
@@ -129,13 +143,18 @@ class Operations:
             },
         }
 
+    def progress(self, _: requests.Request) -> dict[str, Any]:
+        """Return the jobs that write, the newest first."""
+        jobs = self.jobs.to_json()
+        return {"writing": any(job["state"] == "running" for job in jobs), "jobs": jobs}
+
     # Chunks
 
     def document(self, asked: requests.Document) -> dict[str, Any]:
         """Return a chunk, with its context if asked for."""
         found = self._index.get([asked.id], namespace=asked.namespace)
         if not found:
-            raise ChunkNotFoundError(f"no chunk {asked.id!r} in the namespace {asked.namespace!r}")
+            raise ChunkNotFoundError(f"no chunk {asked.id!r} in {name_namespace(asked.namespace)}")
         answer = chunk_to_json(found[0])
         if asked.context is not None:
             window = None if asked.context == "document" else 1
@@ -149,6 +168,28 @@ class Operations:
         page = chunks[asked.offset : asked.offset + asked.limit]
         return {"documents": [chunk_to_json(chunk) for chunk in page], "total": len(chunks), "offset": asked.offset}
 
+    # For agents, who have fewer tools than programs have routes
+
+    def figures(self, asked: requests.AgentStatistics) -> dict[str, Any]:
+        """Return the figures of the index, and of terms if asked for."""
+        answer = self.statistics(requests.Statistics(namespace=asked.namespaces()))
+        place: dict[str, Any] = asked.model_dump(include={"filter", "namespace", "all_namespaces"})
+        if asked.text is not None:
+            answer |= self.term_statistics(requests.TermStatistics(text=asked.text, **place))
+        if asked.top:
+            top = self.top_terms(requests.TopTerms(prefix=asked.prefix, top=asked.top, **place))
+            answer["top"] = top["terms"]
+        return answer
+
+    def read(self, asked: requests.AgentDocument) -> dict[str, Any]:
+        """Return a chunk, or those of a source."""
+        if (asked.id is None) == (asked.source is None):
+            raise InputError("exactly one of id and source must be given")
+        if asked.id is not None:
+            return self.document(requests.Document(id=asked.id, namespace=asked.namespace, context=asked.context))
+        page = {"offset": asked.offset, "limit": asked.limit}
+        return self.documents(requests.Documents(source=str(asked.source), namespace=asked.namespace, **page))
+
     # Writing
 
     def add(self, asked: requests.Add) -> dict[str, Any]:
@@ -157,13 +198,16 @@ class Operations:
         vectors = [document.embedding for document in given]
         if any(vector is not None for vector in vectors) and None in vectors:
             raise InputError("either every document has an embedding, or none")
-        ids = self._index.add(
-            [document.text for document in given],
-            ids=[document.id for document in given],
-            metadatas=[document.metadata for document in given],
-            embeddings=None if vectors[0] is None else np.asarray(vectors, np.float32),
-            namespace=asked.namespace,
-        )
+        with self.jobs.run("add") as job:
+            job.report(Progress("chunks", 0, len(given)))
+            ids = self._index.add(
+                [document.text for document in given],
+                ids=[document.id for document in given],
+                metadatas=[document.metadata for document in given],
+                embeddings=None if vectors[0] is None else np.asarray(vectors, np.float32),
+                namespace=asked.namespace,
+            )
+            job.report(Progress("chunks", len(given), len(given)))
         return {"ids": ids, "count": len(ids)}
 
     def delete(self, asked: requests.Delete) -> dict[str, Any]:
@@ -171,7 +215,10 @@ class Operations:
         if sum(given is not None for given in (asked.ids, asked.source, asked.filter)) != 1:
             raise InputError("exactly one of ids, source and filter must be given")
         condition = asked.filter if asked.source is None else {"source": asked.source}
-        return {"deleted": self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)}
+        with self.jobs.run("delete") as job:
+            deleted = self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)
+            job.report(Progress("chunks", deleted, deleted))
+        return {"deleted": deleted}
 
 
 def _place_of(chunk: Chunk) -> tuple[float, str]:
@@ -190,9 +237,19 @@ def hit_to_json(hit: Hit, max_text: int | None = None) -> dict[str, Any]:
     }
     if hit.group_score is not None:
         answer["group_score"] = hit.group_score
+    if hit.highlights is not None:
+        answer["highlights"] = [fragment_to_json(fragment) for fragment in hit.highlights]
+    if hit.field_highlights:
+        fields = hit.field_highlights.items()
+        answer["field_highlights"] = {name: [fragment_to_json(one) for one in some] for name, some in fields}
     if hit.context is not None:
         answer["context"] = passage_to_json(hit.context, max_text)
     return answer
+
+
+def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
+    """Return a part of a text as JSON values."""
+    return asdict(fragment)
 
 
 def cut(text: str, max_text: int | None) -> dict[str, Any]:
@@ -211,3 +268,11 @@ def passage_to_json(passage: Passage, max_text: int | None = None) -> dict[str, 
     """Return a part of a document as JSON values, with the ids of its chunks."""
     place = {"start": passage.start, "end": passage.end, "ids": [chunk.id for chunk in passage.chunks]}
     return {**cut(passage.text, max_text), **place}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A method of `Operations`, and whether it writes."""
+
+    method: Callable[[Operations, Any], dict[str, Any]]
+    writes: bool = False

@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_bm25.hits.boosts import Boost, Decay, NumberBoost, Shape, ValueBoost
+from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.spelling import Fuzzy
@@ -174,7 +176,18 @@ class QuerySettings(Request):
         return given
 
 
-class SearchSettings(QuerySettings):
+class Fragments(Request):
+    """How much is shown of a text."""
+
+    max_fragments: Annotated[int, Field(ge=1, le=100, description="Maximum number of highlights of a text.")] = 3
+    fragment_size: Annotated[int, Field(ge=20, le=65_535, description="Maximum characters of a highlight.")] = 200
+
+    def highlighting(self) -> Highlighting:
+        """Return the number and the size of highlights."""
+        return Highlighting(self.max_fragments, self.fragment_size)
+
+
+class SearchSettings(QuerySettings, Fragments):
     """Options of a search: those of the query, and those for its hits."""
 
     near_duplicates: Annotated[
@@ -196,10 +209,16 @@ class SearchSettings(QuerySettings):
         Field(description="Give each hit the chunks before and after it, or its whole document, as its context."),
     ] = None
 
+    highlight: Annotated[
+        bool, Field(description="Give each hit its highlights: its best sentences, and the words of the query in them.")
+    ] = False
+
     def options(self) -> dict[str, Any]:
         """Return the given options, as a search takes them."""
-        names = set(SearchSettings.model_fields) - set(QuerySettings.model_fields)
+        names = HIT_OPTIONS - {"boosts", "rerank", "highlight"}
         given = {name: getattr(self, name) for name in names}
+        if self.highlight:
+            given["highlight"] = self.highlighting()
         return super().options() | {name: value for name, value in given.items() if value is not None}
 
 
@@ -243,12 +262,11 @@ class Suggest(Place):
     text: TextOfQuery
 
 
-class Highlight(Request):
+class Highlight(Place, QuerySettings, Fragments):
     """Find the words of a query in a text."""
 
     text: TextOfQuery
-    passage: Annotated[str, Field(max_length=1_000_000, description="The text to mark.")]
-    syntax: bool = False
+    passage: Annotated[str, Field(max_length=1_000_000, description="The text to mark; it need not be stored.")]
 
 
 class Statistics(Request):
@@ -333,3 +351,36 @@ class Delete(Request):
     source: Annotated[str | None, Field(min_length=1, description="All chunks of a source.")] = None
     filter: Annotated[Filter | None, Field(description="All chunks that fit a filter.")] = None
     namespace: Annotated[str, Field(description="Namespace of the chunks.")] = ""
+
+
+class AgentSearch(Search):
+    """Search for chunks, with bounds for those who read every word."""
+
+    k: Annotated[int, Field(ge=1, le=50, description="Maximum number of hits.")] = 5
+    max_text: Annotated[
+        int | None, Field(ge=1, le=20_000, description="Maximum characters of each text; longer ones are cut.")
+    ] = 2_000
+
+
+class AgentStatistics(Scope):
+    """Figures of the index, of the words of a text, and of the terms that most chunks have."""
+
+    text: Annotated[Text | None, Field(description="Words to count the chunks of, such as those of a query.")] = None
+    prefix: Annotated[str, Field(max_length=100, description="With top: only terms that begin with it.")] = ""
+    top: Annotated[int, Field(ge=0, le=200, description="List so many of the terms that most chunks have.")] = 0
+
+
+class AgentDocument(Request):
+    """Read a chunk by its id, or the chunks of a source: exactly one of them."""
+
+    id: Annotated[Id | None, Field(description="Id of a chunk, as search returns it.")] = None
+    source: Annotated[
+        str | None, Field(min_length=1, description="Source, such as docs/law.txt: its chunks in order.")
+    ] = None
+    namespace: Annotated[str, Field(description="Namespace of the chunks.")] = ""
+    context: Annotated[
+        Literal["neighbors", "document"] | None,
+        Field(description="With id: add the chunks before and after it, or its whole document."),
+    ] = None
+    offset: Annotated[int, Field(ge=0, description="With source: number of chunks to leave out.")] = 0
+    limit: Annotated[int, Field(ge=1, le=50, description="With source: maximum number of chunks.")] = 10

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from mcp.server.stdio import stdio_server
 
+from rag_bm25.serving.agents import build_mcp_server
 from rag_bm25.serving.app import build_app
-from rag_bm25.serving.gate import Gate
-from rag_bm25.serving.operations import Operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rag_bm25.index.index import BM25Index
+    from mcp.server.lowlevel import Server
+
+    from rag_bm25.serving.served import Served
     from rag_bm25.serving.settings import Settings
 
 MAX_CONNECTIONS = 512
@@ -36,14 +39,13 @@ class _Server(uvicorn.Server):
             self._ready(self.servers[0].sockets[0].getsockname()[1])
 
 
-def serve_http(index: BM25Index, settings: Settings, ready: Callable[[int], None]) -> None:
+def serve_http(served: Served, settings: Settings, ready: Callable[[int], None]) -> None:
     """Serve until SIGTERM or Ctrl-C: what runs then is finished, what waits is refused, and the index is closed.
 
     `ready` is called with the port, as soon as the server listens.
     """
-    gate = Gate(settings.limits)
     config = uvicorn.Config(
-        build_app(Operations(index), gate, settings),
+        build_app(served, settings),
         host=settings.host,
         port=settings.port,
         ssl_certfile=settings.certificate,
@@ -63,7 +65,7 @@ def serve_http(index: BM25Index, settings: Settings, ready: Callable[[int], None
         try:
             await server.serve()
         finally:
-            await gate.close()
+            await served.close()
 
     # After its end, uvicorn raises the signal again that has ended it.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -72,4 +74,25 @@ def serve_http(index: BM25Index, settings: Settings, ready: Callable[[int], None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        index.close()
+
+
+def serve_stdio(served: Served, *, allow_writes: bool) -> None:
+    """Serve MCP over stdin and stdout until stdin ends or a signal comes; stdout carries messages alone."""
+    asyncio.run(_serve_stdio(build_mcp_server(served, allow_writes=allow_writes), served))
+
+
+async def _serve_stdio(server: Server[Any], served: Served) -> None:
+    stopping: list[asyncio.Task[None]] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, lambda: stopping.append(asyncio.create_task(stop())))
+
+    async def stop() -> None:
+        if len(stopping) == 1:
+            await served.close()
+            os._exit(0)  # a thread waits for a line of stdin, and nothing can wake it up
+
+    try:
+        async with stdio_server() as (given, answers):
+            await server.run(given, answers, server.create_initialization_options())
+    finally:
+        await served.close()
