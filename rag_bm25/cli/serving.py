@@ -8,6 +8,7 @@ import typer
 from rag_bm25.checks import require_extra
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
+from rag_bm25.ingestion.files import find_files
 from rag_bm25.serving.settings import Limits, Settings, parse_address
 
 
@@ -17,6 +18,10 @@ def serve(
         str | None, opt.option("Serve the page, the API and MCP at this address.", metavar="HOST:PORT")
     ] = None,
     mcp: Annotated[bool, opt.option("Serve MCP over stdin and stdout.", "--mcp")] = False,
+    ingest: Annotated[
+        list[Path] | None,
+        opt.option("Ingest files or a folder at the start, while serving; may be repeated.", metavar="PATH"),
+    ] = None,
     allow_writes: Annotated[bool, opt.option("Let clients add and delete chunks.", "--allow-writes")] = False,
     access_token: Annotated[
         str | None,
@@ -60,13 +65,16 @@ def serve(
     )
     with require_extra('serving needs starlette, uvicorn and mcp: pip install "rag-bm25[serve]"'):
         from rag_bm25.serving.observing import Observer
-        from rag_bm25.serving.running import serve_http, serve_stdio
+        from rag_bm25.serving.running import listen, serve_http, serve_stdio
         from rag_bm25.serving.served import Served
     observer = Observer()
-    index = place.open_existing(read_only=not allow_writes, on_event=observer)
-    served = Served(index, observer, limits, place.collection)
-    if mcp:
+    listener = None if mcp else listen(settings)
+    found = find_files(ingest) if ingest else None
+    index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
+    served = Served(index, observer, limits, place.collection, found)
+    if listener is None:
         serve_stdio(served, allow_writes=allow_writes)
         return
+    port = listener.getsockname()[1]
     shown = f"[{host}]" if ":" in host else host
-    serve_http(served, settings, lambda port: print_note(f"serving {settings.scheme}://{shown}:{port}"))
+    serve_http(served, settings, listener, lambda: print_note(f"serving {settings.scheme}://{shown}:{port}"))

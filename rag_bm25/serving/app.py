@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -98,11 +97,7 @@ async def _read(operation: Operation, request: HttpRequest, settings: Settings) 
         raise RefusedError(400, "bad_request", "the arguments belong into the body, a JSON object")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusedError(415, "wrong_type", "the header Content-Type must be application/json")
-    try:
-        body = await asyncio.wait_for(_read_body(request, settings.limits.body), settings.limits.seconds)
-    except asyncio.TimeoutError:
-        raise RefusedError(408, "timeout", "the body did not come in time") from None
-    return parse(operation.model, _parse_json(body))
+    return parse(operation.model, _parse_json(await _read_body(request, settings.limits.body)))
 
 
 async def _read_body(request: HttpRequest, most: int) -> bytes:

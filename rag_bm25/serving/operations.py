@@ -11,6 +11,7 @@ import numpy as np
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
 from rag_bm25.index.arguments import name_namespace
+from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
 from rag_bm25.serving.jobs import Jobs
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Chunk, Fragment, Hit, Passage
     from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.files import Found
 
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 MAX_SOURCE_CHUNKS = 100_000
@@ -209,6 +211,14 @@ class Operations:
             )
             job.report(Progress("chunks", len(given), len(given)))
         return {"ids": ids, "count": len(ids)}
+
+    def ingest(self, found: Found) -> None:
+        """Bring the index up to date with files."""
+        with self.jobs.run("ingest") as job:
+            report = ingest(self._index, found, progress=job.report)
+            counts = {name: value for name, value in asdict(report).items() if isinstance(value, int)}
+            rejected = sum(report.rejected.values())
+            job.result = {**counts, "failed": len(report.failed), "rejected": rejected}
 
     def delete(self, asked: requests.Delete) -> dict[str, Any]:
         """Delete chunks, and return how many there were."""

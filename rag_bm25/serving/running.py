@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.stdio import stdio_server
 
+from rag_bm25.errors import ParameterError
 from rag_bm25.serving.agents import build_mcp_server
 from rag_bm25.serving.app import build_app
 
@@ -28,26 +30,33 @@ SECONDS_TO_STOP = 10  # for answers under way
 class _Server(uvicorn.Server):
     """A server that says when it can be asked."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
 
     async def startup(self, sockets: Any = None) -> None:
-        """Listen, and say where."""
+        """Begin to answer, and say so."""
         await super().startup(sockets)
-        if self.started:
-            self._ready(self.servers[0].sockets[0].getsockname()[1])
+        self._ready()
 
 
-def serve_http(served: Served, settings: Settings, ready: Callable[[int], None]) -> None:
+def listen(settings: Settings) -> socket.socket:
+    """Return a socket that listens at the address of the settings."""
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address, family=family, backlog=MAX_CONNECTIONS)
+    except OSError as error:
+        raise ParameterError(f"{settings.host}:{settings.port} cannot be listened at: {error.strerror}") from None
+
+
+def serve_http(served: Served, settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or Ctrl-C: what runs then is finished, what waits is refused, and the index is closed.
 
-    `ready` is called with the port, as soon as the server listens.
+    `ready` is called as soon as questions are answered.
     """
     config = uvicorn.Config(
         build_app(served, settings),
-        host=settings.host,
-        port=settings.port,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
         log_config=None,
@@ -63,7 +72,8 @@ def serve_http(served: Served, settings: Settings, ready: Callable[[int], None])
 
     async def run() -> None:
         try:
-            await server.serve()
+            served.start()
+            await server.serve(sockets=[listener])
         finally:
             await served.close()
 
@@ -92,6 +102,7 @@ async def _serve_stdio(server: Server[Any], served: Served) -> None:
             os._exit(0)  # a thread waits for a line of stdin, and nothing can wake it up
 
     try:
+        served.start()
         async with stdio_server() as (given, answers):
             await server.run(given, answers, server.create_initialization_options())
     finally:

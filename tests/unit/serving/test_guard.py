@@ -68,6 +68,19 @@ def test_those_who_may_ask_are_answered(make_asker: Callable[..., Any], headers:
     assert asker.ask("GET", SEARCH, headers={**GIVEN, **headers}).status_code == 200
 
 
+def test_pages_of_an_allowed_origin_may_read_the_answers(make_asker: Callable[..., Any]) -> None:
+    asker = make_asker(token=TOKEN, origins=("https://intranet.example",))
+    friend = {"origin": "https://intranet.example"}
+    before = asker.ask("OPTIONS", SEARCH, headers=friend)  # browsers ask first, and without the token
+    assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, friend["origin"])
+    assert "authorization" in before.headers["access-control-allow-headers"]
+    answer = asker.ask("GET", SEARCH, headers={**GIVEN, **friend})
+    assert (answer.headers["access-control-allow-origin"], answer.headers["vary"]) == (friend["origin"], "Origin")
+    assert asker.ask("GET", SEARCH, headers=friend).status_code == 401
+    own = asker.ask("GET", SEARCH, headers={**GIVEN, "origin": "http://localhost"})
+    assert "access-control-allow-origin" not in own.headers
+
+
 def test_the_page_and_the_health_need_no_token(make_asker: Callable[..., Any]) -> None:
     asker = make_asker(token=TOKEN)
     assert asker.get("/").status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -285,6 +286,18 @@ def test_large_bodies_and_answers_are_refused(make_asker: Callable[..., Any]) ->
     assert_refused(asker.post(f"{API}/search", text="a" * 100), 413, "body_too_large", "100 bytes")
     assert_refused(asker.post(f"{API}/search", text="notice"), 413, "answer_too_large", "max_text")
     assert asker.post(f"{API}/suggest", text="a").status_code == 200
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(make_asker: Callable[..., Any]) -> None:
+    asker = make_asker(seconds=0.05)
+
+    async def trickle() -> Any:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    headers = {"content-type": "application/json"}
+    for path in (f"{API}/search", "/mcp"):
+        assert_refused(asker.ask("POST", path, content=trickle(), headers=headers), 408, "timeout")
 
 
 def test_faults_of_the_server_tell_nothing(make_asker: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
