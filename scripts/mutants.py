@@ -408,7 +408,7 @@ MUTANTS = [
         "{row.id: row for row in rows}",
     ),
     Mutant("index/searching/searcher", "if len(query.vector)]", "]"),
-    Mutant("query/explanation", "Explanation(weight * stored,", "Explanation(weight,"),
+    Mutant("query/explanation", "weights[at])) * chunk.vector.get(int(query.terms.ids[at]))", "weights[at]))"),
     Mutant("query/explanation", "next(branch for branch in branches if branch.applies)", "branches[0]"),
     Mutant(
         "index/maintenance/verification",

@@ -128,6 +128,7 @@ _add(
 )
 _add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
+_add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.padding import Padding
 from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.hits import Boosts, Selection
-from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import Highlighter, make_highlighter, render_explanation, render_hit
+from rag_bm25.cli.rendering import INDENT, Highlighter, make_highlighter, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
@@ -134,17 +134,38 @@ def search(
     """Show the chunks with the highest BM25 scores."""
     query, scope, options = " ".join(words), question.scope(), question.options()
     with place.open_existing(read_only=True) as index:
-        asked = {**options, **boosts.options()}
-        hits = index.search(query, k, **scope, **asked, **selection.options())
-        trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
-        reason = None if hits or as_json else why_nothing(index, query, scope, options)
+        asked = {**scope, **options, **boosts.options(), **selection.options()}
+        hits = index.search(query, k, **asked)
+        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **asked) for hit in hits if explain]
+        diagnosis = None if hits or as_json else index.why_nothing(query, k, **asked)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
         _print_hits(hits, trees, make_highlighter(query, index.config))
-    if reason:
-        print_note(reason)
+    if diagnosis:
+        print_note(str(diagnosis))
+
+
+def why(
+    query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
+    place: opt.Place,
+    question: Question,
+    boosts: Boosts,
+    selection: Selection,
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
+    k: HitCount = 10,
+    min_score: Annotated[float | None, opt.option("Score below which hits are of no use.")] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show why a search finds nothing or, with an id, why a chunk is not among its hits."""
+    asked: dict[str, Any] = {**question.scope(), **question.options(), **boosts.options(), **selection.options()}
+    with place.open_existing(read_only=True) as index:
+        if id is None:
+            diagnosis = index.why_nothing(query, k, min_score=min_score, **asked)
+        else:
+            diagnosis = index.why_not(query, id, k, min_score=min_score, **asked)
+    print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
 
 
 def similar(
@@ -176,12 +197,12 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _print_hits(hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None) -> None:
+def _print_hits(hits: Sequence[Hit], trees: Sequence[ScoreExplanation] = (), mark: Highlighter | None = None) -> None:
     console = open_console()
     for rank, hit in enumerate(hits, 1):
         console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
         if trees:
-            console.print(render_explanation(trees[rank - 1]))
+            console.print(Padding(Text(trees[rank - 1].table(console.width - INDENT)), (0, 0, 0, INDENT), expand=False))
 
 
 def explain(
@@ -190,16 +211,22 @@ def explain(
     place: opt.Place,
     question: Question,
     boosts: Boosts,
+    selection: Selection,
+    k: HitCount = 10,
+    tree: Annotated[bool, opt.option("Show every formula with its numbers.", "--tree")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show how the score of a chunk comes about.
+    """Show how the score of a chunk comes about: a line for each term.
 
     If the query does not find the chunk, show why: its terms are unknown, stop words, or not in the chunk.
     """
-    scope, options = question.scope(), question.options()
+    options = {**question.options(), **boosts.options(), **selection.options()}
     with place.open_existing(read_only=True) as index:
-        tree = index.explain(query, id, **scope, **options, **boosts.options())
-    print_result(as_json, tree.to_dict(), render_explanation(tree))
+        explained = index.explain(query, id, k=k, **question.scope(), **options)
+    width = open_console().width
+    print_result(
+        as_json, explained.to_dict(tree=tree), render_explanation(explained) if tree else Text(explained.table(width))
+    )
 
 
 def terms(

@@ -400,12 +400,3 @@ def factor_of(boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> float:
 def largest_factor(boosts: Sequence[Boost]) -> float:
     """Return the largest product of factors that a chunk can have."""
     return math.prod(boost.largest for boost in boosts)
-
-
-def explain_boosts(score: Explanation, boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> Explanation:
-    """Explain a boosted score: that of the search, and a line for each factor."""
-    if not boosts:
-        return score
-    lines = tuple(boost.explain(metadata) for boost in boosts)
-    value = score.value * math.prod(line.value for line in lines)
-    return Explanation(value, "boosted score, product of:", (score, *lines))

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rag_bm25.documents.chunks import Hit
+    from rag_bm25.query.diagnosis import Diagnosis
 
     Configs: TypeAlias = RunnableConfig | list[RunnableConfig] | None
 
@@ -227,6 +228,26 @@ class MilvusBM25Retriever(BaseRetriever):
         add_texts(index, texts, metadatas, ids, **retriever._write_options())
         return retriever
 
+    def why_nothing(self, query: str, **options: Any) -> Diagnosis:
+        """Find out why the retriever, or the lexical search of a hybrid one, returns no documents for a query.
+
+        Parameters
+        ----------
+        query : str
+            The query.
+        **options
+            As for ``invoke``; `score_threshold` is the minimum score.
+
+        Returns
+        -------
+        Diagnosis
+            As from :meth:`rag_bm25.BM25Index.why_nothing`.
+        """
+        check_query(query, embedded=False)
+        asked = self._with_options(options)
+        least, given = asked.score_threshold, asked._search_options()  # noqa: SLF001 - one of its kind
+        return asked.index.why_nothing(query, asked.k, min_score=least, **given)
+
     def batch(
         self, inputs: list[str], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any
     ) -> list[list[Document]]:
@@ -314,13 +335,11 @@ class MilvusBM25Retriever(BaseRetriever):
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
         for query in queries:
             check_query(query, embedded=False)
-        return self.index.search_batch(
-            queries,
-            self.k,
-            filter=self.filter,
-            namespace=self.namespace,
-            **{name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS},
-        )
+        return self.index.search_batch(queries, self.k, **self._search_options())
+
+    def _search_options(self) -> dict[str, Any]:
+        given = {name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS}
+        return {"filter": self.filter, "namespace": self.namespace, **given}
 
     async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
         return await run_in_executor(None, self._search, queries)

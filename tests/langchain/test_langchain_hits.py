@@ -115,3 +115,15 @@ def test_conditions_are_options_of_every_class(index: BM25Index) -> None:
     assert {document.id for document in store.similarity_search("fade", phrases=["fade bead"])} == {"a#0", "c#0"}
     with pytest.raises(ValueError, match="slop\n  Input should be greater than or equal to 0"):
         plain.invoke("fade", slop=-1)
+
+
+def test_retrievers_say_why_they_return_nothing(index: BM25Index) -> None:
+    for retriever in (
+        MilvusBM25Retriever(index=index, filter={"source": "x"}),
+        MilvusHybridRetriever(index=index, embedding=Letters(), filter={"source": "x"}),
+    ):
+        assert [reason.code for reason in retriever.why_nothing("fade").reasons] == ["filter"]
+        assert retriever.why_nothing("fade", filter={"source": "b"}, k=1).reasons == ()
+        assert [reason.code for reason in retriever.why_nothing("jig", filter=None).reasons] == ["unknown_words"]
+        high = retriever.why_nothing("fade", filter=None, score_threshold=99.0)
+        assert [reason.code for reason in high.reasons] == ["min_score"]
