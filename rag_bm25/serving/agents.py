@@ -62,15 +62,15 @@ TOOLS = (
         "would have. Conditions: must, must_not, phrases, and filter on the metadata. expand=neighbors adds what "
         "stands around each hit.",
         requests.AgentSearch,
-        Call(Operations.search),
+        Call(Operations.find),
         texts.render_hits,
     ),
     Tool(
         "explain",
-        "Show how the score of a chunk for a text comes about, or why a search does not find the chunk. Give the "
-        "options of the search, too.",
+        "Show how the score of a chunk for a text comes about, term by term, or why a search does not find the chunk. "
+        "Give the options of the search, too.",
         requests.Explain,
-        Call(Operations.explain),
+        Call(Operations.explain_in_words),
         texts.render_explanation,
     ),
     Tool(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Chunk, Fragment, Hit, Passage
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import Found
+    from rag_bm25.query.scores import ScoreExplanation
 
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
 MAX_SOURCE_CHUNKS = 100_000
@@ -42,11 +43,8 @@ class Operations:
         hits = self._index.search(asked.text, asked.k, **asked.scope(), **asked.options())
         answer: dict[str, Any] = {"hits": [hit_to_json(hit, asked.max_text) for hit in hits], "count": len(hits)}
         if not hits:
-            answer |= self._reason(asked.text, asked)
+            answer["suggestion"] = self._correct(asked.text, asked)
         return answer
-
-    def _reason(self, text: str, place: requests.Place) -> dict[str, Any]:
-        return {"suggestion": self._correct(text, place)}
 
     def _correct(self, text: str, place: requests.Place) -> str | None:
         try:
@@ -75,20 +73,22 @@ class Operations:
         return {"first": lists[0], "second": lists[1], "ranks": moved, "unmoved": same}
 
     def explain(self, asked: requests.Explain) -> dict[str, Any]:
-        """Return how the score of a chunk comes about."""
-        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace}
-        tree = self._index.explain(asked.text, asked.id, **scope, **asked.options())
-        return {"explanation": tree.to_dict()}
+        """Return how the score of a chunk comes about, term by term."""
+        return {"explanation": self._explain(asked).to_dict(tree=asked.tree)}
+
+    def _explain(self, asked: requests.Explain) -> ScoreExplanation:
+        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "k": asked.k}
+        return self._index.explain(asked.text, asked.id, **scope, **asked.options())
 
     def why(self, asked: requests.Why) -> dict[str, Any]:
         """Return why a search finds nothing, or does not find a chunk."""
-        hits = self._index.search(asked.text, asked.k, **asked.scope(), **asked.options())
+        scope = {**asked.scope(), "k": asked.k, "min_score": asked.min_score}
         if asked.id is None:
-            return {"found": bool(hits), **({} if hits else self._reason(asked.text, asked))}
-        rank = next((rank for rank, hit in enumerate(hits, 1) if hit.id == asked.id), None)
-        tree = self._index.explain(asked.text, asked.id, **asked.scope(), **asked.options())
-        last = hits[-1].score if hits else None
-        return {"found": rank is not None, "rank": rank, "explanation": tree.to_dict(), "score_of_last_hit": last}
+            found = self._index.why_nothing(asked.text, **scope, **asked.options())
+        else:
+            scope["chunk_namespace"] = asked.chunk_namespace
+            found = self._index.why_not(asked.text, asked.id, **scope, **asked.options())
+        return {"diagnosis": {**found.to_dict(), "text": str(found)}}
 
     def suggest(self, asked: requests.Suggest) -> dict[str, Any]:
         """Return the query with corrected spelling, None if there is nothing to correct."""
@@ -171,6 +171,19 @@ class Operations:
         return {"documents": [chunk_to_json(chunk) for chunk in page], "total": len(chunks), "offset": asked.offset}
 
     # For agents, who have fewer tools than programs have routes
+
+    def find(self, asked: requests.AgentSearch) -> dict[str, Any]:
+        """Return hits; if there are none, the reasons."""
+        answer = self.search(asked)
+        if not answer["hits"]:
+            found = self._index.why_nothing(asked.text, asked.k, **asked.scope(), **asked.options())
+            answer["reasons"] = str(found)
+        return answer
+
+    def explain_in_words(self, asked: requests.Explain) -> dict[str, Any]:
+        """Return how the score of a chunk comes about, as a text."""
+        explained = self._explain(asked)
+        return {"text": str(explained.tree() if asked.tree else explained)}
 
     def figures(self, asked: requests.AgentStatistics) -> dict[str, Any]:
         """Return the figures of the index, and of terms if asked for."""

@@ -238,22 +238,28 @@ class Search(Scope, SearchSettings):
     max_text: MaxText = None
 
 
-class Explain(Scope, QuerySettings):
-    """Explain the score of a chunk."""
+class OfChunk(Scope, SearchSettings):
+    """A question about a chunk and a search, with the options of the search."""
 
     text: TextOfQuery
-    id: Annotated[Id, Field(description="Id of the chunk.")]
+    k: HitCount = 10
     chunk_namespace: Annotated[
         str | None, Field(description="Namespace of the chunk, if several that are searched have its id.")
     ] = None
 
 
-class Why(Scope, QuerySettings):
+class Explain(OfChunk):
+    """Explain the score of a chunk."""
+
+    id: Annotated[Id, Field(description="Id of the chunk.")]
+    tree: Annotated[bool, Field(description="Add every formula with its numbers.")] = False
+
+
+class Why(OfChunk):
     """Tell why a search finds nothing, or does not find a chunk."""
 
-    text: TextOfQuery
     id: Annotated[Id | None, Field(description="Id of the chunk; without, why nothing is found.")] = None
-    k: HitCount = 10
+    min_score: Annotated[float | None, Field(description="Score below which hits are of no use.")] = None
 
 
 class Suggest(Place):

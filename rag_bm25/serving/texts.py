@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.query.explanation import format_value
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rag_bm25.serving import requests
 
@@ -19,9 +17,7 @@ def render_hits(asked: requests.Search, answer: Mapping[str, Any]) -> str:
     """Return hits, each with its id, score, metadata and text."""
     hits = answer["hits"]
     if not hits:
-        suggestion = answer.get("suggestion")
-        advice = f" Did you mean {suggestion!r}?" if suggestion else " Try fewer words, others, or no conditions."
-        return f"Nothing found for {asked.text!r}.{advice}"
+        return str(answer["reasons"])
     noun = "chunk" if len(hits) == 1 else "chunks"
     lines = [f"{len(hits)} {noun} for {asked.text!r}, best first. Read more around one with document and its id."]
     for rank, hit in enumerate(hits, 1):
@@ -32,8 +28,8 @@ def render_hits(asked: requests.Search, answer: Mapping[str, Any]) -> str:
 
 
 def render_explanation(_: object, answer: Mapping[str, Any]) -> str:
-    """Return a tree of numbers with indents."""
-    return "\n".join(_list_tree(answer["explanation"], ""))
+    """Return a table of the terms, or a tree of formulas."""
+    return str(answer["text"])
 
 
 def render_suggestion(asked: requests.Suggest, answer: Mapping[str, Any]) -> str:
@@ -110,9 +106,3 @@ def _list_terms(terms: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"{term['term']}: in {term['df']:,} of {term['num_chunks']:,} chunks, IDF {term['idf']:.3f}" for term in terms
     ]
-
-
-def _list_tree(tree: Mapping[str, Any], indent: str) -> Iterator[str]:
-    yield f"{indent}{format_value(tree['value'])} = {tree['description']}"
-    for detail in tree["details"]:
-        yield from _list_tree(detail, indent + "  ")

@@ -196,7 +196,7 @@ async def use_every_tool(client: Any) -> None:
     assert 'metadata {"source": "notes.txt"}\nChunk 7 is about the notice period.' in found
     assert "2. id" in found
     assert "3. id" not in found
-    assert (await use(client, "search", text="nowhere")).startswith("Nothing found for 'nowhere'.")
+    assert (await use(client, "search", text="nowhere")).startswith("nothing found: ")
     explained = await use(client, "explain", text="notice", id="notes.txt#7")
     assert "idf" in explained.lower()
     assert "nothing to correct" in await use(client, "suggest", text="notice")

@@ -95,15 +95,18 @@ def test_search_is_text_that_says_what_to_do_next(asker: Any, index: BM25Index) 
     text, _ = call(asker, "search", text="probation", expand="neighbors")
     assert "thirty days" in text
     text, _ = call(asker, "search", text="zzz")
-    assert text == "Nothing found for 'zzz'. Try fewer words, others, or no conditions."
+    assert text == str(index.why_nothing("zzz"))
+    assert text.startswith("nothing found: ")
     text, _ = call(asker, "search", text="notice", namespace="tenant")
     assert "1. id x, score" in text
     assert ", namespace 'tenant'" in text
 
 
-def test_explain_is_the_tree_as_python_prints_it(asker: Any, index: BM25Index) -> None:
+def test_explain_is_what_python_prints(asker: Any, index: BM25Index) -> None:
     text, _ = call(asker, "explain", text="notice", id="memo.txt#0")
     assert text == str(index.explain("notice", "memo.txt#0"))
+    text, _ = call(asker, "explain", text="notice", id="memo.txt#0", tree=True)
+    assert text == str(index.explain("notice", "memo.txt#0").tree())
 
 
 def test_statistics_and_suggestions(asker: Any, index: BM25Index) -> None:
@@ -117,7 +120,7 @@ def test_statistics_and_suggestions(asker: Any, index: BM25Index) -> None:
     assert call(asker, "statistics", text="。")[0].endswith("none")
     pytest.importorskip("rapidfuzz")
     assert call(asker, "suggest", text="probetion")[0] == "Did you mean 'probation'?"
-    assert call(asker, "search", text="probetion")[0].endswith("Did you mean 'probation'?")
+    assert "'probation'" in call(asker, "search", text="probetion")[0]
     assert call(asker, "suggest", text="probation")[0] == "There is nothing to correct in 'probation'."
 
 

@@ -20,6 +20,10 @@ def ids(hits: list[dict[str, Any]]) -> list[str]:
     return [hit["id"] for hit in hits]
 
 
+def as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
 def assert_refused(answer: Any, status: int, code: str, *parts: str) -> None:
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (status, code)
@@ -113,21 +117,28 @@ def test_nothing_found_suggests_another_spelling(asker: Any) -> None:
     assert asker.get(f"{API}/suggest", text="probation").json() == {"suggestion": None}
 
 
-def test_explain_is_the_tree_of_the_index(asker: Any, index: BM25Index) -> None:
-    answer = asker.post(f"{API}/explain", text="notice", id="memo.txt#0", idf="lucene")
-    assert answer.json() == {"explanation": index.explain("notice", "memo.txt#0", idf="lucene").to_dict()}
+def test_explain_is_that_of_the_index(asker: Any, index: BM25Index) -> None:
+    explained = index.explain("notice", "memo.txt#0", idf="lucene")
+    given = {"text": "notice", "id": "memo.txt#0", "idf": "lucene"}
+    assert asker.post(f"{API}/explain", **given).json() == {"explanation": as_json(explained.to_dict(tree=False))}
+    with_tree = asker.post(f"{API}/explain", **given, tree=True).json()
+    assert with_tree == {"explanation": as_json(explained.to_dict(tree=True))}
     assert_refused(asker.get(f"{API}/explain", text="notice", id="none"), 404, "not_found", "'none'")
     several = {"text": "notice", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
     assert asker.post(f"{API}/explain", **several).json()["explanation"]["value"] > 0
 
 
-def test_why_tells_the_rank_or_the_explanation(asker: Any) -> None:
-    found = asker.get(f"{API}/why", text="notice period", id="law.txt#1").json()
-    assert (found["found"], found["rank"]) == (True, 1)
-    missed = asker.get(f"{API}/why", text="notice period", id="law.txt#2").json()
-    assert (missed["found"], missed["rank"]) == (False, None)
-    assert missed["explanation"]["value"] == 0
-    assert asker.get(f"{API}/why", text="notice").json() == {"found": True}
+def test_why_is_the_diagnosis_of_the_index(asker: Any, index: BM25Index) -> None:
+    missed = asker.get(f"{API}/why", text="notice period", id="law.txt#2").json()["diagnosis"]
+    expected = index.why_not("notice period", "law.txt#2")
+    assert missed == {**as_json(expected.to_dict()), "text": str(expected)}
+    assert [reason["code"] for reason in missed["reasons"]] == ["no_term"]
+    nothing = asker.get(f"{API}/why", text="zzz").json()["diagnosis"]
+    assert nothing == {**as_json(index.why_nothing("zzz").to_dict()), "text": str(index.why_nothing("zzz"))}
+    found = asker.post(f"{API}/why", text="notice period", id="law.txt#1", min_score=1000.0).json()["diagnosis"]
+    assert (found["rank"], [reason["code"] for reason in found["reasons"]]) == (1, ["min_score"])
+    several = {"text": "law", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
+    assert asker.post(f"{API}/why", **several).json()["diagnosis"]["namespace"] == "tenant"
 
 
 def test_compare_tells_what_moved(asker: Any) -> None:
