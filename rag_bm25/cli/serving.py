@@ -1,5 +1,6 @@
 """``rag-bm25 serve``."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -68,13 +69,14 @@ def serve(
         from rag_bm25.serving.running import listen, serve_http, serve_stdio
         from rag_bm25.serving.served import Served
     observer = Observer()
-    listener = None if mcp else listen(settings)
-    found = find_files(ingest) if ingest else None
-    index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
-    served = Served(index, observer, limits, place.collection, found)
-    if listener is None:
-        serve_stdio(served, allow_writes=allow_writes)
-        return
-    port = listener.getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    serve_http(served, settings, listener, lambda: print_note(f"serving {settings.scheme}://{shown}:{port}"))
+    with nullcontext() if mcp else listen(settings) as listener:
+        found = find_files(ingest) if ingest else None
+        index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
+        served = Served(index, observer, limits, place.collection, found)
+        served.operations.warm_up()
+        if listener is None:
+            serve_stdio(served, allow_writes=allow_writes)
+            return
+        shown = f"[{host}]" if ":" in host else host
+        address = f"{settings.scheme}://{shown}:{listener.getsockname()[1]}"
+        serve_http(served, settings, listener, lambda: print_note(f"serving {address}"))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.scores import ScoreExplanation
 
 MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
+WARM_UP = 100  # characters
 MAX_SOURCE_CHUNKS = 100_000
 
 
@@ -35,6 +36,12 @@ class Operations:
         self._title = title
         self.jobs = Jobs()
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
+
+    def warm_up(self) -> None:
+        """Search once, so that nobody waits until engine and dictionary are loaded."""
+        chunk = next(self._index.chunks(namespace=None), None)
+        if chunk is not None:
+            self._index.search(chunk.text[:WARM_UP], 1, namespace=None)
 
     # Searching
 

@@ -10,6 +10,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from rag_bm25 import BM25Index
 
@@ -337,6 +338,28 @@ def test_errors_do_not_tell_where_the_index_is(asker: Any) -> None:
     assert message == "no chunk 'none' in the default namespace"
     message = asker.get(f"{API}/explain", text="a", id="none").json()["error"]["message"]
     assert message == "no chunk 'none' in the default namespace of the index"
+
+
+def test_files_are_ingested_while_the_index_is_served(asker: Any, index: BM25Index, tmp_path: Path) -> None:
+    from rag_bm25.ingestion.files import find_files
+
+    (tmp_path / "guide.txt").write_text("For newcomers.", encoding="utf-8")
+    (tmp_path / "broken.pdf").write_bytes(b"no PDF")
+    asker.served.operations.ingest(find_files([tmp_path]))
+    (job,) = asker.get(f"{API}/progress").json()["jobs"]
+    assert (job["kind"], job["state"]) == ("ingest", "done")
+    assert (job["result"]["files"], job["result"]["added"], job["result"]["failed"]) == (1, 1, 1)
+    assert asker.get(f"{API}/search", text="newcomers").json()["count"] == 1
+
+
+def test_an_empty_index_is_warmed_up_and_searched(make_asker: Callable[..., Any], index: BM25Index) -> None:
+    make_asker().served.operations.warm_up()
+    index.delete(filter={"chunk": {"$gte": 0}})
+    index.drop_namespace("tenant")
+    asker = make_asker()
+    asker.served.operations.warm_up()
+    assert asker.get(f"{API}/search", text="notice").json()["count"] == 0
+    assert asker.get(f"{API}/statistics/lengths").json()["measured"] == 0
 
 
 # What the server says of itself
