@@ -69,7 +69,7 @@ TOOLS = (
         "explain",
         "Show how the score of a chunk for a text comes about, term by term, or why a search does not find the chunk. "
         "Give the options of the search, too.",
-        requests.Explain,
+        requests.AgentExplain,
         Call(Operations.explain_in_words),
         texts.render_explanation,
     ),

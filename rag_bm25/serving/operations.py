@@ -45,7 +45,7 @@ class Operations:
 
     # Searching
 
-    def search(self, asked: requests.Search) -> dict[str, Any]:
+    def search(self, asked: requests.Search | requests.AgentSearch) -> dict[str, Any]:
         """Return hits; if there are none, the reason."""
         hits = self._index.search(asked.text, asked.k, **asked.scope(), **asked.options())
         answer: dict[str, Any] = {"hits": [hit_to_json(hit, asked.max_text) for hit in hits], "count": len(hits)}
@@ -83,7 +83,7 @@ class Operations:
         """Return how the score of a chunk comes about, term by term."""
         return {"explanation": self._explain(asked).to_dict(tree=asked.tree)}
 
-    def _explain(self, asked: requests.Explain) -> ScoreExplanation:
+    def _explain(self, asked: requests.Explain | requests.AgentExplain) -> ScoreExplanation:
         scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "k": asked.k}
         return self._index.explain(asked.text, asked.id, **scope, **asked.options())
 
@@ -187,7 +187,7 @@ class Operations:
             answer["reasons"] = str(found)
         return answer
 
-    def explain_in_words(self, asked: requests.Explain) -> dict[str, Any]:
+    def explain_in_words(self, asked: requests.AgentExplain) -> dict[str, Any]:
         """Return how the score of a chunk comes about, as a text."""
         explained = self._explain(asked)
         return {"text": str(explained.tree() if asked.tree else explained)}

@@ -3,7 +3,7 @@
 Pydantic reads annotations at run time: no ``from __future__ import annotations`` here.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,6 +12,7 @@ from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.options import QUERY_OPTIONS
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
@@ -27,6 +28,7 @@ Texts: TypeAlias = Annotated[list[Text], Field(max_length=MAX_WORDS)]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
 Filter: TypeAlias = dict[str, Any] | Text
 
+PLAIN = (QUERY_OPTIONS | HIT_OPTIONS) - {"feedback", "boosts", "highlight"}  # options that are taken as they are
 METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
 
 
@@ -115,18 +117,9 @@ class NumberFactor(Request):
 Factor: TypeAlias = Annotated[ValueFactors | DecayFactor | NumberFactor, Field(discriminator="type")]
 
 
-class QuerySettings(Request):
-    """Options of a query. Those that are not given are the index's own."""
+class Conditions(Request):
+    """What hits must have, and what else a query searches for."""
 
-    idf: Annotated[IdfName | None, Field(description="IDF formula.")] = None
-    epsilon: Annotated[float | None, Field(description="IDF of words in half of the chunks or more.")] = None
-    k3: Annotated[float | None, Field(description="Saturation of words that the query repeats.")] = None
-    bigram_weight: Annotated[float | None, Field(description="Weight of Chinese bigrams.")] = None
-    word_bigram_weight: Annotated[float | None, Field(description="Weight of pairs of words.")] = None
-    statistics: Annotated[
-        Literal["namespace", "all"] | dict[str, Any] | None,
-        Field(description='N and df of the searched namespaces, of "all", or of the chunks that fit a filter.'),
-    ] = None
     syntax: Annotated[
         bool, Field(description='Read word^2, lab*, +word, -word and "a phrase" in the text; else they are words.')
     ] = False
@@ -142,6 +135,29 @@ class QuerySettings(Request):
     min_should_match: Annotated[
         int | str | None,
         Field(description='Minimum number of words of the query that a hit must have: 3, -1, "75%", "3<90%".'),
+    ] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the given options, as a search takes them."""
+        given = {name: getattr(self, name) for name in PLAIN & set(type(self).model_fields)}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.fuzzy or self.synonyms:
+            rules = Synonyms.of(self.synonyms) if self.synonyms else None
+            given["expansion"] = QueryExpansion(synonyms=rules, fuzzy=Fuzzy() if self.fuzzy else None)
+        return given
+
+
+class QuerySettings(Conditions):
+    """Options of a query. Those that are not given are the index's own."""
+
+    idf: Annotated[IdfName | None, Field(description="IDF formula.")] = None
+    epsilon: Annotated[float | None, Field(description="IDF of words in half of the chunks or more.")] = None
+    k3: Annotated[float | None, Field(description="Saturation of words that the query repeats.")] = None
+    bigram_weight: Annotated[float | None, Field(description="Weight of Chinese bigrams.")] = None
+    word_bigram_weight: Annotated[float | None, Field(description="Weight of pairs of words.")] = None
+    statistics: Annotated[
+        Literal["namespace", "all"] | dict[str, Any] | None,
+        Field(description='N and df of the searched namespaces, of "all", or of the chunks that fit a filter.'),
     ] = None
     feedback: Annotated[
         Literal["rm3", "rocchio", "bim"] | None, Field(description="Search again with terms of the best hits.")
@@ -159,16 +175,9 @@ class QuerySettings(Request):
         ),
     ] = None
 
-    NOT_PLAIN: ClassVar = {"fuzzy", "synonyms", "feedback", "boosts"}
-
     def options(self) -> dict[str, Any]:
         """Return the given options, as a search takes them."""
-        plain = set(QuerySettings.model_fields) - self.NOT_PLAIN
-        given = {name: getattr(self, name) for name in plain & self.model_fields_set}
-        given = {name: value for name, value in given.items() if value is not None}
-        if self.fuzzy or self.synonyms:
-            rules = Synonyms.of(self.synonyms) if self.synonyms else None
-            given["expansion"] = QueryExpansion(synonyms=rules, fuzzy=Fuzzy() if self.fuzzy else None)
+        given = super().options()
         if self.feedback:
             given["feedback"] = METHODS[self.feedback]()
         if self.boosts:
@@ -187,15 +196,25 @@ class Fragments(Request):
         return Highlighting(self.max_fragments, self.fragment_size)
 
 
+GroupBy: TypeAlias = Annotated[
+    str | None, Field(description="Metadata key, such as source: k counts groups of hits with the same value.")
+]
+Expand: TypeAlias = Annotated[
+    Literal["neighbors", "document"] | None,
+    Field(description="Give each hit the chunks before and after it, or its whole document, as its context."),
+]
+ChunkNamespace: TypeAlias = Annotated[
+    str | None, Field(description="Namespace of the chunk, if several that are searched have its id.")
+]
+
+
 class SearchSettings(QuerySettings, Fragments):
     """Options of a search: those of the query, and those for its hits."""
 
     near_duplicates: Annotated[
         float | None, Field(description="Leave out hits that resemble a better one at least so much, such as 0.9.")
     ] = None
-    group_by: Annotated[
-        str | None, Field(description="Metadata key, such as source: k counts groups of hits with the same value.")
-    ] = None
+    group_by: GroupBy = None
     group_size: Annotated[int | None, Field(description="Maximum number of hits of a group.")] = None
     group_score: Annotated[
         Literal["max", "sum"] | None, Field(description="Rank groups by their best hit, or by the sum.")
@@ -204,10 +223,7 @@ class SearchSettings(QuerySettings, Fragments):
     candidates: Annotated[
         int | None, Field(ge=1, le=MAX_HITS, description="Number of hits to choose from or add up.")
     ] = None
-    expand: Annotated[
-        Literal["neighbors", "document"] | None,
-        Field(description="Give each hit the chunks before and after it, or its whole document, as its context."),
-    ] = None
+    expand: Expand = None
 
     highlight: Annotated[
         bool, Field(description="Give each hit its highlights: its best sentences, and the words of the query in them.")
@@ -215,11 +231,8 @@ class SearchSettings(QuerySettings, Fragments):
 
     def options(self) -> dict[str, Any]:
         """Return the given options, as a search takes them."""
-        names = HIT_OPTIONS - {"boosts", "rerank", "highlight"}
-        given = {name: getattr(self, name) for name in names}
-        if self.highlight:
-            given["highlight"] = self.highlighting()
-        return super().options() | {name: value for name, value in given.items() if value is not None}
+        given = super().options()
+        return {**given, "highlight": self.highlighting()} if self.highlight else given
 
 
 TextOfQuery: TypeAlias = Annotated[Text, Field(description="Words or a question.")]
@@ -243,9 +256,7 @@ class OfChunk(Scope, SearchSettings):
 
     text: TextOfQuery
     k: HitCount = 10
-    chunk_namespace: Annotated[
-        str | None, Field(description="Namespace of the chunk, if several that are searched have its id.")
-    ] = None
+    chunk_namespace: ChunkNamespace = None
 
 
 class Explain(OfChunk):
@@ -359,13 +370,27 @@ class Delete(Request):
     namespace: Annotated[str, Field(description="Namespace of the chunks.")] = ""
 
 
-class AgentSearch(Search):
-    """Search for chunks, with bounds for those who read every word."""
+class AgentSearch(Scope, Conditions):
+    """Search for chunks: the options that agents have a use for, with bounds for those who read every word."""
 
+    text: TextOfQuery
     k: Annotated[int, Field(ge=1, le=50, description="Maximum number of hits.")] = 5
+    group_by: GroupBy = None
+    expand: Expand = None
     max_text: Annotated[
         int | None, Field(ge=1, le=20_000, description="Maximum characters of each text; longer ones are cut.")
     ] = 2_000
+
+
+class AgentExplain(Scope, Conditions):
+    """Explain the score of a chunk."""
+
+    text: TextOfQuery
+    id: Annotated[Id, Field(description="Id of the chunk.")]
+    k: HitCount = 10
+    group_by: GroupBy = None
+    chunk_namespace: ChunkNamespace = None
+    tree: Annotated[bool, Field(description="Show every formula with its numbers.")] = False
 
 
 class AgentStatistics(Scope):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rag_bm25.index.arguments import list_namespaces
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 PLACES = ("start_index", "end_index", "chunk")  # in the metadata; ids have them for people
 
 
-def render_hits(asked: requests.Search, answer: Mapping[str, Any]) -> str:
+def render_hits(asked: requests.AgentSearch, answer: Mapping[str, Any]) -> str:
     """Return hits, each with its id, score, metadata and text."""
     hits = answer["hits"]
     if not hits:
@@ -41,7 +43,7 @@ def render_suggestion(asked: requests.Suggest, answer: Mapping[str, Any]) -> str
 def render_figures(asked: requests.AgentStatistics, answer: Mapping[str, Any]) -> str:
     """Return the figures of an index, and those of terms."""
     index = answer["index"]
-    names = ", ".join(repr(name) for name in index["namespaces"][:50]) or "none"
+    names = list_namespaces(index["namespaces"]) or "none"
     length = f"mean length {index['mean_length']:.1f} ({index['length_unit']}), chunk size {index['chunk_size']:g}"
     lines = [
         f"{index['num_chunks']:,} chunks, {index['num_terms']:,} terms, {length}.",
