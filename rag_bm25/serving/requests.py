@@ -26,7 +26,7 @@ MAX_DOCUMENTS = 1_000
 Text: TypeAlias = Annotated[str, Field(max_length=MAX_QUERY)]
 Texts: TypeAlias = Annotated[list[Text], Field(max_length=MAX_WORDS)]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
-Filter: TypeAlias = dict[str, Any] | Text
+Filter: TypeAlias = dict[str, Any]  # no expressions: what strangers send must not reach the engine's parser
 
 PLAIN = (QUERY_OPTIONS | HIT_OPTIONS) - {"feedback", "boosts", "highlight"}  # options that are taken as they are
 METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
@@ -56,10 +56,7 @@ class Scope(Place):
 
     filter: Annotated[
         Filter | None,
-        Field(
-            description='Conditions on the metadata: an object such as {"source": "law.txt", "page": {"$gte": 3}}, '
-            "or a Milvus expression."
-        ),
+        Field(description='Conditions on the metadata: an object such as {"source": "law.txt", "page": {"$gte": 3}}.'),
     ] = None
 
     def scope(self) -> dict[str, Any]:
