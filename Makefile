@@ -53,7 +53,7 @@ test-langchain: .venv-langchain/dev.stamp
 # The two packages ask for different versions of pymilvus.
 test-adapters: .venv-langchain-milvus/dev.stamp .venv-llama-index/dev.stamp
 	.venv-langchain-milvus/bin/python -m pytest tests/adapters
-	.venv-llama-index/bin/python -m pytest tests/adapters
+	.venv-llama-index/bin/python -m pytest tests/adapters tests/test_docs.py -k "adapters or docstrings"
 
 test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pytest $(IN_PARALLEL) tests
@@ -131,7 +131,7 @@ audit: .venv-audit/dev.stamp
 .venv-llama-index/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-llama-index
 	.venv-llama-index/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' \
-		'milvus-lite>=3.1,<4' llama-index-vector-stores-milvus scipy
+		'milvus-lite>=3.1,<4' 'llama-index-core>=0.13,<0.15' llama-index-vector-stores-milvus scipy
 	touch $@
 
 .venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
-from rich.padding import Padding
 from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
+from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.rendering import INDENT, Highlighter, make_highlighter, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.query.spelling import Fuzzy
@@ -25,7 +26,7 @@ from rag_bm25.weighting.idf import IdfName
 
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")]
 
-METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
+METHODS = {method.__name__.lower(): method for method in FEEDBACK_METHODS}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Question:
         ),
     ] = None
     feedback: Annotated[
-        Literal["rm3", "rocchio", "bim"] | None,
+        Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"] | None,
         opt.option("Search again with terms from the best hits, or from the chunks marked as relevant."),
     ] = None
     relevant: Annotated[
@@ -127,22 +128,31 @@ def search(
     question: Question,
     boosts: Boosts,
     selection: Selection,
+    dense: DenseSearch,
     k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show the chunks with the highest BM25 scores."""
+    """Show the chunks with the highest BM25 scores.
+
+    With --embedding, an index that was made with the same model is searched by words and by dense vectors, and both
+    rankings become one. --explain explains the BM25 score.
+    """
     query, scope, options = " ".join(words), question.scope(), question.options()
+    model = dense.load()
     with place.open_existing(read_only=True) as index:
-        asked = {**scope, **options, **boosts.options(), **selection.options()}
-        hits = index.search(query, k, **asked)
-        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **asked) for hit in hits if explain]
+        scored = {**scope, **options, **boosts.options()}
+        asked = {**scored, **selection.options()}
+        hits = dense.search(index, model, query, k, asked)
+        shown = asked if model is None else scored  # the place of a hit is not that of the search by words
+        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **shown) for hit in hits if explain]
         diagnosis = None if hits or as_json else index.why_nothing(query, k, **asked)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        _print_hits(hits, trees, make_highlighter(query, index.config))
+        print_hits(hits, trees, make_highlighter(query, index.config))
+        dense.note_missing(index)
     if diagnosis:
         print_note(str(diagnosis))
 
@@ -186,7 +196,7 @@ def similar(
     if as_json:
         print_json(list(map(_to_json, hits)))
     elif hits:
-        _print_hits(hits)
+        print_hits(hits)
     else:
         print_note("nothing found: no other chunk shares a term with it")
 
@@ -197,12 +207,15 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _print_hits(hits: Sequence[Hit], trees: Sequence[ScoreExplanation] = (), mark: Highlighter | None = None) -> None:
+def print_hits(
+    hits: Sequence[Hit], trees: Sequence[ScoreExplanation] = (), mark: Highlighter | None = None, *, first: int = 1
+) -> None:
+    """Print hits, numbered from `first`, each with its explanation if there are any."""
     console = open_console()
-    for rank, hit in enumerate(hits, 1):
-        console.print(render_hit(rank, hit, console.width, mark if console.is_terminal else None))
+    for at, hit in enumerate(hits):
+        console.print(render_hit(first + at, hit, console.width, mark if console.is_terminal else None))
         if trees:
-            console.print(Padding(Text(trees[rank - 1].table(console.width - INDENT)), (0, 0, 0, INDENT), expand=False))
+            console.print(Text(indent(trees[at].table(console.width - INDENT), " " * INDENT)))
 
 
 def explain(

@@ -75,8 +75,8 @@ class Diagnosis:
     @property
     def suggestion(self) -> str | None:
         """The query with corrected spelling; None if there is nothing to correct."""
-        found = (reason.details.get("suggestion") for reason in self.reasons if reason.code == "unknown_words")
-        return next(found, None)
+        of_query = ("unknown_words", "min_should_match")
+        return next((one.details.get("suggestion") for one in self.reasons if one.code in of_query), None)
 
     def __str__(self) -> str:
         first, *others = map(str, self.reasons or (self._found(),))

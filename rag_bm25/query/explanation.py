@@ -107,6 +107,14 @@ def format_value(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
 
 
+def explain_product(score: Explanation, factors: Sequence[Explanation]) -> Explanation:
+    """Explain a score that is multiplied by factors, if there are any."""
+    if not factors:
+        return score
+    value = score.value * math.prod(factor.value for factor in factors)
+    return Explanation(value, "boosted score, product of:", (score, *factors))
+
+
 @dataclass(frozen=True, eq=False)
 class QueryFacts:
     """The query's half of a score."""

@@ -11,7 +11,7 @@ from rag_bm25.documents.checks import check_ids
 from rag_bm25.errors import InputError, ParameterError, short_repr
 from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import FEEDBACK_METHODS, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.query import Query
 from rag_bm25.store.search_params import check_sparse_search_params
@@ -56,7 +56,7 @@ class QueryOptions(TypedDict, total=False):
         Minimum number of distinct words of the query that a chunk must have: 3, -1, ``"75%"``, ``"3<90%"``, see
         :func:`rag_bm25.query.min_should_match.required_words`. An addition for a word counts as that word. For
         :meth:`search`, :meth:`search_batch` and :meth:`explain` only: a vector cannot express it.
-    feedback : RM3, Rocchio, BIM or None
+    feedback : RM3, Rocchio, BIM, BM25PRF, Axiomatic or None
         Method of relevance feedback, see :mod:`rag_bm25.query.feedback`. Without marked chunks, the best ones of a
         first search are assumed to be relevant.
     relevant, irrelevant : sequence of str or None
@@ -143,8 +143,9 @@ def feedback_of(options: QueryOptions) -> Feedback | None:
     method = options.get("feedback")
     if method is None and marked:
         method = Rocchio()
-    if not isinstance(method, RM3 | Rocchio | BIM | None):
-        raise ParameterError(f"feedback must be an RM3, Rocchio or BIM, got {short_repr(method)}")
+    if not isinstance(method, (*FEEDBACK_METHODS, type(None))):
+        names = ", ".join(kind.__name__ for kind in FEEDBACK_METHODS)
+        raise ParameterError(f"feedback must be one of {names}, got {short_repr(method)}")
     if irrelevant and not isinstance(method, Rocchio):
         raise ParameterError(f"irrelevant chunks need feedback=Rocchio(), got {method!r}")
     if both := sorted(set(relevant or ()) & set(irrelevant or ())):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-import math
 import unicodedata
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rag_bm25.query.explanation import Explanation, contribution, explain, explain_idf, why_zero
+from rag_bm25.query.explanation import Explanation, contribution, explain, explain_idf, explain_product, why_zero
 from rag_bm25.vectors.terms import BIGRAM_MARK, Term
 
 if TYPE_CHECKING:
@@ -240,10 +239,9 @@ def with_factors(explained: ScoreExplanation, factors: Sequence[Explanation]) ->
     """Multiply an explained score by the factors of boosts."""
     if not factors:
         return explained
-    value = explained.value * math.prod(factor.value for factor in factors)
-    details = (_tree_of(explained), *factors)
+    tree = explain_product(_tree_of(explained), factors)
     return replace(
-        explained, value=value, description="boosted score, product of:", details=details, factors=tuple(factors)
+        explained, value=tree.value, description=tree.description, details=tree.details, factors=tuple(factors)
     )
 
 

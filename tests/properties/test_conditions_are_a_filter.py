@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, Query
+from rag_bm25 import RRF, BM25Index, IndexConfig, Query
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.phrases import PhraseText, terms_of_phrase
 from rag_bm25.index.searching import hybrid, ranking, searcher
@@ -81,7 +81,7 @@ def test_hits_are_those_of_an_unlimited_search_that_pass(
 @given(chunks, some, some, phrases, slops, sizes)
 def test_hybrid_hits_pass(given: Any, must: Any, must_not: Any, phrases: Any, slop: int, k: int) -> None:
     index, query = stored(given), Query("fig", must, must_not, phrases, slop)
-    found = index.search_hybrid(query, [1.0, 0.5], k, sparse_k=k, dense_k=k, arm_scores=True)
+    found = index.search_hybrid(query, [1.0, 0.5], k, sparse_k=k, dense_k=k, fusion=RRF())
     dense = [hit.id for hit in index.search_dense([1.0, 0.5], 1000) if passes(hit.text, query)][:k]
     sparse = [hit.id for hit in index.search("fig", 1000) if passes(hit.text, query)][:k]
     points: dict[str, float] = defaultdict(float)

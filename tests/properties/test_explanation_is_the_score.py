@@ -14,8 +14,6 @@ from support.reference import relevance_weight, split, words_and_bigrams
 from support.strategies import corpora, query_weightings, texts, weightings, words
 
 from rag_bm25 import (
-    BIM,
-    RM3,
     BM25Index,
     Decay,
     Explanation,
@@ -26,6 +24,7 @@ from rag_bm25 import (
     Synonyms,
     ValueBoost,
 )
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,6 +119,7 @@ def test_explanation_uses_the_statistics_that_the_search_used(
 
 
 EVERY_TERM = {"min_df": 1, "max_df": 1.0}
+METHODS: list[Feedback] = [method(**EVERY_TERM) for method in FEEDBACK_METHODS]
 SPACES = ["", "x", "y"]
 
 
@@ -143,7 +143,7 @@ def test_every_search_can_be_explained(
         "rerank": data.draw(st.sampled_from([None, by_length_and_place])),
         "group_by": data.draw(st.sampled_from([None, "n"])),
         "mmr": data.draw(st.sampled_from([None, 0.5])),
-        "feedback": data.draw(st.sampled_from([None, RM3(**EVERY_TERM), Rocchio(**EVERY_TERM), BIM(**EVERY_TERM)])),
+        "feedback": data.draw(st.sampled_from([None, *METHODS])),
         "expansion": data.draw(st.none() | st.just(QueryExpansion(Synonyms.of({"apple": ["fig", "中文"]})))),
         "min_should_match": data.draw(st.none() | st.sampled_from([1, 2, "75%"])),
         "idf": weighting.idf,
@@ -185,7 +185,7 @@ def check_terms(explained: ScoreExplanation) -> None:
     corpora(min_size=1),
     texts(),
     query_weightings,
-    st.sampled_from([RM3(**EVERY_TERM), Rocchio(gamma=0.9, **EVERY_TERM), BIM(**EVERY_TERM)]),
+    st.sampled_from(METHODS),
     st.data(),
 )
 def test_explanations_with_feedback_add_up_to_the_scores(

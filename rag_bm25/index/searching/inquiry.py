@@ -16,7 +16,7 @@ import numpy as np
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.errors import FilterError, MissingExtraError, short_repr
-from rag_bm25.filters import And, Comparison, Expression, Not, Or
+from rag_bm25.filters import Comparison, Expression, Not
 from rag_bm25.hits.boosts import factor_of
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces, name_namespace
 from rag_bm25.query.diagnosis import Diagnosis, Reason
@@ -26,7 +26,7 @@ from rag_bm25.query.query import Query
 from rag_bm25.store.rows import Match, Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.filters import Filter
@@ -47,6 +47,7 @@ MAX_FIELDS = 20
 CONDITIONS = ("must", "must_not", "phrases", "slop", "min_should_match")
 NARROWING = (*CONDITIONS, "syntax", "feedback", "relevant", "irrelevant", "search_params", "rescore")
 
+_MISSING = object()
 _METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)')\]")
 _PIECE = re.compile(r"\w[\w.'’_+#-]*")
 
@@ -105,14 +106,10 @@ class Inquiry:
         found = [*self._in_conditions(), *self._in_boosts(), *self._in_rest()]
         return found or [*self._in_damage(), Reason("unclear", "the chunks that match have just been deleted")][:1]
 
-    def _hits(self, k: int, options: dict[str, Any], where: Filter | None = None) -> list[Hit]:
-        """Search with other options; `where` in place of the filter, if the options have none of their own."""
-        where = self._scope.where if where is None else where
-        return self._find(self._asked.query, k, filter=where, namespace=self._namespaces, **options)
-
-    @property
-    def _namespaces(self) -> list[str] | None:
-        return None if self._scope.namespaces is None else list(self._scope.namespaces)
+    def _hits(self, k: int, options: dict[str, Any]) -> list[Hit]:
+        """Search with other options."""
+        where, namespaces = self._scope.where, self._scope.namespaces
+        return self._find(self._asked.query, k, filter=where, namespace=namespaces, **options)
 
     # The query
 
@@ -157,11 +154,11 @@ class Inquiry:
             return
         asked = sorted(set(self._scope.namespaces or ()))
         message = f"{list_namespaces(asked)} {'has' if len(asked) == 1 else 'have'} no chunks"
-        filled = (
-            {name: statistics.of_one(name).num_chunks for name in statistics.filled} if self._asked.elsewhere else {}
-        )
-        others = f"; there are some in {list_first(map(_in_namespace, filled.items()))}" if filled else ""
-        yield Reason("empty_namespace", message + others, {"namespaces": filled})
+        names = statistics.filled if self._asked.elsewhere else []
+        listed = {name: statistics.of_one(name).num_chunks for name in names[:MAX_LISTED]}
+        others = list_first([*map(_in_namespace, listed.items()), *names[MAX_LISTED:]])
+        message += f"; there are some in {others}" if others else ""
+        yield Reason("empty_namespace", message, {"namespaces": listed, "num_namespaces": len(names)})
 
     # The words
 
@@ -184,7 +181,8 @@ class Inquiry:
         words = list(dict.fromkeys([*self._written_words(), *prefixes]))
         named = f"the word {words[0]}" if len(words) == 1 else f"any of the words {list_first(words)}"
         names = self._scope.namespaces
-        whose = "" if names is None or not self._live.view.statistics.filled[1:] else f" of {list_namespaces(names)}"
+        there_are_others = self._asked.elsewhere and len(self._live.view.statistics.filled) > 1
+        whose = f" of {list_namespaces(names)}" if names is not None and there_are_others else ""
         message = f"no chunk{whose} has {named}"
         if self._are_question_words(words):
             message = f"the query has question words only, and no chunk{whose} has them: {list_first(words)}"
@@ -199,17 +197,15 @@ class Inquiry:
     def _written_words(self) -> list[str]:
         """Return the words of the query as they are written; a prefix is no word."""
         texts = [part.text for part in self._parsed.parts if not part.prefix]
-        return [self._written(word, text) for text in texts for word in self._words_of(text)]
+        return list(chain.from_iterable(self._as_written(self._words_of(text), text) for text in texts))
 
     def _words_of(self, text: str) -> list[str]:
         return list(dict.fromkeys(AnalysedText.of_query(self._analyzer, text).words))
 
-    def _written(self, word: str, text: str) -> str:
-        """Return a word as a text has it; stemming and case folding have changed it."""
-        for piece in _PIECE.findall(text):
-            if AnalysedText.of_query(self._analyzer, piece).words == (word,):
-                return str(piece)
-        return word
+    def _as_written(self, words: Iterable[str], text: str) -> list[str]:
+        """Return words as a text has them: stemming and case folding have changed them."""
+        pieces = {self._words_of(piece)[0]: piece for piece in _PIECE.findall(text) if len(self._words_of(piece)) == 1}
+        return [pieces.get(word, word) for word in words]
 
     def _suggest(self, text: str) -> str | None:
         with suppress(MissingExtraError):
@@ -250,20 +246,40 @@ class Inquiry:
                 )
                 yield Reason("filter", message.removesuffix(","), {"best": best.id, "metadata": values})
             return
-        fields = self._sample_fields()
-        missing = [path for path in _paths(where) if not self._has_field(path)]
-        if missing:
-            names, there = [".".join(path) for path in missing], list(fields)
-            none = "no chunk has" if len(self._sample) < MAX_SAMPLED else f"none of {MAX_SAMPLED:,} chunks has"
-            message = f"the filter names {quoted(names)}, which {none}"
-            message += f"; the fields are {quoted(there, MAX_FIELDS)}" if there else "; the chunks have no metadata"
-            similar = get_close_matches(names[0], there, 1)
-            message += f"; did you mean {similar[0]!r}?" if similar else ""
-            yield Reason("filter_field", message, {"missing": names, "fields": there})
-            return
-        values_of = {key: fields.get(key, []) for key in top_keys(where)}
-        known = "".join(f"; {key!r} has {quoted(some)}" for key, some in values_of.items() if some)
-        yield Reason("filter", f"no chunk passes the filter{known}", {"values": values_of})
+        missing = [path for path in _comparisons(where) if not self._has_field(path)]
+        yield self._missing_fields(missing) if missing else self._excluded_by_filter(where)
+
+    def _missing_fields(self, missing: Sequence[tuple[str, ...]]) -> Reason:
+        counts = Counter(chain.from_iterable(self._sample))
+        there = [key for key, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+        names = [".".join(path) for path in missing]
+        none = "no chunk has" if len(self._sample) < MAX_SAMPLED else f"none of {MAX_SAMPLED:,} chunks has"
+        message = f"the filter names {quoted(names)}, which {none}"
+        message += f"; the fields are {quoted(there, MAX_FIELDS)}" if there else "; the chunks have no metadata"
+        similar = get_close_matches(names[0], there, 1)
+        message += f"; did you mean {similar[0]!r}?" if similar else ""
+        return Reason("filter_field", message, {"missing": names, "fields": there})
+
+    def _excluded_by_filter(self, where: Filter) -> Reason:
+        """List values of the fields in a filter that no chunk passes: those that resemble the filter's, if any do."""
+        clauses, listed = [], {}
+        for path, operands in _comparisons(where).items():
+            values = self._values_at(path)
+            name, some = ".".join(path), _similar(operands, values)
+            listed[name] = (some or values)[:MAX_VALUES]
+            clauses += [
+                f"; similar values of {name!r} are {quoted(some)}" if some else f"; {name!r} has {quoted(values)}"
+            ]
+        return Reason("filter", f"no chunk passes the filter{''.join(clauses)}", {"values": listed})
+
+    def _values_at(self, path: tuple[str, ...]) -> list[Any]:
+        """Return the distinct texts, numbers and bools of the sample under a path, also those within lists."""
+        found: dict[tuple[type, Any], None] = {}
+        for metadata in self._sample:
+            value = _value_at(metadata, path)
+            scalars = value if isinstance(value, list) else [value]
+            found |= {(type(each), each): None for each in scalars if isinstance(each, str | int | float)}
+        return [value for _, value in found]
 
     @cached_property
     def _matching(self) -> list[Match]:
@@ -282,23 +298,11 @@ class Inquiry:
 
     def _has_field(self, path: tuple[str, ...]) -> bool:
         """Return whether a chunk has a metadata value, as far as the engine can tell of those that were not read."""
-        if any(_holds(metadata, path) for metadata in self._sample):
+        if any(_value_at(metadata, path) is not _MISSING for metadata in self._sample):
             return True
         with suppress(FilterError):
             return len(self._sample) >= MAX_SAMPLED and self._passes(Comparison(path, "exists", value=True))
         return False
-
-    def _sample_fields(self) -> dict[str, list[Any]]:
-        """Return the metadata keys of the sample, the most frequent first, with some values of each."""
-        counts: Counter[str] = Counter()
-        values: dict[str, list[Any]] = {}
-        for metadata in self._sample:
-            counts.update(metadata.keys())
-            for key, value in metadata.items():
-                some = values.setdefault(key, [])
-                if len(some) <= MAX_VALUES and value not in some:
-                    some.append(value)
-        return {key: values[key] for key, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))}
 
     # Conditions
 
@@ -371,18 +375,21 @@ class Inquiry:
         df = self._live.view.statistics.of(self._scope.namespaces).df(
             np.array([ids[word] for word in words], np.uint32)
         )
-        return [self._written(word, text) for word, count in zip(words, df.tolist(), strict=True) if not count]
+        return self._as_written((word for word, count in zip(words, df.tolist(), strict=True) if not count), text)
 
     def _too_few_words(self, wanted: str, details: dict[str, Any]) -> Reason:
         terms = self._plain.terms
         had = max((terms.words_had_by(match.row.vector) for match in self._matching), key=len)
         least = required_words(wanted, len(terms.words))
-        missing = sorted(self._written(word, self._text) for word in terms.words - had)
+        missing = sorted(self._as_written(terms.words - had, self._text))
         message = (
             f"min_should_match {wanted!r} asks for {least} of the {len(terms.words)} words of the query; no chunk has "
             f"more than {len(had)}, and the one with most lacks {list_first(missing)}"
         )
-        return Reason("min_should_match", message, {**details, "required": least, "most": len(had), "missing": missing})
+        suggestion = self._suggest(self._text)
+        message += f"; did you mean {suggestion!r}?" if suggestion else ""
+        details |= {"required": least, "most": len(had), "missing": missing, "suggestion": suggestion}
+        return Reason("min_should_match", message, details)
 
     def _counted(self) -> str:
         every = len(self._matching)
@@ -428,24 +435,37 @@ def _in_namespace(counted: tuple[str, int]) -> str:
     return f"{name_namespace(name)} ({number:,})"
 
 
-def _holds(metadata: Any, path: tuple[str, ...]) -> bool:
+def _value_at(metadata: Any, path: tuple[str, ...]) -> Any:
+    """Return the value under a path, or a mark that there is none."""
     for key in path:
         if not isinstance(metadata, dict) or key not in metadata:
-            return False
+            return _MISSING
         metadata = metadata[key]
-    return True
+    return metadata
 
 
-def _paths(where: Filter) -> list[tuple[str, ...]]:
-    """Return the paths that a filter reads, each once."""
+def _similar(operands: Sequence[object], values: Sequence[object]) -> list[str]:
+    """Return the texts that hold one of the operands, or else are spelt alike."""
+    texts = [value for value in values if isinstance(value, str)]
+    wanted = [operand for operand in operands if isinstance(operand, str) and operand]
+    holding = [text for text in texts if any(operand.casefold() in text.casefold() for operand in wanted)]
+    return holding or [text for operand in wanted for text in get_close_matches(operand, texts, MAX_VALUES)]
+
+
+def _comparisons(where: Filter) -> dict[tuple[str, ...], list[object]]:
+    """Return the paths that a filter reads, and the values that it compares each with for equality."""
     if isinstance(where, Comparison):
-        return [where.path]
+        operands = where.value if isinstance(where.value, tuple) else (where.value,)
+        return {where.path: list(operands) if where.op in ("==", "in", "contains") else []}
     if isinstance(where, Expression):
-        return list(dict.fromkeys((double or single,) for double, single in _METADATA_KEY.findall(where.text)))
-    parts = (where.part,) if isinstance(where, Not) else where.parts
-    assert isinstance(where, Not | And | Or)
-    return list(dict.fromkeys(chain.from_iterable(map(_paths, parts))))
+        return {(double or single,): [] for double, single in _METADATA_KEY.findall(where.text)}
+    found: dict[tuple[str, ...], list[object]] = {}
+    for part in (where.part,) if isinstance(where, Not) else where.parts:
+        for path, compared in _comparisons(part).items():
+            found[path] = [*found.get(path, []), *compared]
+    return found
 
 
 def top_keys(where: Filter) -> list[str]:
-    return list(dict.fromkeys(path[0] for path in _paths(where)))
+    """Return the metadata keys that a filter reads."""
+    return list(dict.fromkeys(path[0] for path in _comparisons(where)))

@@ -21,7 +21,7 @@ from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, shor
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.memo import QueryMemo
-from rag_bm25.index.searching.part_statistics import TermStatistics, count_part
+from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics, count_part
 from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates, warn_incomplete
 from rag_bm25.index.searching.rescoring import search_rescored
 from rag_bm25.index.searching.rows import latest_rows, read_chunk_by_namespace, read_chunks
@@ -50,6 +50,7 @@ from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.terms import is_bigram
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
@@ -384,6 +385,18 @@ class Searcher:
         """List the words with a prefix that most chunks have."""
         found = self._look_up(self._read_vocabulary().beginning_with(prefix), counted)
         return sorted((term for term in found if term.df), key=lambda term: (-term.df, term.term))[:top]
+
+    def weigh_chunk(self, id_: str, top: int, scope: Scope) -> list[ChunkTerm]:
+        """List the words of a stored chunk that count most."""
+        vector, term_of = self.read_one(id_, scope.namespaces).vector, self._live.vocabulary().term
+        stored = {
+            term: weight
+            for number, weight in zip(vector.ids.tolist(), vector.values.tolist(), strict=True)
+            if (term := term_of(number)) is not None and not is_bigram(term)
+        }
+        found = self._look_up(list(stored), scope)
+        weighed = [ChunkTerm(one.term, stored[one.term] * one.idf, stored[one.term], one.df, one.idf) for one in found]
+        return sorted(weighed, key=lambda one: (-one.weight, one.term))[:top]
 
     def _look_up(self, words: list[str], counted: Scope) -> list[TermStatistics]:
         view = self._live.current(counted.namespaces)

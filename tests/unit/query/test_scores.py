@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.memory_store import MemoryStore
@@ -136,6 +136,15 @@ def test_a_chunk_that_a_reranker_does_not_get_is_not_found(index: BM25Index) -> 
     assert str(missed).splitlines()[-1] == "place: not among the hits, with k = 1"
     without = index.explain("plum", "a", rerank=by_length)
     assert (without.value, without.reason) == (0.0, "no term of the query is in the chunk")
+
+
+def test_the_place_is_that_of_the_chunk_in_its_namespace(index: BM25Index) -> None:
+    index.add(["fig fig fig", "fig plum plum plum"], ids=["a", "b"], namespace="other")
+    searched: dict[str, Any] = {"namespace": None, "group_by": "kind"}
+    for rank, hit in enumerate(index.search("fig", **searched), 1):
+        explained = index.explain("fig", hit.id, chunk_namespace=hit.namespace, **searched)
+        assert explained.placement is not None
+        assert explained.placement.rank == rank
 
 
 def test_a_notebook_shows_the_table_and_the_formulas(index: BM25Index) -> None:
