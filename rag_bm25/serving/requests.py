@@ -11,7 +11,7 @@ from rag_bm25.hits.boosts import Boost, Decay, NumberBoost, Shape, ValueBoost
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.options import QUERY_OPTIONS
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
@@ -29,7 +29,7 @@ Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
 Filter: TypeAlias = dict[str, Any]  # no expressions: what strangers send must not reach the engine's parser
 
 PLAIN = (QUERY_OPTIONS | HIT_OPTIONS) - {"feedback", "boosts", "highlight"}  # options that are taken as they are
-METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
+METHODS = {method.__name__.lower(): method for method in FEEDBACK_METHODS}
 
 
 class Request(BaseModel):
@@ -157,7 +157,8 @@ class QuerySettings(Conditions):
         Field(description='N and df of the searched namespaces, of "all", or of the chunks that fit a filter.'),
     ] = None
     feedback: Annotated[
-        Literal["rm3", "rocchio", "bim"] | None, Field(description="Search again with terms of the best hits.")
+        Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"] | None,
+        Field(description="Search again with terms of the best hits."),
     ] = None
     relevant: Annotated[
         list[Id] | None, Field(max_length=MAX_WORDS, description="Ids of chunks that answer the query.")

@@ -79,6 +79,14 @@ def test_options_of_a_search_have_their_effect(asker: Any, given: dict[str, Any]
     assert (len(hits) if isinstance(found, int) else ids(hits)) == found
 
 
+def test_every_method_of_feedback_can_be_asked_for() -> None:
+    from rag_bm25.query.feedback import FEEDBACK_METHODS
+    from rag_bm25.serving.requests import METHODS, Search
+
+    asked = [Search.model_validate({"text": "a", "feedback": name}).options()["feedback"] for name in METHODS]
+    assert asked == [method() for method in FEEDBACK_METHODS]
+
+
 def test_options_become_those_of_the_index() -> None:
     from rag_bm25 import QueryExpansion
     from rag_bm25.hits.boosts import Decay, NumberBoost
