@@ -723,6 +723,20 @@ MUTANTS = [
     Mutant("serving/jobs", "if self.stopped.is_set():", "if False:"),
     Mutant("serving/agents", "if allow_writes or not tool.call.writes}", "if tool}"),
     Mutant("serving/running", "socket.SOCK_STREAM, socket.IPPROTO_TCP", "socket.SOCK_STREAM, 0"),
+    # Coroutines, and LangChain
+    Mutant("index/coroutines", "ThreadPoolExecutor(1, ", "ThreadPoolExecutor(2, "),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "self._executor"),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "None"),
+    Mutant("index/coroutines", "return partial(copy_context().run, call)", "return call"),
+    Mutant("index/coroutines", "asyncio.to_thread(lambda: list(islice(items, PAGE)))", "asyncio.sleep(0, list(items))"),
+    Mutant("index/coroutines", "        self._executor.shutdown()", "        self._executor.shutdown(wait=False)"),
+    Mutant("index/index", "            self._write_thread.close()\n", ""),
+    Mutant("langchain/searching", '"filter": filter_of("dense", options)', '"filter": filter_of("sparse", options)'),
+    Mutant("langchain/searching", 'options.get("search_params") if params is None else params', "params"),
+    Mutant("langchain/self_query", 'parts[0] if len(parts) == 1 else {"$and": parts}', "parts[-1]"),
+    Mutant("langchain/tools", "        room -= len(passage) + 2\n", ""),
+    Mutant("langchain/tools", '" ".join(cite(document).split())', "cite(document)"),
+    Mutant("langchain/tools", "documents[: max_characters // MIN_PASSAGE]", "documents"),
 ]
 
 
@@ -770,12 +784,12 @@ def try_out(tree: Path, mutant: Mutant) -> str:
 
 def nearest_tests(tree: Path, module: str) -> Iterator[list[str]]:
     """Yield the tests that fail soonest: those that import a module, and those of its room."""
-    name, folder = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
-    near = tree / ("tests" if folder == "cli" else UNIT)
-    room, home = near / folder, near / folder if folder == "cli" else near
-    tests = (path for path in sorted(home.rglob("test_*.py")) if f"{name} import" in path.read_text("utf-8"))
+    name, room = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
+    homes = [folder for folder in (f"{UNIT}/{room}", f"tests/{room}") if (tree / folder).is_dir()]
+    files = (path for home in (UNIT, *homes) for path in sorted((tree / home).rglob("test_*.py")))
+    tests = dict.fromkeys(path for path in files if f"{name} import" in path.read_text("utf-8"))
     yield [str(path.relative_to(tree)) for path in tests]
-    yield [str(room.relative_to(tree))] if room.is_dir() else []
+    yield homes
 
 
 def first_failure(tree: Path, tests: list[str]) -> str:

@@ -16,8 +16,7 @@ from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 SHORT = 100  # characters
 
@@ -35,19 +34,23 @@ def bigrams_of(text: str, stop_words: Collection[str] = ()) -> list[str]:
     return [bigram for bigram in bigrams if bigram[1:] not in stop_words] if stop_words else bigrams
 
 
-def locate_bigrams(text: str, wanted: AbstractSet[str] | None, stop_words: Collection[str] = ()) -> Iterator[Token]:
-    """Yield the bigrams, or those that are wanted, with their places."""
-    pairs = None if wanted is None else {term[1:] for term in wanted if term[0] == BIGRAM_MARK and term[1:] in text}
-    if pairs is not None and not pairs:
-        return
+def locate_bigrams(text: str, stop_words: Collection[str] = ()) -> Iterator[Token]:
+    """Yield the bigrams with their places."""
     for match in locate_ideographs(text):
-        run, start = match[0], match.start()
-        if pairs is not None and not any(pair in run for pair in pairs):
-            continue
-        for at in range(len(run) - 1):
-            pair = run[at : at + 2]
-            if (pairs is None or pair in pairs) and pair not in stop_words:
-                yield Token(BIGRAM_MARK + pair, start + at, start + at + 2)
+        for at in range(match.start(), match.end() - 1):
+            if text[at : at + 2] not in stop_words:
+                yield Token(BIGRAM_MARK + text[at : at + 2], at, at + 2)
+
+
+def search_bigrams(text: str, pairs: Iterable[str]) -> list[Token]:
+    """Return some bigrams with their places: two ideographs are one wherever they are neighbours."""
+    found = []
+    for pair in pairs:
+        at = text.find(pair)
+        while at >= 0:
+            found.append(Token(BIGRAM_MARK + pair, at, at + 2))
+            at = text.find(pair, at + 1)
+    return found
 
 
 def _sliced(runs: Sequence[str]) -> list[str]:

@@ -38,6 +38,7 @@ _OF_LENGTH_1 = (  # starters that become one character
     "\x00-\x7f\u00c0-\u00ff\u0400-\u0482\u2018-\u201f\u3000-\u3029\u3041-\u3096\u30a1-\u30fe\u4e00-\u9fff"
     "\uac00-\ud7a3\uff01-\uff5e"
 )
+_SAME_PLACES = re.compile(f"[{_OF_LENGTH_1}]*")
 _CLUSTERS = re.compile(f"(?P<same>[{_OF_LENGTH_1}]+(?![^{_STARTERS}]))|.[^{_STARTERS}]*", re.DOTALL)
 
 
@@ -52,6 +53,11 @@ def normalize(text: str, *, simplify: bool = True) -> str:
         return text
     replaced = unicodedata.normalize("NFKC", text).translate(_replacements(simplify))
     return unicodedata.normalize("NFC", replaced)  # an invisible character may have stood before an accent
+
+
+def keeps_places(text: str) -> bool:
+    """Return whether each character of a text becomes one character."""
+    return _SAME_PLACES.fullmatch(text) is not None
 
 
 class Origins:

@@ -79,6 +79,11 @@ def locate_ideographs(text: str) -> Iterator[re.Match[str]]:
     return _IDEOGRAPHS.finditer(text)
 
 
+def locate_han(text: str) -> Iterator[re.Match[str]]:
+    """Yield the runs of Han characters, which the segmenter cuts, with their places."""
+    return _ALL_HAN.finditer(text)
+
+
 def is_han(run: str) -> bool:
     """Return whether a result of `find_runs` is a run of Han characters, which the segmenter cuts."""
     return "\u4e00" <= run[0] <= "\u9fd5"

@@ -8,11 +8,11 @@ from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from rag_bm25.analysis.runs import is_syllabic
+from rag_bm25.analysis.runs import is_han, is_syllabic
 from rag_bm25.analysis.text import Token
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 Compounds = Literal["identifiers", "all"]
 _T = TypeVar("_T")
@@ -244,6 +244,17 @@ class RunMemo(dict[str, _T]):
         raise NotImplementedError
 
 
+class _PlaceMemo(RunMemo[list[Token]]):
+    """Memo of the terms of runs with their places."""
+
+    def __init__(self, locate: Callable[[str], list[Token]]) -> None:
+        super().__init__()
+        self._locate = locate
+
+    def _make(self, run: str) -> list[Token]:
+        return self._locate(run)
+
+
 class TermMemo(RunMemo[tuple[str, ...]]):
     """Memo of the terms of every run that is not Chinese, without those of dropped words, which are case-folded."""
 
@@ -252,12 +263,16 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         self._rules = rules
         self._stemming = stemming
         self._dropped = rules.stop_words if dropped is None else dropped
+        self.places = _PlaceMemo(self._locate)
 
-    def places(self, run: str) -> list[Token]:
-        """Return the terms with their places in the run."""
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        """Return no terms of Chinese, which the segmenter cuts."""
+        return () if is_han(run) else super().__missing__(run)
+
+    def _locate(self, run: str) -> list[Token]:
         kept = (word for word in words_of(run, self._rules) if not is_stop_word(word.text, self._dropped))
         terms = [Token(self._stemming.term(text), start, end) for text, start, end in kept]
         return [term for term in terms if len(term.text) <= MAX_TOKEN_LENGTH]
 
     def _make(self, run: str) -> tuple[str, ...]:
-        return tuple([term.text for term in self.places(run)])
+        return tuple([term.text for term in self._locate(run)])

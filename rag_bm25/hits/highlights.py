@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.analysis.places import locate_tokens
+from rag_bm25.analysis.places import make_locator
 from rag_bm25.analysis.runs import LETTER
 from rag_bm25.checks import check_int
 from rag_bm25.documents.chunks import Fragment
 from rag_bm25.errors import ParameterError, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rag_bm25.analysis import TextAnalyzer, Token
 
@@ -24,16 +26,10 @@ MAX_FRAGMENTS = 1_000
 SIZES = 20, 65_535
 _ROUNDING = 1e-9  # of sums of weights, relative to the best of them
 
-_CLOSING = "\"'”’»」』）)】》〉\\]"
-_ABBREVIATED = "Mr Mrs Ms Dr Prof St Fig Figs No Nos Eq vs al cf pp"
-_NOT_ABBREVIATED = "".join(rf"(?<!\b{short})" for short in _ABBREVIATED.split())
-_ENDS = re.compile(
-    rf"""[。！？；…]+[{_CLOSING}]*\s*
-    | [!?]+[{_CLOSING}]*\s+
-    | (?<![.\s][A-Za-z]) (?<!^[A-Za-z]) {_NOT_ABBREVIATED} \.+[{_CLOSING}]*\s+ (?=[^\sa-z])
-    | \n\s*(?=[^\sa-z])
-    | \n\s*\n\s*""",
-    re.VERBOSE,
+# Signs that may end a sentence, with the quotes that close it, and white space after them.
+_ENDS = re.compile(r"([。！？；…!?.]+|\n)[\"'”’»」』）)】》〉\]]*\s*")
+_NO_END = re.compile(
+    r"(?:(?:^|[.\s(])[A-Za-z]|(?:^|\n)\s*\d{1,3}|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Figs?|Nos?|Eq|vs|al|cf|pp))$"
 )
 _CLAUSE = re.compile(r"[，、：,;:]\s*")
 _WITHIN_WORD = re.compile(LETTER * 2)
@@ -79,12 +75,29 @@ def check_highlight(highlight: object) -> Highlighting | None:
     return Highlighting() if highlight else None
 
 
-class _Part(NamedTuple):
-    """A part of a text, and the tokens in it by their places, at least one."""
+class _Mark(NamedTuple):
+    """A place with terms: one token, or several that overlap."""
 
     start: int
     end: int
-    tokens: Sequence[Token]
+    terms: list[str]
+
+
+class _Part(NamedTuple):
+    """A part of a text, and the marks in it in text order, at least one."""
+
+    start: int
+    end: int
+    marks: Sequence[_Mark]
+
+
+class _Window(NamedTuple):
+    """The consecutive marks of a part that weigh most among those that fit into a fragment."""
+
+    score: float
+    first: int
+    last: int  # the first one after them
+    part: _Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,98 +110,138 @@ class Highlighter:
 
     def highlight(self, text: str) -> tuple[Fragment, ...]:
         """Return the best fragments of a text, by falling score, then by place."""
-        tokens = locate_tokens(self.analyzer, text, self.weights.keys())
-        parts = [part for sentence in _sentences(text, tokens) for part in self._cut(text, sentence)]
-        scored = sorted(
-            ((-self._score(part.tokens), part) for part in parts), key=lambda pair: (pair[0], pair[1].start)
-        )
+        parts = [
+            (-self._score(part.marks), part.start, part)
+            for sentence in _sentences(text, _merge(self._locate(text)))
+            for part in self._cut(text, sentence)
+        ]
+        best = sorted(parts)[: self.highlighting.max_fragments]  # no two begin at one place
         return tuple(
-            Fragment(text[start:end], start, end, -score, _merge(tokens))
-            for score, (start, end, tokens) in scored[: self.highlighting.max_fragments]
+            Fragment(text[start:end], start, end, -score, tuple([mark[:2] for mark in marks]))
+            for score, _, (start, end, marks) in best
         )
 
-    def _score(self, tokens: Iterable[Token]) -> float:
-        """Return the weights of the distinct terms."""
-        return math.fsum(map(self.weights.__getitem__, {token.text for token in tokens}))
+    @cached_property
+    def _locate(self) -> Callable[[str], list[Token]]:
+        return make_locator(self.analyzer, frozenset(self.weights))
+
+    def _score(self, marks: Iterable[_Mark]) -> float:
+        """Return the sum of the weights of the distinct terms."""
+        return math.fsum([self.weights[term] for term in {term for mark in marks for term in mark.terms}])
 
     def _cut(self, text: str, sentence: _Part) -> Iterator[_Part]:
         """Yield a sentence or, if it is too long, its best windows, as many as there may be fragments."""
         if sentence.end - sentence.start <= self.highlighting.size:
             yield sentence
             return
-        left = [(self._best_window(sentence), sentence)]
+        windows = [self._best_window(sentence)]
         for _ in range(self.highlighting.max_fragments):
-            if not left:
+            if not windows:
                 return
-            best = max(left, key=lambda entry: entry[0][0])
-            left.remove(best)
-            (_, first, last), part = best
-            window = _pad(text, part, part.tokens[first:last], self.highlighting.size)
-            yield window
-            for start, end in ((part.start, window.start), (window.end, part.end)):
-                tokens = [token for token in part.tokens if start <= token.start and token.end <= end]
-                if tokens:
-                    rest = _Part(start, end, tokens)
-                    left.append((self._best_window(rest), rest))
+            best = max(windows, key=_score_of)
+            windows.remove(best)
+            part = _pad(text, best, self.highlighting.size)
+            yield part
+            marks = best.part.marks
+            before = _Part(best.part.start, part.start, [mark for mark in marks if mark.end <= part.start])
+            after = _Part(part.end, best.part.end, [mark for mark in marks if mark.start >= part.end])
+            windows += [self._best_window(rest) for rest in (before, after) if rest.marks]
 
-    def _best_window(self, part: _Part) -> tuple[float, int, int]:
-        """Return the score and the slice of the tokens with the highest weights that fit into a fragment."""
-        tokens, size = part.tokens, self.highlighting.size
-        held: Counter[str] = Counter()
-        score, best, last = 0.0, (-1.0, 0, 0), 0
-        for first, token in enumerate(tokens):
-            while last < len(tokens) and (last == first or tokens[last].end <= token.start + size):
-                score += 0.0 if held[tokens[last].text] else self.weights[tokens[last].text]
-                held[tokens[last].text] += 1
+    def _best_window(self, part: _Part) -> _Window:
+        marks, size, weights = part.marks, self.highlighting.size, self.weights
+        held: dict[str, int] = defaultdict(int)
+        score, best, last = 0.0, _Window(-1.0, 0, 0, part), 0
+        for first, mark in enumerate(marks):
+            while last < len(marks) and (last == first or marks[last].end <= mark.start + size):
+                for term in marks[last].terms:
+                    score += 0.0 if held[term] else weights[term]
+                    held[term] += 1
                 last += 1
-            if score > best[0] * (1 + _ROUNDING):
-                best = score, first, last
-            held[token.text] -= 1
-            score -= 0.0 if held[token.text] else self.weights[token.text]
+            if score > best.score * (1 + _ROUNDING):
+                best = _Window(score, first, last, part)
+            if last == len(marks):
+                break
+            for term in mark.terms:
+                held[term] -= 1
+                score -= 0.0 if held[term] else weights[term]
         return best
 
 
-def _sentences(text: str, tokens: Sequence[Token]) -> Iterator[_Part]:
-    """Yield the sentences with tokens; none ends within a token, such as a bigram of words on two lines."""
-    ends = [*(match.end() for match in _ENDS.finditer(text)), len(text)] if tokens else []
+_score_of = itemgetter(0)
+
+
+def _merge(tokens: Iterable[Token]) -> list[_Mark]:
+    """Return the places of tokens in text order, those that overlap as one."""
+    marks: list[_Mark] = []
+    until = 0
+    for term, start, end in tokens:
+        if start < until:
+            last = marks[-1]
+            last.terms.append(term)
+            if end > until:
+                until = end
+                marks[-1] = _Mark(last.start, end, last.terms)
+        else:
+            until = end
+            marks.append(_Mark(start, end, [term]))
+    return marks
+
+
+def _sentences(text: str, marks: Sequence[_Mark]) -> Iterator[_Part]:
+    """Yield the sentences with marks; none ends within a mark, such as a bigram of words on two lines."""
+    ends = [match.end() for match in _ENDS.finditer(text) if _is_end(text, match)] if marks else []
+    ends.append(len(text))
     start = end = 0
-    held: list[Token] = []
-    for token in tokens:
-        if token.start >= end:
+    held: list[_Mark] = []
+    for mark in marks:
+        if mark.start >= end:
             if held:
-                yield _strip(text, _Part(start, end, held))
-            at = bisect_right(ends, token.start)
+                yield _strip(text, start, end, held)
+            at = bisect_right(ends, mark.start)
             start, end, held = (ends[at - 1] if at else 0), ends[at], []
-        if token.end > end:
-            end = ends[bisect_left(ends, token.end)]
-        held.append(token)
+        if mark.end > end:
+            end = ends[bisect_left(ends, mark.end)]
+        held.append(mark)
     if held:
-        yield _strip(text, _Part(start, end, held))
+        yield _strip(text, start, end, held)
 
 
-def _strip(text: str, part: _Part) -> _Part:
-    """Leave out white space at both ends."""
-    whole = text[part.start : part.end]
-    start = part.end - len(whole.lstrip())
-    return part._replace(start=start, end=start + len(whole.strip()))
+def _is_end(text: str, match: re.Match[str]) -> bool:
+    """Return whether a sign ends a sentence: ``e.g. this``, ``Dr. No``, ``3.5`` and a line that goes on do not."""
+    signs, end = match[1], match.end()
+    if not signs.isascii():
+        return True
+    goes_on = end < len(text) and text[end].islower() and text[end].isascii()
+    if signs == "\n" or "\n" in match[0]:
+        return not goes_on or match[0].count("\n") > 1
+    if not match[0][-1].isspace() or goes_on:
+        return False
+    return signs != "." or _NO_END.search(text, max(0, match.start() - 5), match.start()) is None
 
 
-def _pad(text: str, part: _Part, tokens: Sequence[Token], size: int) -> _Part:
-    """Return a window with some tokens in the middle; if there is room, it begins and ends with a clause or a word."""
-    first, last = tokens[0].start, max(token.end for token in tokens)
+def _strip(text: str, start: int, end: int, marks: Sequence[_Mark]) -> _Part:
+    """Return a part without white space at its ends."""
+    part = text[start:end].rstrip()
+    end = start + len(part)
+    return _Part(end - len(part.lstrip()), end, marks)
+
+
+def _pad(text: str, window: _Window, size: int) -> _Part:
+    """Return a window with its marks in the middle; if there is room, it begins and ends with a clause or a word."""
+    marks, part = window.part.marks[window.first : window.last], window.part
+    first, last = marks[0].start, marks[-1].end
     room = max(size - (last - first), 0)
-    before = min(room // 2, first - part.start)
-    after = min(room - before, part.end - last)
-    before = min(room - after, first - part.start)
-    start, end = first - before, last + after
+    after = min(room - min(room // 2, first - part.start), part.end - last)
+    start, end = first - min(room - after, first - part.start), last + after
     if start > part.start:
         clause = _CLAUSE.search(text, start, first)
         start = clause.end() if clause else _word_border(text, start, first)
     if end < part.end:
         clauses = list(_CLAUSE.finditer(text, last, end))
         end = clauses[-1].end() if clauses else _word_border(text, end, last)
-    inside = [token for token in part.tokens if start <= token.start and token.end <= end]
-    return _strip(text, _Part(start, end, inside))
+    start = max([start, *(mark.end for mark in part.marks[: window.first] if mark.start < start)])
+    inside = [mark for mark in part.marks if start <= mark.start and mark.end <= end]
+    return _strip(text, start, end, inside)
 
 
 def _word_border(text: str, place: int, inner: int) -> int:
@@ -197,14 +250,3 @@ def _word_border(text: str, place: int, inner: int) -> int:
     while place != inner and _WITHIN_WORD.match(text, place - 1):
         place += step
     return place
-
-
-def _merge(tokens: Iterable[Token]) -> tuple[tuple[int, int], ...]:
-    """Return the places of tokens, those that overlap as one."""
-    marks: list[tuple[int, int]] = []
-    for _, start, end in tokens:
-        if marks and start < marks[-1][1]:
-            marks[-1] = marks[-1][0], max(end, marks[-1][1])
-        else:
-            marks.append((start, end))
-    return tuple(marks)

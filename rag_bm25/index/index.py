@@ -1130,7 +1130,7 @@ class BM25Index:
         if replace(plan, boosts=()).is_plain:
             return explained
         recorder = Recorder(plan.rerank)
-        again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None}
+        again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None, "highlight": False}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
         return with_placement(explained, place_hit(explained, hits, k, plan, recorder))
 
@@ -1474,6 +1474,7 @@ class BM25Index:
     asource_roots = in_thread(source_roots)
     aget = in_thread(get)
     aget_embeddings = in_thread(get_embeddings)
+    achunk_terms = in_thread(chunk_terms)
     asearch = in_thread(search)
     asearch_batch = in_thread(search_batch)
     amore_like_this = in_thread(more_like_this)
@@ -1490,5 +1491,4 @@ class BM25Index:
     awhy_not = in_thread(why_not)
     aterm_statistics = in_thread(term_statistics)
     aterms = in_thread(terms)
-    achunk_terms = in_thread(chunk_terms)
     astats = in_thread(stats)

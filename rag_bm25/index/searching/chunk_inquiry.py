@@ -28,7 +28,7 @@ CHOICES = ("near_duplicates", "group_by", "mmr")
 """Options that choose among hits."""
 
 _GROUPING = {"group_by", "group_size", "group_score"}
-_CHOOSING = {*CHOICES, *_GROUPING, "rerank", "candidates", "expand"}
+_CHOOSING = {*CHOICES, *_GROUPING, "rerank", "candidates", "expand", "highlight"}
 
 
 class ChunkInquiry(Inquiry):

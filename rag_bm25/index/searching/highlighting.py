@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import Highlighter
@@ -16,22 +17,31 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.hits.highlights import Highlighting
-    from rag_bm25.index.searching.searcher import WeightedQuery
+    from rag_bm25.query.conditions import Conditions
+    from rag_bm25.query.terms import QueryTerms
 
 H = TypeVar("H", bound=Hit)
 
 
-def make_highlighter(query: WeightedQuery, analyzer: TextAnalyzer, highlighting: Highlighting) -> Highlighter:
+def make_highlighter(
+    terms: QueryTerms, conditions: Conditions | None, analyzer: TextAnalyzer, highlighting: Highlighting
+) -> Highlighter:
     """Return a highlighter of the terms of a query; those that have no weight, as in its conditions, count nothing."""
     weights: defaultdict[str, float] = defaultdict(float)
-    terms = query.terms
+    ignored = _ignored_characters(analyzer)
     for term, boost, weight in zip(terms.terms, terms.boost.tolist(), terms.weights.tolist(), strict=True):
-        if boost > 0:  # feedback may have taken a term out
+        if boost > 0 and ignored.isdisjoint(term):  # feedback may have taken a term out
             weights[term] += weight
-    if query.conditions is not None:
-        for text in query.conditions.required_texts:
+    if conditions is not None:
+        for text in conditions.required_texts:
             weights |= dict.fromkeys(set(AnalysedText.of_query(analyzer, text).words) - weights.keys(), 0.0)
     return Highlighter(analyzer, dict(weights), highlighting)
+
+
+def _ignored_characters(analyzer: TextAnalyzer) -> frozenset[str]:
+    """Return the words of one ideograph that queries leave out: bigrams with them would mark these."""
+    words = analyzer.config.query_stop_words if isinstance(analyzer, Analyzer) else ()
+    return frozenset(word for word in words if len(word) == 1 and not word.isascii())
 
 
 def highlight_hits(highlighter: Highlighter, hits: Sequence[H], fields: Iterable[str]) -> list[H]:

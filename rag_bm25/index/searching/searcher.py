@@ -316,7 +316,7 @@ class Searcher:
 
     def highlighter(self, query: WeightedQuery, highlighting: Highlighting) -> Highlighter:
         """Return a highlighter of the terms of a query."""
-        return make_highlighter(query, self._analyzer, highlighting)
+        return make_highlighter(query.terms, query.conditions, self._analyzer, highlighting)
 
     def highlight(self, query: WeightedQuery, hits: list[H], plan: HitPlan) -> list[H]:
         """Give each hit its highlights, if the options ask for them."""

@@ -7,7 +7,7 @@ import unicodedata
 from functools import cache
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, normalization
@@ -71,7 +71,7 @@ def test_wanted_tokens_have_the_places_that_they_have_among_all(name: str, text:
     every = analyzer.locate(text)
     choices = sorted({token.text for token in every} | {"检索", "test", "\0全文"})
     wanted = data.draw(st.sets(st.sampled_from(choices)))
-    assert analyzer.locate(text, wanted) == [token for token in every if token.text in wanted]
+    assert sorted(analyzer.locator(wanted)(text)) == sorted(token for token in every if token.text in wanted)
 
 
 @given(texts)
@@ -79,6 +79,7 @@ def test_wanted_tokens_have_the_places_that_they_have_among_all(name: str, text:
 @example("全文檢索系統的信息檢索 ½ ㎏ ＢＭ２５")
 @pytest.mark.parametrize("name", ["default", "exact", "compounds"])
 def test_a_place_holds_text_that_has_the_token(name: str, text: str) -> None:
+    assume("İ" not in text)  # two letters in lower case, of which a bigram consists
     analyzer = ANALYZERS[name]
     for token in analyzer.locate(text):
         part = text[token.start : token.end]
@@ -151,11 +152,15 @@ def test_characters_that_keep_the_length_become_one_character() -> None:
         ("全文檢索", "\0文检", "文檢"),
         ("学\u200b习", "学习", "学\u200b习"),
         ("中华人民共和国", "共和", "共和"),
+        ("information form", "form", "form"),
+        ("新人 人", "人", "人"),
+        ("a.b+c a", "c", "c"),
     ],
 )
 def test_a_token_is_found_in_the_text_as_it_was_written(text: str, token: str, part: str) -> None:
-    (found,) = ANALYZERS["default"].locate(text, {token})
+    (found,) = ANALYZERS["default"].locator({token})(text)
     assert text[found.start : found.end] == part
+    assert found in ANALYZERS["default"].locate(text)
 
 
 def test_origins_of_what_becomes_longer_or_shorter() -> None:
