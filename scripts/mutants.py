@@ -705,6 +705,24 @@ MUTANTS = [
     Mutant(
         "index/maintenance/verification", "for name in sorted({*totals, *recount}):", "for name in sorted(recount):"
     ),
+    # The server: who may ask, and how much
+    Mutant("serving/guard", "hmac.compare_digest(given, self._token)", "given.startswith(self._token[:9])"),
+    Mutant("serving/guard", "host_name(host) not in self._hosts", "host_name(host) is None"),
+    Mutant("serving/guard", "parts.netloc == host.lower()", "parts.netloc"),
+    Mutant("serving/guard", 'not in ("none", "same-origin")', "in ()"),
+    Mutant("serving/gate", "if lane.is_full:", "if False:"),
+    Mutant("serving/gate", "if future.cancel():", "if False:"),
+    Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
+    Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
+    Mutant("serving/app", "if len(body) > most:", "if False:"),
+    Mutant("serving/answers", "if len(body) > most:", "if False:"),
+    Mutant("serving/answers", "strict=strict)", "strict=False)"),
+    Mutant("serving/settings", "if self.certificate is None and not self.behind_proxy:", "if False:"),
+    Mutant("serving/settings", "if is_any(self.host) and not self.hosts:", "if False:"),
+    Mutant("serving/served", 'refusal.message.replace(self._name, "the index")', "refusal.message"),
+    Mutant("serving/jobs", "if self.stopped.is_set():", "if False:"),
+    Mutant("serving/agents", "if allow_writes or not tool.call.writes}", "if tool}"),
+    Mutant("serving/running", "socket.SOCK_STREAM, socket.IPPROTO_TCP", "socket.SOCK_STREAM, 0"),
     # Coroutines, and LangChain
     Mutant("index/coroutines", "ThreadPoolExecutor(1, ", "ThreadPoolExecutor(2, "),
     Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "self._executor"),

@@ -19,6 +19,7 @@ from rag_bm25.cli import (
     maintaining,
     moving,
     searching,
+    serving,
     shell,
     tuning,
 )
@@ -173,6 +174,13 @@ _add(
 )
 _add("merge", loading.merge, "parts", to=bulk)
 _add("load", loading.load, "parts", "parts --uri http://localhost:19530 --import-prefix uploads/parts", to=bulk)
+_add(
+    "serve",
+    serving.serve,
+    "--http 127.0.0.1:8765",
+    "--mcp",
+    "--http 127.0.0.1:8765 --allow-writes",
+)
 _add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add(
     "adopt",
