@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import RRF, Weighted
-    from rag_bm25.index.searching.part_statistics import TermStatistics
+    from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.expansion import Prefix, QueryExpansion
     from rag_bm25.query.explanation import Explanation
-    from rag_bm25.query.feedback import BIM, RM3, Rocchio
+    from rag_bm25.query.feedback import BIM, BM25PRF, RM3, Axiomatic, Rocchio
     from rag_bm25.query.query import Query, QueryPart
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.query.synonyms import Synonyms
@@ -52,15 +52,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BIM",
+    "BM25PRF",
     "RM3",
     "RRF",
     "TLS",
     "AddReport",
     "Analyzer",
     "AnalyzerConfig",
+    "Axiomatic",
     "BM25Index",
     "Chunk",
     "ChunkNotFoundError",
+    "ChunkTerm",
     "ConfigMismatchError",
     "Decay",
     "Difference",
@@ -109,10 +112,13 @@ _HOMES = {
     "AddReport": "rag_bm25.documents.chunks",
     "Analyzer": "rag_bm25.analysis",
     "AnalyzerConfig": "rag_bm25.analysis",
+    "Axiomatic": "rag_bm25.query.feedback",
     "BIM": "rag_bm25.query.feedback",
+    "BM25PRF": "rag_bm25.query.feedback",
     "BM25Index": "rag_bm25.index.index",
     "Chunk": "rag_bm25.documents.chunks",
     "ChunkNotFoundError": "rag_bm25.errors",
+    "ChunkTerm": "rag_bm25.index.searching.part_statistics",
     "ConfigMismatchError": "rag_bm25.errors",
     "Decay": "rag_bm25.hits.boosts",
     "Difference": "rag_bm25.index.maintenance.verification",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
-TREE = ("rag_bm25", "tests", "scripts", "pyproject.toml")
+TREE = ("rag_bm25", "tests", "scripts", "docs", "pyproject.toml")
 UNIT = "tests/unit"
 TESTS = [
     UNIT,
@@ -29,6 +29,7 @@ TESTS = [
     "tests/golden/test_golden.py",
     "tests/contract/test_two_objects.py",
     "tests/contract/test_hits.py",
+    "tests/contract/test_conditions.py",
 ]
 SECONDS = 900  # a mutant that hangs is noticed, too
 
@@ -94,8 +95,8 @@ MUTANTS = [
     Mutant("weighting/idf", "smooth = epsilon * ", "smooth = "),
     Mutant(
         "weighting/idf",
-        "np.log((n + 1) / np.maximum(df, 1))",
-        "np.log(n / np.maximum(df, 1))",
+        "lambda df, n: np.log((n + 1) / df)",
+        "lambda df, n: np.log(n / df)",
     ),
     Mutant("weighting/idf", "np.log((n + 1) / (df + 1))", "np.log((n + 1) / df)"),
     Mutant("weighting/query", "qtf * (self.k3 + 1) / (qtf + self.k3)", "qtf * self.k3 / (qtf + self.k3)"),
@@ -217,6 +218,13 @@ MUTANTS = [
     Mutant("weighting/idf", "(num_relevant - r + 0.5) * (df - r + 0.5)", "(num_relevant - r + 0.5) * (df + 0.5)"),
     Mutant("weighting/idf", "(1 + np.exp(np.asarray(weight, np.float64))) - 0.5", "(1 + np.exp(np.asarray(weight)))"),
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
+    Mutant("evaluation/tuning", "grid[max(at - 1, 0) : at + 2]", "grid[at : at + 2]"),
+    Mutant("evaluation/tuning", "if not values and name in REFINED", "if name in REFINED"),
+    Mutant("query/synonyms", "if 1 < len(words) <= len(across) + 1 else ()", "if 1 < len(words) else ()"),
+    Mutant("query/synonyms", "if not any(bigram in word for word in words)]", "]"),
+    Mutant("query/encoder", "or asked.source.of_phrase:", "and True:"),
+    Mutant("query/additions", "tuple(term.key for term in self.phrase) or self.text.words", "self.text.words"),
+    Mutant("weighting/idf", "values + risen > 0, values + risen)", "values > 0, values)"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
     Mutant("query/terms", "self.weights.astype(np.float32) > 0", "self.weights > 0"),
@@ -235,7 +243,7 @@ MUTANTS = [
     Mutant("query/learning", "-method.gamma, norm", "method.gamma, norm"),
     Mutant("query/learning", "factor * norm / (len(chunks) * length)", "factor * norm / length"),
     Mutant("query/learning", "table.norms()[len(evidence.relevant) :]", "table.norms()"),
-    Mutant("query/learning", "offer[new] = counts.r * counts.weights", "offer[new] = counts.weights"),
+    Mutant("query/learning", "offer[new] = of_counts * counts.weights", "offer[new] = counts.weights"),
     Mutant("index/maintenance/reencoding", "setdefault(digest, MAX_TEXT_BYTES)", "get(digest, MAX_TEXT_BYTES)"),
     Mutant("query/evidence", "(self.df >= min_df) & ", ""),
     Mutant("query/evidence", "(self.df <= max_df * self.num_chunks)", "(self.df <= self.num_chunks)"),
@@ -243,9 +251,27 @@ MUTANTS = [
     Mutant("query/evidence", "new[:fb_terms]))", "new))"),
     Mutant("query/evidence", "boost * evidence.encoder.weighting.term_weights(qtf)", "boost * qtf"),
     Mutant("query/learning", "float(asked.own[asked.is_word].sum())", "float(asked.own.sum())"),
-    Mutant("query/learning", "if isinstance(method, BIM) else None", "if method is None else None"),
+    Mutant("index/searching/fusion", "DEFAULT_FUSION: Fusion = Weighted()", "DEFAULT_FUSION: Fusion = RRF()"),
+    Mutant("index/searching/fusion", "if self.high > self.low else 1.0", "if self.high > self.low else 0.0"),
+    Mutant("index/searching/fusion", "return 1 / (k + rank)", "return 1 / (k + rank - 1)"),
+    Mutant("index/searching/fusion_explanation", "list(arm.scores).index(chunk) + 1", "list(arm.scores).index(chunk)"),
+    Mutant("index/searching/fusion_explanation", "(arm.weight * normalized, f", "(normalized, f"),
+    Mutant("index/searching/hybrid", "lexical if pk in sparse else None", "lexical"),
+    Mutant("index/searching/hybrid", "(fusion.sparse, fusion.dense) if", "(fusion.dense, fusion.sparse) if"),
+    Mutant("query/learning", "np.log(np.maximum(counts.r, 1))", "counts.r.astype(np.float64)"),
+    Mutant("query/learning", '(("new_term_weight", method.new_term_weight),), ', "(), "),
+    Mutant("query/learning", "if isinstance(method, BIM | BM25PRF) else None", "if isinstance(method, BIM) else None"),
+    Mutant("query/learning", "if isinstance(method, BIM | BM25PRF) else None", "if method is None else None"),
+    Mutant("query/axiomatic", "np.clip((table.df - r) / max", "np.clip(table.df / max"),
+    Mutant("query/axiomatic", "min(background * table.rows, num_others)", "background * table.rows"),
+    Mutant("query/axiomatic", " + drawn * np.outer(rate[queried], rate)", ""),
+    Mutant("query/axiomatic", "attracts[np.arange(len(self.queried)), self.queried] = False", "pass"),
+    Mutant("query/axiomatic", "where=attracts & (own > 0)", "where=own > 0"),
+    Mutant("query/axiomatic", "asked.own[at_asked] * table.idf[queried]", "asked.own[at_asked]"),
+    Mutant("query/axiomatic", "added[at] / table.idf[at]", "added[at]"),
+    Mutant("query/axiomatic", "1 + boost / own)", "1 + boost)"),
     Mutant("query/learning", "if not evidence.relevant and not evidence.irrelevant:", "if not evidence.relevant:"),
-    Mutant("query/options", "method = Rocchio()", "method = RM3()"),
+    Mutant("query/options", "method = Rocchio()", "method = FEEDBACK_METHODS[0]()"),
     Mutant(
         "index/searching/searcher",
         "method.fb_docs, scope, options)",
@@ -478,7 +504,31 @@ MUTANTS = [
     Mutant("ingestion/splitting", "paths = [section.path for section in own or within]", "paths = [within[0].path]"),
     Mutant("ingestion/markup", "if lines.starts[at] < after:", "if False:"),
     Mutant("ingestion/encodings", 'if utf8 is not None and "\\0" not in utf8:', "if utf8 is not None:"),
+    Mutant("ingestion/encodings", 'if sixteen or b"\\0" in data:', "if sixteen:"),
+    Mutant("ingestion/encodings", "return SUPERSETS.get(info.name, info.name)", "return info.name"),
+    Mutant("ingestion/encodings", "if shares[best] >= MIN_COMMON else", "if True else"),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
+    Mutant(
+        "ingestion/obsolete",
+        "names.source_of(path) for path, is_folder in found.given.items() if not",
+        "None for path, is_folder in () if not",
+    ),
+    Mutant("ingestion/ingesting", "    if embed is None and dim is not None:", "    if False:"),
+    Mutant("analysis/word_files", "        if known != frequency:", "        if False:"),
+    Mutant("analysis/word_files", "(?:[a-z]{1,2}|nrt|nrfg|eng)", "[a-zA-Z]+"),
+    Mutant("cli/embedding", "if (dim := self._dimension()) != config.dense_dim:", "if False:"),
+    Mutant("cli/embedding", 'return _KEY.sub("***", _LOGIN.sub("***@", text))', "return text"),
+    Mutant("cli/watching", "        if now == before:\n", "        if True:\n"),
+    Mutant("cli/watching", "if now.get(file.path) != known.get(file.path)]", "]"),
+    Mutant("cli/watching", "*(path for path in known if path not in now)", ""),
+    Mutant("cli/shell", "            vars(self).update(before)\n", ""),
+    Mutant(
+        "cli/listing",
+        'return index.chunks(filter={"$and": both} if both else None',
+        "return index.chunks(filter=of_source",
+    ),
+    Mutant("cli/maintaining", 'return {"source": {"$in": sources}}', 'return {"source": sources[0]}'),
+    Mutant("index/searching/searcher", "stored[one.term] * one.idf, stored", "stored[one.term], stored"),
     Mutant("ingestion/patterns", "            if decided is not None:", "            if decided:"),
     Mutant(
         "ingestion/formats/extraction",
@@ -644,6 +694,20 @@ MUTANTS = [
     Mutant(
         "index/maintenance/verification", "for name in sorted({*totals, *recount}):", "for name in sorted(recount):"
     ),
+    # Coroutines, and LangChain
+    Mutant("index/coroutines", "ThreadPoolExecutor(1, ", "ThreadPoolExecutor(2, "),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "self._executor"),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "None"),
+    Mutant("index/coroutines", "return partial(copy_context().run, call)", "return call"),
+    Mutant("index/coroutines", "asyncio.to_thread(lambda: list(islice(items, PAGE)))", "asyncio.sleep(0, list(items))"),
+    Mutant("index/coroutines", "        self._executor.shutdown()", "        self._executor.shutdown(wait=False)"),
+    Mutant("index/index", "            self._write_thread.close()\n", ""),
+    Mutant("langchain/searching", '"filter": filter_of("dense", options)', '"filter": filter_of("sparse", options)'),
+    Mutant("langchain/searching", 'options.get("search_params") if params is None else params', "params"),
+    Mutant("langchain/self_query", 'parts[0] if len(parts) == 1 else {"$and": parts}', "parts[-1]"),
+    Mutant("langchain/tools", "        room -= len(passage) + 2\n", ""),
+    Mutant("langchain/tools", '" ".join(cite(document).split())', "cite(document)"),
+    Mutant("langchain/tools", "documents[: max_characters // MIN_PASSAGE]", "documents"),
 ]
 
 
@@ -691,10 +755,12 @@ def try_out(tree: Path, mutant: Mutant) -> str:
 
 def nearest_tests(tree: Path, module: str) -> Iterator[list[str]]:
     """Yield the tests that fail soonest: those that import a module, and those of its room."""
-    name, room = f"rag_bm25.{module.replace('/', '.')}", tree / UNIT / module.split("/", maxsplit=1)[0]
-    tests = (path for path in sorted((tree / UNIT).rglob("test_*.py")) if f"{name} import" in path.read_text("utf-8"))
+    name, room = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
+    homes = [folder for folder in (f"{UNIT}/{room}", f"tests/{room}") if (tree / folder).is_dir()]
+    files = (path for home in (UNIT, *homes) for path in sorted((tree / home).rglob("test_*.py")))
+    tests = dict.fromkeys(path for path in files if f"{name} import" in path.read_text("utf-8"))
     yield [str(path.relative_to(tree)) for path in tests]
-    yield [str(room.relative_to(tree))] if room.is_dir() else []
+    yield homes
 
 
 def first_failure(tree: Path, tests: list[str]) -> str:

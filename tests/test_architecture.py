@@ -27,10 +27,11 @@ ROOMS = {
     "query": "vectors analysis weighting store documents statistics",
     "hits": "vectors analysis weighting store documents statistics query",
     "index": "vectors analysis weighting store documents statistics query hits",
-    "ingestion": "vectors weighting documents statistics index",
+    "ingestion": "vectors weighting store documents statistics index",
     "bulk": "vectors analysis weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
     "langchain": "vectors weighting documents query hits index ingestion",
+    "llama_index": "documents hits index",
     "evaluation": "vectors analysis weighting documents statistics query index ingestion",
     "cli": "_version vectors analysis weighting store documents query hits index ingestion bulk adapters evaluation",
 }
@@ -46,6 +47,7 @@ HOMES = {
     "evaluation": "ir_measures matplotlib",
     "ingestion": "chardet mammoth openpyxl pathspec pptx pyarrow pypdfium2",
     "langchain": "langchain_core langchain_text_splitters pydantic",
+    "llama_index": "llama_index",
     "adapters": "langchain_milvus llama_index scipy",
 }
 EVERYWHERE = {"rag_bm25", "numpy", "typing_extensions", *sys.stdlib_module_names}

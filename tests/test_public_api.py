@@ -18,7 +18,7 @@ import rag_bm25
 if TYPE_CHECKING:
     from types import ModuleType
 
-OPTIONAL = ("rag_bm25.cli", "rag_bm25.langchain", "rag_bm25.__main__")
+OPTIONAL = ("rag_bm25.cli", "rag_bm25.langchain", "rag_bm25.llama_index", "rag_bm25.__main__")
 NAMES = ["rag_bm25", *(info.name for info in pkgutil.walk_packages(rag_bm25.__path__, "rag_bm25."))]
 MODULES = [name for name in NAMES if not name.startswith(OPTIONAL) and "._" not in name]
 FOLDERS = ["adapters", "analysis", "bulk", "evaluation", "index", "ingestion", "store"]

@@ -39,12 +39,13 @@ def beir(tmp_path: Path) -> Path:
 
 def test_every_choice_is_measured_kept_and_read_again(beir: Path, tmp_path: Path) -> None:
     page, kept = tmp_path / "page.md", tmp_path / "kept"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    begin, end = BEGIN.format("scripts/quality"), END.format("scripts/quality")
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
     arguments = [str(beir), "--kept", str(kept), "--no-peers", "--page", str(page), "--json", str(tmp_path / "m.json")]
     command.main(arguments)
     text = page.read_text()
-    assert text.startswith(f"before\n{BEGIN}\n\n`python scripts/quality tiny`.")
-    assert text.endswith(f"{END}\nafter\n")
+    assert text.startswith(f"before\n{begin}\n\n`python scripts/quality tiny`.")
+    assert text.endswith(f"{end}\nafter\n")
     assert all(f"| {name} | 1.000 |" in text for name in CHOICES)
     values = json.loads((kept / "tiny.json").read_text())
     values[DEFAULT]["ndcg@10"] = [0.25, 0.75]

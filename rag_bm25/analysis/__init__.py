@@ -6,6 +6,7 @@ from rag_bm25.analysis.analyzer import Analyzer
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.contract import AnalyzerContract, analyzer_from_settings, contract_of, differences
 from rag_bm25.analysis.text import TextAnalyzer, Token, query_tokens
+from rag_bm25.analysis.word_files import read_stop_words, read_user_words
 
 __all__ = [
     "Analyzer",
@@ -17,4 +18,6 @@ __all__ = [
     "contract_of",
     "differences",
     "query_tokens",
+    "read_stop_words",
+    "read_user_words",
 ]

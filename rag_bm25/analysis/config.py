@@ -146,11 +146,11 @@ def _require(holds: bool, name: str, rule: str, value: object) -> None:
 
 
 def _sorted_stop_words(name: str, words: object) -> tuple[str, ...]:
-    return tuple(sorted({_check_word(name, word) for word in _members(name, words)}))
+    return tuple(sorted({check_word(name, word) for word in _members(name, words)}))
 
 
 def _sorted_user_words(words: object) -> tuple[tuple[str, int | None], ...]:
-    pairs = {_check_user_word(entry) for entry in _members("user_words", words)}
+    pairs = {check_user_word(entry) for entry in _members("user_words", words)}
     counts = Counter(word for word, _ in pairs)
     repeated = sorted(word for word, count in counts.items() if count > 1)
     _require(not repeated, "user_words", "words with one frequency each", repeated)
@@ -167,7 +167,7 @@ def _members(name: str, words: object) -> Iterable[object]:
     return members
 
 
-def _check_word(name: str, word: object) -> str:
+def check_word(name: str, word: object) -> str:
     """Return a word that can be a token."""
     shape = unicodedata.normalize("NFKC", word).casefold() if isinstance(word, str) else ""
     fits = 1 <= len(shape) <= MAX_TOKEN_LENGTH and shape.isprintable() and " " not in shape
@@ -176,10 +176,10 @@ def _check_word(name: str, word: object) -> str:
     return as_str(word)
 
 
-def _check_user_word(entry: object) -> tuple[str, int | None]:
+def check_user_word(entry: object) -> tuple[str, int | None]:
     pair = (entry, None) if isinstance(entry, str) else tuple(_members("user_words", entry))
     _require(len(pair) == 2, "user_words", "words, or pairs of word and frequency", entry)
-    word = _check_word("user_words", pair[0])
+    word = check_word("user_words", pair[0])
     _require(any(map(str.isalnum, word)), "user_words", "words with a letter or digit", word)
     frequency = pair[1]
     if frequency is None or (type(frequency) is int and 1 <= frequency <= MAX_FREQUENCY):

@@ -9,7 +9,19 @@ import typer
 from typer.core import TyperCommand
 
 from rag_bm25._version import __version__
-from rag_bm25.cli import adopting, calibrating, evaluating, ingesting, loading, maintaining, moving, searching, tuning
+from rag_bm25.cli import (
+    adopting,
+    calibrating,
+    evaluating,
+    ingesting,
+    listing,
+    loading,
+    maintaining,
+    moving,
+    searching,
+    shell,
+    tuning,
+)
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
@@ -26,7 +38,7 @@ class ReportingCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; options that became settings are named with their ``--set`` form."""
         known = {str(parameter.name) for parameter in self.params}
-        if "setting" in known:
+        if "setting" in known and not ctx.resilient_parsing:  # which completes a line
             refuse_removed_options(args, known)
         return super().parse_args(ctx, args)
 
@@ -48,7 +60,6 @@ class ReportingCommand(TyperCommand):
 
 app = typer.Typer(
     rich_markup_mode=None,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -103,7 +114,10 @@ _add(
     ingesting.ingest,
     "docs",
     "docs --prune --chunk-size 500",
+    "docs --prune --watch",
     "docs --set stem=false,bigrams=false",
+    "docs --user-words products.txt --stop-words stop.txt",
+    "docs --embedding langchain_openai:OpenAIEmbeddings",
     "rows.jsonl --field title:30:2.0",
     "rows.jsonl --uri http://localhost:19530 --storage shards=4,mmap=true",
 )
@@ -112,19 +126,29 @@ _add(
     searching.search,
     '"劳动合同 解除" -k 3',
     """sparse --filter '{"source": {"$like": "docs/%"}}'""",
+    "notice period --embedding langchain_openai:OpenAIEmbeddings",
     "notice period --group-by source --expand neighbors",
     "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
 )
 _add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
+_add("shell", shell.shell, "--collection manuals", "-k 5 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
+_add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
+_add("show", listing.show, "docs/law.txt#12")
 _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --collection manuals")
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
 _add("reencode", maintaining.reencode, "--collection manuals")
 _add("export", maintaining.export, "statistics.json.gz")
 _add("import", maintaining.import_, "statistics.json.gz")
-_add("delete", maintaining.delete, "docs/old.md#0 docs/old.md#1", """--filter '{"source": "docs/old.md"}'""")
+_add(
+    "delete",
+    maintaining.delete,
+    "docs/old.md#0 docs/old.md#1",
+    "--source docs/old.md",
+    """--filter '{"source": {"$like": "docs/old/%"}}'""",
+)
 _add("copy", moving.copy, "--to-uri http://localhost:19530 --dry-run", "--to-uri ./backup.db --to-collection manuals")
 _add(
     "reindex",

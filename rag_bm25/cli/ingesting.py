@@ -1,40 +1,55 @@
 """``rag-bm25 ingest``."""
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rag_bm25 import ingestion
+from rag_bm25.analysis import contract_of, differences
 from rag_bm25.cli import options as opt
+from rag_bm25.cli import watching
 from rag_bm25.cli.console import ingest_bar, print_error, print_note, print_result
-from rag_bm25.cli.rendering import count
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, make_splitter, parse_storage
-from rag_bm25.cli.sources import STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
+from rag_bm25.cli.embedding import Embedding, Model, load_model, require_model
+from rag_bm25.cli.rendering import count, join_first
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, WordFiles, make_splitter, parse_storage
+from rag_bm25.cli.sources import STDIN, STDIN_NAME, SourceOptions, find_with_stdin, note_left_out
+from rag_bm25.cli.watching import stop_by_signals, take_snapshot
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import Value, differing, with_settings
 from rag_bm25.index.writing.workers import MAX_WORKERS
+from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
 from rag_bm25.store.storage import StorageOptions
 
-MAX_REASONS = 10
+MAX_REASONS = 3  # of a source
+MAX_SOURCES = 20
+WORDS = ("user_words", "stop_words")
 
 
 def ingest(
     paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders; - is standard input.")],
     place: opt.Place,
     settings: IndexOptions,
+    words: WordFiles,
     sources: SourceOptions,
     namespace: opt.Namespace = "",
+    embedding: Embedding = None,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
     prune: Annotated[
         bool, opt.option("Delete the chunks of files that are gone from the folders given.", "--prune")
+    ] = False,
+    watch: Annotated[
+        bool,
+        opt.option("Keep the index in step: go on until Ctrl-C, and ingest files that change.", "--watch"),
     ] = False,
     root: Annotated[
         Path | None,
@@ -69,8 +84,14 @@ def ingest(
     ones, and deletes those that a file no longer has. With --prune, the chunks of files that are gone are deleted as
     well.
 
-    --chunk-size, --k1, --b, --idf, --field and --set are settings of a new index, which keeps them; its chunk size is
-    500 by default. Files are cut into chunks of at most this length, or of --split-size.
+    --chunk-size, --k1, --b, --idf, --field, --set, --user-words and --stop-words are settings of a new index, which
+    keeps them; its chunk size is 500 by default. Files are cut into chunks of at most this length, or of --split-size.
+
+    With --embedding, a new index has dense vectors beside the words, for hybrid searches; later runs need the same
+    model. Only texts that are new or have changed are embedded.
+
+    With --watch, files that change later are ingested as well, and with --prune the chunks of deleted ones are
+    deleted. The index is open only while something is written, so that others can use a .db file in between.
 
     A chunk is named after its file, from the folder given: docs/guide.md#0. The index remembers the folder, so that
     docs/guide.md keeps that name when it is ingested by itself, and another folder called docs gets another name.
@@ -79,12 +100,17 @@ def ingest(
     each chunk of the row, and counts as the field. Chunks of documents have title and headings in their metadata, which
     count with --field title:10 and --field headings:20.
     """
-    given = settings.given()
-    reading = sources.reading()
-    with find_with_stdin(paths, sources, root, name, stdin_name) as found:
-        _note_skipped(found)
-        check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
-        index = _open_or_create(place, given, check, parse_storage(storage), create=bool(found.files))
+    if watch and STDIN in paths:
+        msg = "standard input ends, and cannot be watched"
+        raise typer.BadParameter(msg, param_hint="--watch")
+    given, with_words = settings.given(), words.change()
+    reading, model = sources.reading(), load_model(embedding)
+    check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
+    wanted, made_in = partial(_with_settings, given, with_words), parse_storage(storage)
+
+    def ingest_found(found: ingestion.Found) -> bool:
+        """Ingest files, and return whether all of them were valid; the index is open meanwhile only."""
+        index = _open_or_create(place, wanted, model, check, made_in, create=bool(found.files))
         with index, ingest_bar(progress, found.size) as update:
             start = time.perf_counter()
             report = ingestion.ingest(
@@ -95,33 +121,56 @@ def ingest(
                 namespace=namespace,
                 prune=prune,
                 strict=strict,
+                embeddings=model,
                 options=reading,
                 progress=update,
                 workers=workers,
             )
             seconds = time.perf_counter() - start
-    _print_report(report, len(found.skipped), seconds, as_json)
-    if report.stale and not prune and not as_json:
-        stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
-        print_note(f"{stale}. Use --prune to delete such chunks.")
-    _print_rejected(report)
-    _print_failures(report.failed)
-    if report.rejected:
+        _print_report(report, len(found.skipped), seconds, as_json)
+        if report.stale and not prune and not as_json:
+            stale = f"{count(report.stale, 'chunk')} {'is' if report.stale == 1 else 'are'} stale (the files are gone)"
+            print_note(f"{stale}. Use --prune to delete such chunks.")
+        _print_rejected(report)
+        _print_failures(report.failed)
+        sys.stdout.flush()  # whoever reads it may wait for the end of each change
+        return not (report.rejected or report.failed)
+
+    with find_with_stdin(paths, sources, root, name, stdin_name) as found:
+        known = take_snapshot(found)
+        is_readable = _note_skipped(found)
+        is_valid = is_readable and ((watch and not found.files) or ingest_found(found))
+    if watch:
+        print_note(f"watching {join_first(paths)}: Ctrl-C ends it")
+        with stop_by_signals() as pause:
+            watching.watch(partial(sources.find, paths, root=root, name=name), known, ingest_found, pause)
+    elif not is_valid:
         raise typer.Exit(1)
 
 
 def _print_rejected(report: ingestion.IngestReport) -> None:
-    """Print the reasons of the first rejected rows."""
-    for reason in report.reasons[:MAX_REASONS]:
-        print_error(reason)
-    total = sum(report.rejected.values())
-    if total > MAX_REASONS:
-        print_error(f"{total - MAX_REASONS:,} more rows are invalid")
+    """Print the reasons of the first rejected rows of each source, and how many more there are."""
+    reasons = iter(report.reasons)  # in the order of the sources
+    for source, total in islice(report.rejected.items(), MAX_SOURCES):
+        told = list(islice(reasons, min(total, MAX_REASONS_OF_SOURCE)))[:MAX_REASONS]
+        for reason in told:
+            print_error(reason)
+        if more := total - len(told):
+            print_error(f"{source}: {count(more, 'more row' if told else 'row')} rejected")
+    if (others := len(report.rejected) - MAX_SOURCES) > 0:
+        print_error(f"{count(others, 'more file')} with rejected rows")
+
+
+def _with_settings(
+    given: Mapping[str, Value], with_words: Callable[[IndexConfig], IndexConfig], config: IndexConfig
+) -> IndexConfig:
+    return with_words(with_settings(config, given))
 
 
 def _open_or_create(
     place: opt.Place,
-    given: Mapping[str, Value],
+    wanted: Callable[[IndexConfig], IndexConfig],
+    model: Model | None,
     check: Callable[[IndexConfig], object],
     storage: StorageOptions | None,
     *,
@@ -133,11 +182,13 @@ def _open_or_create(
     except IndexNotFoundError:
         if not create:
             raise InputError("there is nothing to ingest, so no index was created") from None
-        config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), given)
+        config = wanted(IndexConfig(DEFAULT_CHUNK_SIZE))
+        config = config if model is None else model.with_dense_field(config)
         check(config)
         return place.open(config=config, storage=storage)
     try:
-        _require_same(index.config, given)
+        _require_same(index.config, wanted(index.config))
+        require_model(model, index.config)
         check(index.config)
     except BaseException:
         index.close()
@@ -145,33 +196,33 @@ def _open_or_create(
     return index
 
 
-def _require_same(stored: IndexConfig, given: Mapping[str, Value]) -> None:
-    wanted = with_settings(stored, given)
+def _require_same(stored: IndexConfig, wanted: IndexConfig) -> None:
     if wanted == stored:
         return
     was, now = differing(wanted, stored), differing(stored, wanted)
-    differences = "; ".join(f"{name}: stored {was[name]!r}, given {now[name]!r}" for name in now)
+    found = [f"{name}: stored {was[name]!r}, given {now[name]!r}" for name in now]
+    of_analyzer = differences(contract_of(stored.build_analyzer()), contract_of(wanted.build_analyzer()))
+    found += [each for each in of_analyzer if each.partition(":")[0] in WORDS]
     raise ConfigMismatchError(
-        f"the index was created with other settings: {differences}. Leave them out, or make another index with "
+        f"the index was created with other settings: {'; '.join(found)}. Leave them out, or make another index with "
         "`rag-bm25 reindex`."
     )
 
 
-def _note_skipped(found: ingestion.Found) -> None:
-    """Name the files that are left out; end if no folder can be read."""
+def _note_skipped(found: ingestion.Found) -> bool:
+    """Name the files that are left out; return whether there is something to read."""
     note_left_out(found)
     if not (found.files or found.unreadable):
         print_note(f"there is no file to ingest: they end in {', '.join(ingestion.SUFFIXES)}")
     if not found.files:
         _print_failures(found.unreadable)
+    return bool(found.files or not found.unreadable)
 
 
 def _print_failures(reasons: Mapping[Any, str]) -> None:
-    """Print the reasons of failures, and end with exit code 1 if there are any."""
+    """Print the reasons of failures."""
     for reason in reasons.values():
         print_error(reason)
-    if reasons:
-        raise typer.Exit(1)
 
 
 def _print_report(report: ingestion.IngestReport, skipped: int, seconds: float, as_json: bool) -> None:

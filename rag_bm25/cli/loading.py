@@ -16,7 +16,7 @@ from rag_bm25.bulk.parts import part_files, part_numbers
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result, progress_bars
 from rag_bm25.cli.rendering import count
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, make_splitter, parse_storage
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, Storage, WordFiles, make_splitter, parse_storage
 from rag_bm25.cli.sources import SourceOptions
 from rag_bm25.errors import InputError
 from rag_bm25.events import Progress
@@ -33,6 +33,7 @@ def encode(
     paths: Annotated[list[Path], opt.argument("PATH...", "Files and folders.")],
     folder: Annotated[Path, opt.option("Folder for the files of the load; a new one.", "--folder")],
     settings: IndexOptions,
+    words: WordFiles,
     sources: SourceOptions,
     split_size: opt.SplitSize = None,
     chunk_overlap: opt.ChunkOverlap = None,
@@ -48,7 +49,7 @@ def encode(
     Files are read as `rag-bm25 ingest` reads them, and chunks have the same ids. No index is opened, and none is
     needed. The chunk size is 500 by default.
     """
-    config = with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())
+    config = words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given()))
     split = make_splitter(config, chunk_overlap, split_size)
     found, reading = sources.find(paths), sources.reading()
     _require_readable(found)

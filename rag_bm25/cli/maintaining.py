@@ -1,7 +1,6 @@
 """``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``delete``, ``export`` and ``import``."""
 
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -11,13 +10,13 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note, print_result, progress_bars, show
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
-from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions
+from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles
 from rag_bm25.errors import FormatError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
-from rag_bm25.index.settings import Value, with_settings
+from rag_bm25.index.settings import with_settings
 from rag_bm25.weighting.calibration import drift_warning
 
 MAX_DIFFERENCES = 20
@@ -58,7 +57,11 @@ def verify(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJ
 
 
 def repair(
-    place: opt.Place, settings: IndexOptions, progress: opt.ShowProgress = None, as_json: opt.AsJson = False
+    place: opt.Place,
+    settings: IndexOptions,
+    words: WordFiles,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Replace the statistics by a recount of all chunks.
 
@@ -66,7 +69,7 @@ def repair(
     is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
     index, if they give the vectors that are stored.
     """
-    report = _repair(place, settings.given(), progress)
+    report = _repair(place, words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())), progress)
     print_result(
         as_json,
         asdict(report),
@@ -78,7 +81,7 @@ def repair(
     )
 
 
-def _repair(place: opt.Place, settings: Mapping[str, Value], progress: bool | None) -> RepairReport:
+def _repair(place: opt.Place, config: IndexConfig, progress: bool | None) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
         index = place.open_existing()
@@ -86,7 +89,7 @@ def _repair(place: opt.Place, settings: Mapping[str, Value], progress: bool | No
         try:
             index = place.open(repair=True)
         except FormatError:  # its own settings are lost, too
-            index = place.open(repair=True, config=with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings))
+            index = place.open(repair=True, config=config)
         with index:
             return cast("RepairReport", index.repaired)
     with index, progress_bars(progress) as update:
@@ -134,33 +137,41 @@ def import_(
 def delete(
     place: opt.Place,
     ids: Annotated[list[str] | None, opt.argument("ID...", "Ids of chunks.")] = None,
+    source: Annotated[
+        list[str] | None,
+        opt.option(
+            "Delete all chunks of a source, as `rag-bm25 list sources` has it; may be repeated.", metavar="NAME"
+        ),
+    ] = None,
     namespace: opt.Namespace = "",
     filter: opt.Filter = None,
-    yes: Annotated[bool, opt.option("Delete the chunks that a filter finds without asking.", "--yes")] = False,
+    yes: Annotated[bool, opt.option("Delete what a filter or source finds without asking.", "--yes")] = False,
     dry_run: Annotated[
         bool, opt.option("List the chunks that would be deleted, and delete nothing.", "--dry-run")
     ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Delete chunks, by their ids or by a filter.
+    """Delete chunks, by their ids, their sources or a filter.
 
-    The chunks that a filter finds are counted first, and deleted if you agree; without a terminal, --yes is needed. Ids
-    that are not found are named; the exit code is 1 if none of them is.
+    The chunks of a source, or that a filter finds, are counted first, and deleted if you agree; without a terminal,
+    --yes is needed. Ids and sources that are not found are named; the exit code is 1 if none of them is.
     """
-    conditions = _parse_conditions(ids, filter)
+    conditions = _parse_conditions(ids, source, filter)
     if conditions is not None and not (yes or dry_run or is_terminal()):
         msg = "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"
-        raise typer.BadParameter(msg, param_hint="--filter")
+        raise typer.BadParameter(msg, param_hint="--source" if source else "--filter")
     with place.open_existing(read_only=dry_run) as index:
         found = index.get(ids, namespace=namespace) if ids else index.chunks(filter=conditions, namespace=namespace)
-        chosen = sorted({chunk.id for chunk in found}, key=natural_key)
+        sources = {chunk.id: str(chunk.metadata.get("source")) for chunk in found}
+        chosen = sorted(sources, key=natural_key)
         if conditions is not None and chosen and not (yes or dry_run):
             typer.confirm(f"Delete {count(len(chosen), 'chunk')}?", abort=True, err=True)
         deleted = index.delete(chosen, namespace=namespace) if chosen and not dry_run else 0
-    asked, stored = dict.fromkeys(ids or ()), set(chosen)
-    missing = [id_ for id_ in asked if id_ not in stored]
+    asked, stored = dict.fromkeys(ids or source or ()), set(sources.values() if source else chosen)
+    missing = [name for name in asked if name not in stored]
     if missing:
-        print_note(f"{len(missing):,} of {count(len(asked), 'id')} not found: {join_first(missing)}")
+        what = count(len(asked), "source" if source else "id")
+        print_note(f"{len(missing):,} of {what} not found: {join_first(missing)}")
     if dry_run:
         line = f"{count(len(chosen), 'chunk')} would be deleted; nothing was deleted"
         print_result(as_json, {"would_delete": chosen}, line, *chosen)
@@ -175,11 +186,16 @@ def is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _parse_conditions(ids: list[str] | None, filter: str | None) -> dict[str, Any] | str | None:
-    """Read the filter, which must not be empty, and stands alone."""
-    if bool(ids) == (filter is not None):
-        msg = "give the ids of chunks, or --filter" + (", not both" if ids else "")
+def _parse_conditions(
+    ids: list[str] | None, sources: list[str] | None, filter: str | None
+) -> dict[str, Any] | str | None:
+    """Return the filter, which must not be empty, or that of the sources; None for ids, since one thing is given."""
+    given = bool(ids) + bool(sources) + (filter is not None)
+    if given != 1:
+        msg = "give the ids of chunks, --source or --filter" + (", one of them" if given else "")
         raise typer.BadParameter(msg, param_hint="ID...")
+    if sources:
+        return {"source": {"$in": sources}}
     conditions = opt.parse_filter_option(filter)
     if filter is not None and parse_filter(conditions) is None:
         msg = "an empty filter fits every chunk; to delete the whole index, use `rag-bm25 drop`"

@@ -11,7 +11,7 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_result, progress_bars
 from rag_bm25.cli.rendering import count
-from rag_bm25.cli.settings import IndexOptions, Storage, parse_storage
+from rag_bm25.cli.settings import IndexOptions, Storage, WordFiles, parse_storage
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
 from rag_bm25.index.maintenance.copying import CopyPlan, copy_index, drop_index, plan_copy
 from rag_bm25.index.settings import with_settings
@@ -75,6 +75,7 @@ def reindex_(
     to_collection: Annotated[str, opt.option("Name of the new index.")],
     place: opt.Place,
     settings: IndexOptions,
+    words: WordFiles,
     to_uri: Annotated[
         str | None,
         opt.option("Place of the new index; by default that of the old one.", callback=opt.refuse_memory),
@@ -89,12 +90,12 @@ def reindex_(
     Settings that are not given stay. The old index answers searches meanwhile, and stays. Run the same command again
     after an interruption, or to catch up with later writes to the old index; then let the readers open the new one.
     """
-    given, options = settings.given(), parse_storage(storage)
+    given, with_words, options = settings.given(), words.change(), parse_storage(storage)
     to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
     _require_another(to, place)
     with place.open_existing(read_only=True) as source:
         try:
-            target = to.open(config=with_settings(source.config, given), storage=options)
+            target = to.open(config=with_words(with_settings(source.config, given)), storage=options)
         except ConfigMismatchError as error:
             msg = f"{to_collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
             raise ConfigMismatchError(msg) from None

@@ -26,6 +26,8 @@ certificates: ContextVar[TLS | None] = ContextVar("certificates", default=None)
 
 def read_token(context: typer.Context, parameter: typer.CallbackParam, value: str | None) -> str | None:
     """Read a token from the file that is named after an @; warn if one is in the list of processes."""
+    if context.resilient_parsing:  # a line that is being completed
+        return value
     if value is None or not value.startswith("@"):
         source = context.get_parameter_source(str(parameter.name))
         if value is not None and source is not None and source.name == "COMMANDLINE":
@@ -114,7 +116,7 @@ class Place:
         try:
             return self.open(read_only=read_only, consistency="Strong")
         except IndexNotFoundError as error:
-            raise IndexNotFoundError(f"{str(error).partition(';')[0]}; `rag-bm25 ingest` creates one") from None
+            raise IndexNotFoundError(f"{str(error).rpartition(';')[0]}; `rag-bm25 ingest` creates one") from None
 
     def store(self, **options: Any) -> MilvusStore:
         """Return the place itself, which need not be an index."""

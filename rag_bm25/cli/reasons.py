@@ -14,6 +14,9 @@ from rag_bm25.index.arguments import name_namespace
 if TYPE_CHECKING:
     from rag_bm25.index.index import BM25Index
 
+CONDITIONS = ("min_should_match", "must", "must_not", "phrases", "slop")
+"""Options that no vector can hold."""
+
 
 def why_nothing(index: BM25Index, query: str, scope: dict[str, Any], options: dict[str, Any]) -> str:
     """Return one line: the first reason that applies."""
@@ -54,9 +57,11 @@ def _reason_in_words(index: BM25Index, query: str, scope: dict[str, Any], option
     is_filtered = bool(scope["filter"])
     if is_filtered and next(index.chunks(**scope), None) is None:
         return "no chunk fits the filter"
-    if not len(index.encode_queries([query], **scope, **{**options, "min_should_match": None})[0]):
+    if not len(index.encode_queries([query], **scope, **{**options, **dict.fromkeys(CONDITIONS)})[0]):
         words = dict.fromkeys(AnalysedText.of_query(index.config.build_analyzer(), query).words)
         return f"no chunk has any of the words {join_first(words)}" if words else "no chunk has a word of the query"
     if options["min_should_match"] is not None:
         return "no chunk has as many words of the query as --min-should-match asks for"
+    if any(options.get(name) for name in CONDITIONS):
+        return "no chunk that has a word of the query has what --must, --must-not and --phrase ask for"
     return f"no chunk{' that fits the filter' if is_filtered else ''} has a word of the query"

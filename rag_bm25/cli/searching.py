@@ -1,6 +1,6 @@
 """``rag-bm25 search``, ``similar``, ``explain`` and ``terms``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -10,23 +10,26 @@ from rich.text import Text
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
+from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import highlighting_for, render_explanation, render_hit
+from rag_bm25.cli.rendering import render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
+from rag_bm25.index.index import BM25Index
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.query.options import QUERY_OPTIONS
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
 
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")]
 
-METHODS = {"rm3": RM3, "rocchio": Rocchio, "bim": BIM}
+METHODS = {method.__name__.lower(): method for method in FEEDBACK_METHODS}
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Question:
         ),
     ] = None
     feedback: Annotated[
-        Literal["rm3", "rocchio", "bim"] | None,
+        Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"] | None,
         opt.option("Search again with terms from the best hits, or from the chunks marked as relevant."),
     ] = None
     relevant: Annotated[
@@ -128,27 +131,31 @@ def search(
     question: Question,
     boosts: Boosts,
     selection: Selection,
+    dense: DenseSearch,
     k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
     highlight: Annotated[bool, opt.option("Add the best sentences of each hit to the JSON.", "--highlight")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show the chunks with the highest BM25 scores."""
+    """Show the chunks with the highest BM25 scores.
+
+    With --embedding, an index that was made with the same model is searched by words and by dense vectors, and both
+    rankings become one. --explain explains the BM25 score.
+    """
     query, scope, options = " ".join(words), question.scope(), question.options()
+    model = dense.load()
     with place.open_existing(read_only=True) as index:
         asked = {**options, **boosts.options()}
-        shown = highlight if as_json else highlighting_for(open_console().width)
-        hits = index.search(query, k, **scope, **asked, **selection.options(), highlight=shown)
+        shown = highlight if as_json else dense.highlighting(open_console().width)
+        hits = dense.search(index, model, query, k, {**scope, **asked, **selection.options(), "highlight": shown})
         trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
         reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        every = Highlighting(max_fragments=MAX_FRAGMENTS)
-        contexts = [hit.context.text for hit in hits if hit.context is not None]
-        found = [index.highlight(query, text, every, namespace=question.namespace, **options) for text in contexts]
-        _print_hits(hits, trees, [[mark for one in fragments for mark in one.marks] for fragments in found])
+        print_hits(hits, trees, mark_contexts(index, query, hits, {"namespace": question.namespace, **options}))
+        dense.note_missing(index)
     if reason:
         print_note(reason)
 
@@ -171,7 +178,7 @@ def similar(
     if as_json:
         print_json(list(map(_to_json, hits)))
     elif hits:
-        _print_hits(hits)
+        print_hits(hits)
     else:
         print_note("nothing found: no other chunk shares a term with it")
 
@@ -182,15 +189,29 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _print_hits(
-    hits: Sequence[Hit], trees: Sequence[Explanation] = (), marks: Sequence[Sequence[tuple[int, int]]] = ()
+def mark_contexts(
+    index: BM25Index, query: str, hits: Sequence[Hit], options: Mapping[str, Any]
+) -> list[Sequence[tuple[int, int]]]:
+    """Return the places of the query's terms in the context of each hit, none where there is no context."""
+    every = Highlighting(max_fragments=MAX_FRAGMENTS)
+    asked = {name: options[name] for name in options if name in QUERY_OPTIONS | {"namespace"}}
+    contexts = [index.highlight(query, hit.context.text, every, **asked) if hit.context else [] for hit in hits]
+    return [[mark for fragment in fragments for mark in fragment.marks] for fragments in contexts]
+
+
+def print_hits(
+    hits: Sequence[Hit],
+    trees: Sequence[Explanation] = (),
+    marks: Sequence[Sequence[tuple[int, int]]] = (),
+    *,
+    first: int = 1,
 ) -> None:
-    """Print hits with their explanations, and their contexts with marks."""
+    """Print hits, numbered from `first`, with their explanations, and their contexts with marks."""
     console = open_console()
-    for rank, hit in enumerate(hits, 1):
-        console.print(render_hit(rank, hit, console.width, marks[rank - 1] if marks else ()))
+    for at, hit in enumerate(hits):
+        console.print(render_hit(first + at, hit, console.width, marks[at] if marks else ()))
         if trees:
-            console.print(render_explanation(trees[rank - 1]))
+            console.print(render_explanation(trees[at]))
 
 
 def explain(

@@ -4,13 +4,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_args
 
 import typer
 
-from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis import AnalyzerConfig, read_stop_words, read_user_words
 from rag_bm25.analysis.config import Segmentation
 from rag_bm25.analysis.words import Compounds
 from rag_bm25.checks import check_choice
@@ -122,10 +123,50 @@ class IndexOptions:
         return _join(own, others)
 
 
+@dataclass(frozen=True)
+class WordFiles:
+    """The words of the analyzer of a new index, in files."""
+
+    user_words: Annotated[
+        Path | None,
+        opt.option(
+            "Words to keep whole, such as names of products: a file in UTF-8 with a word a line, which a frequency may "
+            "follow, as in a user dictionary of jieba.",
+            metavar="FILE",
+        ),
+    ] = None
+    stop_words: Annotated[
+        Path | None,
+        opt.option(
+            "Words to leave out, in place of 33 English ones: a file in UTF-8 with a word a line. An empty file leaves "
+            "out none.",
+            metavar="FILE",
+        ),
+    ] = None
+
+    def change(self) -> Callable[[IndexConfig], IndexConfig]:
+        """Read the files; return a function that gives their words to a config."""
+        words: dict[str, Any] = {}
+        if self.user_words is not None:
+            words["user_words"] = read_user_words(self.user_words)
+        if self.stop_words is not None:
+            words["stop_words"] = read_stop_words(self.stop_words)
+
+        def change(config: IndexConfig) -> IndexConfig:
+            if not words:
+                return config
+            if not isinstance(config.analyzer, AnalyzerConfig):
+                named = ", ".join(f"--{name.replace('_', '-')}" for name in words)
+                raise ParameterError(f"{named} must be for the built-in analyzer, got {config.analyzer!r}")
+            return replace(config, analyzer=replace(config.analyzer, **words))
+
+        return change
+
+
 def parse_settings(texts: Iterable[str] | None, option: str) -> dict[str, Value]:
     """Read ``name=value,name=value``; the values are not checked."""
     try:
-        return _parse_pairs(texts, option, parse_setting, read_value)
+        return _parse_pairs(texts, option, _parse_setting, read_value)
     except ParameterError as error:
         msg = f"{error}; `rag-bm25 settings` describes them"
         raise typer.BadParameter(msg, param_hint=option) from None
@@ -155,6 +196,14 @@ def parse_storage(texts: Iterable[str] | None) -> StorageOptions | None:
             texts, "--storage", _parse_storage_option, lambda _name, text, _option: parse_value(text)
         )
         return StorageOptions(**given) if given else None
+
+
+def _parse_setting(text: str) -> tuple[str, str]:
+    """Split ``name=value``; for words, name the option that takes them."""
+    option = f"--{split_setting(text)[0].replace('_', '-')}"
+    if option in ("--user-words", "--stop-words"):
+        raise ParameterError(f"words are read from a file: use {option} FILE")
+    return parse_setting(text)
 
 
 def _parse_storage_option(text: str) -> tuple[str, str]:

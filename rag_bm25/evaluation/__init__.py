@@ -20,7 +20,17 @@ from rag_bm25.evaluation.running import (
     search_queries,
     write_run,
 )
-from rag_bm25.evaluation.tuning import Axis, Fold, HeatMap, Tuning, axes_for, coordinate_descent, query_folds, tune
+from rag_bm25.evaluation.tuning import (
+    Axis,
+    Fold,
+    HeatMap,
+    Tuning,
+    axes_for,
+    coordinate_descent,
+    query_folds,
+    refine,
+    tune,
+)
 from rag_bm25.index.settings import SETTING_NAMES, config_line, differing, with_settings
 
 __all__ = [
@@ -56,6 +66,7 @@ __all__ = [
     "paired_test",
     "query_folds",
     "randomisation_p_value",
+    "refine",
     "search_queries",
     "tune",
     "with_settings",

@@ -17,8 +17,10 @@ from rag_bm25.evaluation.datasets import BeirDataset
 from rag_bm25.evaluation.running import DEPTH
 from rag_bm25.events import report_progress
 from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.query.evidence import Evidence, FeedbackChunk
+from rag_bm25.query.learning import apply_feedback
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
-from rag_bm25.vectors.sparse import SparseBatch
+from rag_bm25.vectors.sparse import SparseBatch, SparseVector
 from rag_bm25.vectors.terms import NO_TERMS_ID, is_bigram
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.running import Run
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.query.feedback import Feedback
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.query import QueryWeighting
 
@@ -170,6 +172,11 @@ class CorpusCounts:
         return statistics
 
     @cached_property
+    def terms(self) -> dict[int, str]:
+        """Each term by its number."""
+        return {number: term for term, number in self.numbers.items()}
+
+    @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Row of the document of each entry of `tf`, shape (nnz,)."""
         return np.repeat(np.arange(len(self.documents)), np.diff(self.tf.indptr))
@@ -215,11 +222,11 @@ class OfflineScorer:
         self._counts = counts
         self._encoded = {} if encoded is None else encoded
         self._encoder = QueryEncoder(config.build_analyzer(), config.query_weighting(), counts.numbers)
-        weights = _document_weights(config.document_weighting(), counts, config.length_unit)
+        self._entries = _document_weights(config.document_weighting(), counts, config.length_unit).astype(np.float32)
         self._documents = counts.rows[counts.by_term]
-        self._weights = weights.astype(np.float32)[counts.by_term]
+        self._weights = self._entries[counts.by_term]
 
-    def search(self, query: str, k: int = DEPTH) -> dict[str, float]:
+    def search(self, query: str, k: int = DEPTH, feedback: Feedback | None = None) -> dict[str, float]:
         """Return the documents with the highest scores.
 
         Parameters
@@ -228,6 +235,8 @@ class OfflineScorer:
             Any text.
         k : int
             Maximum number of documents, > 0.
+        feedback : RM3, Rocchio, BIM, BM25PRF or Axiomatic, optional
+            A method of relevance feedback; it learns from the best documents of a first search.
 
         Returns
         -------
@@ -236,14 +245,32 @@ class OfflineScorer:
         """
         if query not in self._encoded:
             self._encoded[query] = self._encoder.encode(query, self._counts.statistics)
+        vector = self._encoded[query]
+        if feedback is not None:
+            top, scores = self._score(vector, feedback.fb_docs)
+            vector = apply_feedback(feedback, query, self._evidence(top, scores)).vector()
+        top, scores = self._score(vector, k)
+        return dict(zip(map(self._counts.documents.__getitem__, top.tolist()), scores.tolist(), strict=True))
+
+    def _score(self, vector: SparseVector, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the rows of the best documents, and their scores."""
         sums = np.zeros(len(self._counts.documents))
-        for term, weight in self._encoded[query].to_dict().items():
+        for term, weight in vector.to_dict().items():
             entries = slice(*self._counts.term_starts[term : term + 2])
             sums[self._documents[entries]] += self._weights[entries] * np.float64(weight)
         scores = sums.astype(np.float32)
         top = _top_k(scores, k)
-        documents = map(self._counts.documents.__getitem__, top.tolist())
-        return dict(zip(documents, scores[top].tolist(), strict=True))
+        return top, scores[top]
+
+    def _evidence(self, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> Evidence:
+        """Return documents as chunks that a query learns from."""
+        ids, starts = self._counts.tf.ids, self._counts.tf.indptr
+        entries = [slice(starts[row], starts[row + 1]) for row in rows.tolist()]
+        relevant = [
+            FeedbackChunk(self._counts.documents[row], SparseVector(ids[of], self._entries[of]), score)
+            for row, of, score in zip(rows.tolist(), entries, scores.tolist(), strict=True)
+        ]
+        return Evidence(relevant, [], self._encoder, self._counts.statistics, self._counts.terms.get)
 
     def search_queries(self, queries: Mapping[str, str]) -> Run:
         """Return the top 100 documents of each query.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from rag_bm25.evaluation.comparison import PairedTest, paired_test
 from rag_bm25.evaluation.counts import CountsCache
 from rag_bm25.evaluation.measures import query_values, require_ir_measures
 from rag_bm25.events import report_progress
-from rag_bm25.index.settings import Value, differing, require_setting, with_settings
+from rag_bm25.index.settings import Value, differing, get_setting, require_setting, with_settings
 from rag_bm25.weighting.idf import IDF_NAMES
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ GRIDS: dict[str, tuple[Value, ...]] = {
     "k1": (0.3, 0.6, 0.9, 1.2, 1.5, 2.0, 2.5, 3.0),
     "b": (0.0, 0.2, 0.4, 0.6, 0.75, 0.9, 1.0),
     "chunk_size": CHUNK_SIZES,
-    "weighting": ("bm25", "bm25l", "bm25+"),
+    "weighting": ("bm25", "bm25l", "bm25+", "tfldp", "bm25t"),
+    "delta": (None, 0.25, 0.5, 1.0, 1.5, 2.0),  # None: that of the weighting
     "idf": IDF_NAMES,
     "k3": (None, 0.0, 1.0, 8.0),
     "segmentation": ("search", "exact"),
@@ -43,7 +44,11 @@ GRIDS: dict[str, tuple[Value, ...]] = {
     "stem": (True, False),
     "bigrams": (True, False),
     "bigram_weight": (0.0, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
+    "word_bigram_weight": (0.0, 0.1, 0.2, 0.3, 0.5),
 }
+JOINT = (("k1", "b"), ("weighting", "delta"))  # searched over all combinations
+HALVINGS = 2  # of the steps around the best values: down to .075 of k1, .04 of b
+REFINED = frozenset({"k1", "b", "chunk_size", "delta", "bigram_weight", "word_bigram_weight"})
 MIN_GAIN = 1e-4  # a smaller gain is not worth a change
 
 
@@ -55,6 +60,8 @@ class Axis:
     ----------
     grids : dict of str to tuple of values
         Name of each parameter -> its values.
+    refined : frozenset of str
+        Parameters of which values between these are tried, too, around the best ones.
 
     Raises
     ------
@@ -63,6 +70,7 @@ class Axis:
     """
 
     grids: dict[str, tuple[Value, ...]]
+    refined: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Check the names; whether a value is allowed depends on the other parameters."""
@@ -82,6 +90,44 @@ class Axis:
         for values in product(*self.grids.values()):
             with suppress(ParameterError):
                 yield with_settings(config, dict(zip(self.grids, values, strict=True)))
+
+    def halved(self) -> Axis:
+        """Return the axis with a value in the middle of every two numbers of the refined parameters.
+
+        Returns
+        -------
+        Axis
+            The others are as they are.
+
+        Examples
+        --------
+        >>> Axis({"k1": (0.5, 1.0, 2.0)}, frozenset({"k1"})).halved().grids
+        {'k1': (0.5, 0.75, 1.0, 1.5, 2.0)}
+        """
+        finer = {name: _halved(grid) if name in self.refined else grid for name, grid in self.grids.items()}
+        return replace(self, grids=finer)
+
+    def around(self, config: IndexConfig) -> Axis:
+        """Return the values next to those of a config, and these.
+
+        Parameters
+        ----------
+        config : IndexConfig
+            A config with values of the grids; only the refined parameters are varied.
+
+        Returns
+        -------
+        Axis
+            At most three values of each parameter.
+        """
+        return replace(self, grids={name: self._around(name, get_setting(config, name)) for name in self.grids})
+
+    def _around(self, name: str, value: Value) -> tuple[Value, ...]:
+        grid = self.grids[name]
+        if name not in self.refined or value not in grid:
+            return (value,)
+        at = grid.index(value)
+        return grid[max(at - 1, 0) : at + 2]
 
 
 @dataclass(frozen=True)
@@ -179,8 +225,9 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
     base : IndexConfig
         Start of the search; default chunk sizes are multiples of its own.
     wanted : mapping of str to sequence of values, optional
-        Parameters to vary -> their values; an empty sequence for the default ones. By default, all parameters that have
-        default values, without the chunk size, since another one is exactly another k1 and b.
+        Parameters to vary -> their values; an empty sequence for the default ones, between which numbers are tried,
+        too. By default, all parameters that have default values, without the chunk size, since another one is exactly
+        another k1 and b.
 
     Returns
     -------
@@ -196,8 +243,8 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
     --------
     >>> from rag_bm25 import IndexConfig
     >>> axes_for(IndexConfig(100), {"k1": [0.9], "b": [0.4, 0.75], "chunk_size": []})
-    [Axis(grids={'k1': (0.9,), 'b': (0.4, 0.75)}),
-     Axis(grids={'chunk_size': (50, 70, 100, 140, 200, 280, 400)})]
+    [Axis(grids={'k1': (0.9,), 'b': (0.4, 0.75)}, refined=frozenset()),
+     Axis(grids={'chunk_size': (50, 70, 100, 140, 200, 280, 400)}, refined=frozenset({'chunk_size'}))]
     """
     default = [name for name in GRIDS if name != "chunk_size"]
     names: Mapping[str, Sequence[Value]] = dict.fromkeys(default, ()) if wanted is None else wanted
@@ -205,9 +252,10 @@ def axes_for(base: IndexConfig, wanted: Mapping[str, Sequence[Value]] | None = N
     for name, values in names.items():
         for value in values:
             with_settings(base, {name: value})
-    joint: tuple[str, ...] = ("k1", "b")
-    together = {name: grids.pop(name) for name in joint if name in grids}
-    return [Axis(together)] * bool(together) + [Axis({name: values}) for name, values in grids.items()]
+    refined = frozenset(name for name, values in names.items() if not values and name in REFINED)
+    groups = [*JOINT, *((name,) for name in grids)]
+    together = [{name: grids.pop(name) for name in names if name in grids} for names in groups]
+    return [Axis(some, refined.intersection(some)) for some in together if some]
 
 
 def _default_grid(base: IndexConfig, name: str) -> tuple[Value, ...]:
@@ -246,6 +294,42 @@ def coordinate_descent(
             if objective(found) > value + MIN_GAIN:
                 best, value, improved = found, objective(found), True
     return best
+
+
+def refine(base: IndexConfig, axes: Sequence[Axis], objective: Callable[[IndexConfig], float]) -> IndexConfig:
+    """Halve the steps around the best values of each axis, twice, and take what improves the objective.
+
+    Parameters
+    ----------
+    base : IndexConfig
+        The best of a coarse search.
+    axes, objective
+        As for :func:`coordinate_descent`.
+
+    Returns
+    -------
+    IndexConfig
+        `base`, or a config that is better by more than 0.0001.
+    """
+    best, value = base, objective(base)
+    finer = [axis for axis in axes if axis.refined]
+    for _ in range(HALVINGS):
+        finer = [axis.halved() for axis in finer]
+        for axis in finer:
+            found = max(axis.around(best).candidates(best), key=objective, default=best)
+            if objective(found) > value + MIN_GAIN:
+                best, value = found, objective(found)
+    return best
+
+
+def _halved(grid: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Put the middle between every two numbers; others have none."""
+    halved = list(grid[:1])
+    for one, other in pairwise(grid):
+        if isinstance(one, int | float) and isinstance(other, int | float):
+            halved.append(round((one + other) / 2, 6))
+        halved.append(other)
+    return tuple(halved)
 
 
 def query_folds(queries: int, folds: int, seed: int = 0) -> list[NDArray[np.int64]]:
@@ -340,7 +424,7 @@ def tune(
         paired_test(plain, tuned, seed=seed),
         [trial.fold(config, part) for config, part in found],
         trial.points(seen),
-        trial.heat_map(best, seen),
+        trial.heat_map(trial.coarse(seen), seen),
     )
 
 
@@ -383,6 +467,10 @@ class _Trial:
 
     def search(self, queries: NDArray[np.int64]) -> IndexConfig:
         """Return the best config for some queries."""
+        return refine(self.coarse(queries), self.axes, lambda config: self.mean(config, queries))
+
+    def coarse(self, queries: NDArray[np.int64]) -> IndexConfig:
+        """Return the best config of the grids as they are given."""
         return coordinate_descent(self.base, self.axes, lambda config: self.mean(config, queries))
 
     def fold(self, config: IndexConfig, held_out: NDArray[np.int64]) -> Fold:

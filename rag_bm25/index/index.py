@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import as_str, check_callable, check_int, check_path, check_switch
+from rag_bm25.checks import as_str, check_callable, check_int, check_path
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
@@ -20,19 +21,19 @@ from rag_bm25.index.arguments import (
     check_k,
     check_namespaces,
     check_window,
-    narrow,
     parse_scope,
     refuse_in_dense,
     refuse_word_options,
 )
 from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.coroutines import WriteThread, in_thread, in_write_thread, iterate_in_thread
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
-from rag_bm25.index.searching.hybrid import FusionOptions, HybridSearcher, candidate_limit, check_fusion
+from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
@@ -48,7 +49,7 @@ from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import numpy as np
@@ -63,7 +64,8 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import Fusion
-    from rag_bm25.index.searching.part_statistics import TermStatistics
+    from rag_bm25.index.searching.hybrid import HybridOptions
+    from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
     from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.explanation import Explanation
@@ -87,7 +89,9 @@ MAX_LISTED_TERMS = 1_000_000
 class BM25Index:
     """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
 
-    Several threads may search and write; writes of one index run one after the other.
+    Several threads may search and write; writes of one index run one after the other. Each method has a coroutine, with
+    an "a" before its name and the same parameters, which runs in a thread: ``await index.asearch("sparse vectors")``.
+    If its task is cancelled, a write that has begun ends nevertheless.
 
     Parameters
     ----------
@@ -118,6 +122,7 @@ class BM25Index:
     _searcher = WhileOpen[Searcher]()
     _hybrid = WhileOpen[HybridSearcher]()
     _pipeline = WhileOpen[WritePipeline]()
+    _write_thread = WhileOpen[WriteThread]()
 
     def __init__(
         self,
@@ -139,6 +144,7 @@ class BM25Index:
         self._searcher = Searcher(store, config, encoder, live)
         self._hybrid = HybridSearcher(store, config, live, self._searcher)
         self._pipeline = WritePipeline(store, config, encoder, live)
+        self._write_thread = WriteThread(store.name)
 
     # Life
 
@@ -251,8 +257,12 @@ class BM25Index:
         return index
 
     def close(self) -> None:
-        """Release the connection and, with an embedded engine, the file. Closing twice is allowed."""
+        """Release the connection and, with an embedded engine, the file. Closing twice is allowed.
+
+        Writes that coroutines have begun or wait for end first, also those of cancelled tasks that have begun.
+        """
         if self._is_open:
+            self._write_thread.close()
             self._pipeline.close()
         self._is_open = False
         self._last_known.close()
@@ -263,6 +273,12 @@ class BM25Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> BM25Index:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
@@ -900,7 +916,7 @@ class BM25Index:
         embedding, k
             As for :meth:`search_dense`.
         fusion : RRF or Weighted, optional
-            How two scores become one, see :class:`~rag_bm25.RRF` (the default) and :class:`~rag_bm25.Weighted`.
+            How two scores become one, see :class:`~rag_bm25.Weighted` (the default) and :class:`~rag_bm25.RRF`.
         sparse_k, dense_k : int, optional
             Number of candidates from each search; by default 100, or `k` if that is more.
         filter, sparse_filter, dense_filter : mapping or str, optional
@@ -918,15 +934,20 @@ class BM25Index:
         list of HybridHit
             By falling fused score, then by id; groups as for :meth:`search`.
         """
-        check_k(k)
-        check_switch("arm_scores", arm_scores)
-        how = FusionOptions(check_fusion(fusion), k, arm_scores)
-        scope, (plan, asked) = parse_scope(filter, namespace), split_options(options)
-        params = check_search_params(dense_search_params, "dense_search_params")
-        limits = candidate_limit("sparse_k", sparse_k, k), candidate_limit("dense_k", dense_k, k)
-        sparse = SearchArm(limits[0], narrow(scope, sparse_filter), options.get("search_params"))
-        dense = SearchArm(limits[1], narrow(scope, dense_filter), params)
-        return self._with_contexts(self._hybrid.search(query, embedding, (sparse, dense), how, asked, plan), plan)
+        given: HybridOptions = {
+            **options,
+            "fusion": fusion,
+            "sparse_k": sparse_k,
+            "dense_k": dense_k,
+            "filter": filter,
+            "sparse_filter": sparse_filter,
+            "dense_filter": dense_filter,
+            "arm_scores": arm_scores,
+            "dense_search_params": dense_search_params,
+            "namespace": namespace,
+        }
+        request = HybridRequest.of(k, given)
+        return self._with_contexts(self._hybrid.search(query, embedding, request), request.plan)
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
@@ -1086,6 +1107,55 @@ class BM25Index:
         plan, asked = split_options(options)
         return self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
 
+    def explain_hybrid(
+        self,
+        query: QueryLike,
+        embedding: Sequence[float],
+        id: str,
+        k: int = 10,
+        *,
+        chunk_namespace: str | None = None,
+        **options: Unpack[HybridOptions],
+    ) -> Explanation:
+        """Explain the fused score of a chunk: what each arm gives to it, and from which rank or scores.
+
+        Parameters
+        ----------
+        query, embedding
+            As they were given to :meth:`search_hybrid`. The search is made again, since the fused score depends on the
+            candidates of both arms.
+        id
+            The id of the chunk.
+        k
+            As it was given to :meth:`search_hybrid`.
+        chunk_namespace
+            As for :meth:`explain`.
+        **options
+            As they were given to :meth:`search_hybrid`.
+
+        Returns
+        -------
+        Explanation
+            A tree; its root is the fused score. The score of the lexical arm is explained as by :meth:`explain`.
+
+        Raises
+        ------
+        ChunkNotFoundError
+            If there is no such chunk.
+        InputError
+            If `chunk_namespace` was not searched, or is needed and not given; as for :meth:`search_hybrid`.
+
+        Examples
+        --------
+        ::
+
+            for hit in index.search_hybrid("解除 合同", vector):
+                print(index.explain_hybrid("解除 合同", vector, hit.id))
+        """
+        request = HybridRequest.of(k, options)
+        place = check_chunk_namespace(chunk_namespace, request.arms[0].scope.namespaces)
+        return self._hybrid.explain(query, embedding, check_id("id", id), place, request)
+
     def term_statistics(
         self, terms: str | Sequence[str], namespace: Namespaces = "", filter: FilterLike = None
     ) -> list[TermStatistics]:
@@ -1149,6 +1219,37 @@ class BM25Index:
         check_int("top", top, 1, MAX_LISTED_TERMS)
         return self._searcher.list_terms(as_str(prefix), top, parse_scope(filter, namespace))
 
+    def chunk_terms(self, id: str, *, top: int = 10, namespace: Namespaces = "") -> list[ChunkTerm]:
+        """List the terms of a stored chunk that count most; bigrams are not among them.
+
+        Parameters
+        ----------
+        id : str
+            Id of the chunk.
+        top : int
+            Maximum number of terms, in 1..1000000.
+        namespace
+            As for :meth:`search`; the chunk must be in one of them only.
+
+        Returns
+        -------
+        list of ChunkTerm
+            By falling weight, then by term.
+
+        Raises
+        ------
+        ChunkNotFoundError
+            There is no such chunk.
+
+        Examples
+        --------
+        ::
+
+            [term.term for term in index.chunk_terms("docs/law.txt#12", top=5)]
+        """
+        check_int("top", top, 1, MAX_LISTED_TERMS)
+        return self._searcher.weigh_chunk(check_id("id", id), top, parse_scope(None, namespace))
+
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
         """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.
 
@@ -1194,3 +1295,57 @@ class BM25Index:
     def _require_writable(self) -> None:
         if self._read_only:
             raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")
+
+    # Coroutines
+
+    async def achunks(self, *, filter: FilterLike = None, namespace: Namespaces = "") -> AsyncIterator[Chunk]:
+        """Stream all chunks, or those that a filter selects, with ``async for``.
+
+        Parameters
+        ----------
+        filter, namespace
+            As for :meth:`search`.
+
+        Yields
+        ------
+        Chunk
+            In no particular order.
+        """
+        async for chunk in iterate_in_thread(partial(self.chunks, filter=filter, namespace=namespace)):
+            yield chunk
+
+    aopen = classmethod(in_thread(open))  # noqa: A003 - the method is meant
+    afrom_store = classmethod(in_thread(from_store))
+    aclose = in_thread(close)
+
+    aadd = in_write_thread(add)
+    aadd_stream = in_write_thread(add_stream)
+    adelete = in_write_thread(delete)
+    adrop_namespace = in_write_thread(drop_namespace)
+    aremember_source_roots = in_write_thread(remember_source_roots)
+    arepair = in_write_thread(repair)
+    areencode = in_write_thread(reencode)
+    aimport_statistics = in_write_thread(import_statistics)
+    averify = in_write_thread(verify)  # writers wait for it
+
+    arefresh = in_thread(refresh)
+    aexport_statistics = in_thread(export_statistics)
+    asource_roots = in_thread(source_roots)
+    aget = in_thread(get)
+    aget_embeddings = in_thread(get_embeddings)
+    achunk_terms = in_thread(chunk_terms)
+    asearch = in_thread(search)
+    asearch_batch = in_thread(search_batch)
+    amore_like_this = in_thread(more_like_this)
+    aneighbors = in_thread(neighbors)
+    asearch_dense = in_thread(search_dense)
+    asearch_hybrid = in_thread(search_hybrid)
+    aencode_documents = in_thread(encode_documents)
+    aencode_queries = in_thread(encode_queries)
+    amax_scores = in_thread(max_scores)
+    asuggest = in_thread(suggest)
+    aexplain = in_thread(explain)
+    aexplain_hybrid = in_thread(explain_hybrid)
+    aterm_statistics = in_thread(term_statistics)
+    aterms = in_thread(terms)
+    astats = in_thread(stats)

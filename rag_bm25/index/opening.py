@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis import contract_of
 from rag_bm25.checks import check_callable, check_parameter, check_switch, comparable
-from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, short_repr
+from rag_bm25.errors import FormatError, IndexNotFoundError, ParameterError, StoreError, short_repr
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import require_same_vectors
 from rag_bm25.index.stored_config import config_from_dict, config_to_dict
 from rag_bm25.statistics.log.settings import read_config, write_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rag_bm25.events import Event
     from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.store.protocol import Store
+
+MAX_NAMED = 10  # other indexes in a message
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
             "`rag-bm25 repair`, with --set for each parameter that was not the default"
         )
     if config is None or options.read_only:
-        raise _not_found_error(f"in {store.name}")
+        raise _not_found_error(f"in {store.name}", _others(store))
     if is_lost:
         require_same_vectors(store, config.document_encoder())
     store.create(config.dense_field())
@@ -125,6 +127,14 @@ def _count_logged(log: StatisticsLog) -> int:
     return log.statistics.num_chunks
 
 
-def _not_found_error(name: str) -> IndexNotFoundError:
-    msg = f"there is no index {name}; to create it, pass config=IndexConfig(chunk_size=...)"
+def _others(store: Store) -> list[str]:
+    """Name the indexes of the same database, as far as that may be asked."""
+    with suppress(StoreError):
+        return store.index_names()
+    return []
+
+
+def _not_found_error(name: str, others: Sequence[str] = ()) -> IndexNotFoundError:
+    there = f" (its indexes: {', '.join(others[:MAX_NAMED])}{', ...' if len(others) > MAX_NAMED else ''})"
+    msg = f"there is no index {name}{there if others else ''}; to create it, pass config=IndexConfig(chunk_size=...)"
     return IndexNotFoundError(msg)

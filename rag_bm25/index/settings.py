@@ -127,6 +127,15 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Value]) -> IndexCo
     return replace(config, **changes)
 
 
+def get_setting(config: IndexConfig, name: str) -> Value:
+    """Return the value of one of :data:`SETTING_NAMES`."""
+    require_setting(name)
+    if name == "field":
+        return format_fields(config.fields)
+    value: Value = getattr(config.analyzer if name in _ANALYZER_NAMES else config, name)
+    return value
+
+
 def differing(base: IndexConfig, other: IndexConfig) -> dict[str, Value]:
     """Return the settings that lead from one config to another.
 

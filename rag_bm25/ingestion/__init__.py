@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_bm25.ingestion.documents import Document, Heading
 from rag_bm25.ingestion.files import SUFFIXES, Found, SourceFile, find_files, needs_package
-from rag_bm25.ingestion.ingesting import IngestReport, ingest
+from rag_bm25.ingestion.ingesting import EmbeddingModel, IngestReport, ingest
 from rag_bm25.ingestion.reading import Piece, ReadOptions, read_document, read_file, sample
 from rag_bm25.ingestion.reindexing import ReindexReport, reindex
 from rag_bm25.ingestion.rows import RowFields
@@ -16,6 +16,7 @@ __all__ = [
     "SEPARATORS",
     "SUFFIXES",
     "Document",
+    "EmbeddingModel",
     "Found",
     "Heading",
     "IngestReport",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 HELD_CHUNKS = 1_000  # of a file, in memory; the others wait in a temporary file
 SPOOLED_BYTES = 8 << 20  # in memory, before the temporary file is on disk
 MAX_REASONS = 100  # of rejected rows
+MAX_REASONS_OF_SOURCE = 10
 
 _PlacedChunk: TypeAlias = "tuple[NewChunk, int]"  # a chunk, and its end in the file, in bytes
 
@@ -98,7 +99,7 @@ class FileChecker:
 
     def _reject(self, source: str, error: InputError) -> None:
         self.rejected[source] = self.rejected.get(source, 0) + 1
-        if len(self.reasons) < MAX_REASONS:
+        if len(self.reasons) < MAX_REASONS and self.rejected[source] <= MAX_REASONS_OF_SOURCE:
             self.reasons.append(str(error))
 
     def _check_piece(self, piece: Piece, duplicate_in: str | None, refuse: Reject) -> NewChunk | None:

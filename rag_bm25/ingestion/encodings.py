@@ -22,6 +22,8 @@ SUPERSETS = {"gb2312": "gb18030", "gbk": "gb18030", "big5": "big5hkscs", "cp950"
 
 DETECTED_BYTES = 1 << 20  # the beginning of a file, by which its encoding is detected
 MIN_COMMON = 0.9  # share of common characters in a text in UTF-16
+MIN_ZEROS = 0.25  # share of zero bytes in a text in UTF-16 without bytes beyond ASCII
+MIN_BYTES = 64  # of a text that has such bytes if it is Chinese
 _COMMON = re.compile(r"[\t\r\n\x20-\x7e\u3000-\u303f\u4e00-\u9fff\uff01-\uffee\u2010-\u2027]")
 
 
@@ -88,6 +90,8 @@ def _detect(data: bytes, where: str) -> str:
 
 def _detect_utf16(data: bytes) -> str:
     """Return the form of UTF-16 of a text without a byte order mark, "" if it is in another encoding."""
+    if len(data) >= MIN_BYTES and data.isascii() and data.count(0) < MIN_ZEROS * len(data):
+        return ""  # Chinese of some length would have bytes beyond ASCII, and English a zero in each character
     shares = {}
     for name in ("utf-16-le", "utf-16-be"):
         text = None if len(data) % 2 else _try(data, name)

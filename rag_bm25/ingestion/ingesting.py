@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rag_bm25.errors import InputError, StoreError
 from rag_bm25.events import report_progress
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import SourceFile
+    from rag_bm25.store.embeddings import Embed, Vectors
+
+
+class EmbeddingModel(Protocol):
+    """A model of dense vectors, as LangChain's ``Embeddings`` are."""
+
+    def embed_documents(self, texts: list[str]) -> Vectors:
+        """Return a vector for each text, in the same order."""
+        ...
+
 
 NAMING_ATTEMPTS = 10
 MAX_SHOWN = 5  # reasons, or sources in a note
@@ -50,7 +60,7 @@ class IngestReport:
     rejected : dict of str to int
         Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted.
     reasons : list of str
-        Reasons of the first 100 rejected rows.
+        Reasons of the first rejected rows, at most 10 of a source and 100 in all.
     """
 
     files: int
@@ -75,6 +85,7 @@ def ingest(
     namespace: str = "",
     prune: bool = False,
     strict: bool = False,
+    embeddings: Embed | EmbeddingModel | None = None,
     options: ReadOptions = DEFAULT_OPTIONS,
     progress: Callable[[Progress], None] | None = None,
     workers: int = 0,
@@ -104,6 +115,9 @@ def ingest(
         Delete the stale chunks, too: those of files that the given folders no longer have.
     strict : bool
         Write nothing if any file or row fails. The files are read twice.
+    embeddings : callable of list of str to array_like of float, or LangChain Embeddings, optional
+        Needed if the index has dense vectors, and only then. It gets the texts that are new or have changed, about
+        1,000 at a time, as for :meth:`BM25Index.add`.
     options : ReadOptions
         Encoding, names of the fields of rows, and bounds.
     progress : callable of Progress to None, optional
@@ -120,10 +134,12 @@ def ingest(
     ------
     InputError
         `found` is something else; a file or row failed with `strict`; or a folder has the name of a folder that no
-        longer exists. The `name` of :func:`find_files` decides whether they are the same.
+        longer exists. The `name` of :func:`find_files` decides whether they are the same. Also if `embeddings` are
+        missing, or not wanted.
     """
     if not isinstance(found, Found):
         raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
+    embed = _embedder(index, embeddings)
     split = splitter(index.config, chunk_overlap, split_size)
     is_empty = not index.stats(namespace=namespace).num_chunks
     names = _name_sources(index, found, namespace, is_empty=is_empty)
@@ -137,7 +153,9 @@ def ingest(
         report_progress(progress, "bytes", checker.bytes_until(chunks.done), found.size)
         report_progress(progress, "chunks", chunks.done)
 
-    written = index.add_stream(checker.chunks(files), namespace=namespace, workers=workers, progress=report)
+    written = index.add_stream(
+        checker.chunks(files), embeddings=embed, namespace=namespace, workers=workers, progress=report
+    )
     report_progress(progress, "bytes", found.size, found.size)
     report_progress(progress, "chunks", written.total)
     obsolete = ObsoleteChunks()
@@ -163,6 +181,20 @@ def ingest(
         rejected=checker.rejected,
         reasons=checker.reasons,
     )
+
+
+def _embedder(index: BM25Index, embeddings: Embed | EmbeddingModel | None) -> Embed | None:
+    """Return the function that embeds texts; refuse one that is missing or not wanted, before anything is written."""
+    embed = getattr(embeddings, "embed_documents", embeddings)
+    dim = index.config.dense_dim
+    if embed is None and dim is not None:
+        raise InputError(f"embeddings must be given: the index has dense vectors, dense_dim={dim}")
+    if embed is not None and dim is None:
+        raise InputError("embeddings given, but the index has no dense vectors: it was created without dense_dim")
+    if not (embed is None or callable(embed)):
+        got = type(embeddings).__name__
+        raise InputError(f"embeddings must be a callable, or an object with embed_documents, got {got}")
+    return embed
 
 
 def _require_valid(found: Found, files: Sequence[SourceFile], checker: FileChecker) -> None:

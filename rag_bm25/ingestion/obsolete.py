@@ -41,6 +41,7 @@ class Coverage:
         folders = sorted({f"{name}/" for name, is_folder in given if is_folder})
         outer = [each for each in folders if not each.startswith(tuple(other for other in folders if other != each))]
         singles = {name for name, is_folder in given if not is_folder} | {file.source for file in files}
+        singles |= {names.source_of(path) for path, is_folder in found.given.items() if not is_folder}  # it may be gone
         unreadable = [name for path in found.unreadable for name, _ in names.below(path)]
 
         @lru_cache(maxsize=1_000)

@@ -272,9 +272,9 @@ def _valid_pieces(
 def _read_rows(file: SourceFile, options: ReadOptions, reject: Reject) -> Iterator[Row]:
     suffix = file.path.suffix.lower()
     if suffix == ".parquet":
-        return read_parquet(file.path, file.source, file.size)
+        return read_parquet(file.path, file.source, options.fields.text, file.size)
     if suffix in (".csv", ".tsv"):
-        return read_csv(file.path, file.source, options.encoding, reject)
+        return read_csv(file.path, file.source, options.fields.text, options.encoding, reject)
     return read_json_lines(file.path, options.encoding, reject)
 
 

@@ -15,7 +15,7 @@ from rag_bm25.ingestion.lines import read_lines
 from rag_bm25.ingestion.rows import MAX_DOCUMENT_BYTES, Row, raise_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from rag_bm25.ingestion.lines import Line
@@ -25,7 +25,9 @@ DELIMITERS = ",;\t|"
 BATCH_ROWS = 500
 
 
-def read_csv(path: Path, source: str, encoding: str | None = None, reject: Reject = raise_error) -> Iterator[Row]:
+def read_csv(
+    path: Path, source: str, text: str, encoding: str | None = None, reject: Reject = raise_error
+) -> Iterator[Row]:
     """Read a CSV file whose first row has the names; the delimiter is the most frequent one there."""
     lines = _Lines(read_lines(path, encoding))
     first = next(lines, "")
@@ -35,6 +37,7 @@ def read_csv(path: Path, source: str, encoding: str | None = None, reject: Rejec
     csv.field_size_limit(max(csv.field_size_limit(), MAX_DOCUMENT_BYTES))  # of the process: there is no other
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     names = _names(_next_cells(reader, lines, raise_error), str(path))
+    _require_column(text, names, path)
     number = -1
     while (cells := _next_cells(reader, lines, reject)) is not None:
         if not any(cells):
@@ -80,13 +83,21 @@ def _names(cells: list[str] | None, where: str) -> list[str]:
     return names
 
 
-def read_parquet(path: Path, source: str, size: int) -> Iterator[Row]:
+def _require_column(text: str, names: Sequence[str], path: Path) -> None:
+    """Refuse a table without the column of the texts as a whole, instead of each of its rows."""
+    if text not in names:
+        there = ", ".join(filter(None, names))[:200]
+        raise InputError(f'{path}: there is no column "{text}", only {there}. Name that of the texts (--text-field)')
+
+
+def read_parquet(path: Path, source: str, text: str, size: int) -> Iterator[Row]:
     """Read a Parquet file, some rows at a time."""
     with require_extra(f'{path}: reading Parquet needs pyarrow: pip install "rag-bm25[bulk]"'):
         import pyarrow as pa
         from pyarrow import parquet
     try:
         with parquet.ParquetFile(path) as file:
+            _require_column(text, file.schema_arrow.names, path)
             total = max(1, file.metadata.num_rows)
             number = 0
             for batch in file.iter_batches(BATCH_ROWS):

@@ -8,6 +8,7 @@ from langchain_core.indexing import DeleteResponse, UpsertResponse
 from langchain_core.indexing.base import DocumentIndex
 from pydantic import model_validator
 
+from rag_bm25.index.coroutines import in_write_thread
 from rag_bm25.langchain.documents import add_documents, to_document
 from rag_bm25.langchain.hybrid_retriever import MilvusHybridRetriever
 from rag_bm25.langchain.searching import as_mode
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from langchain_core.documents import Document
+
+    from rag_bm25.index.coroutines import WriteThread
 
 
 class MilvusBM25DocumentIndex(MilvusHybridRetriever, DocumentIndex):
@@ -78,6 +81,13 @@ class MilvusBM25DocumentIndex(MilvusHybridRetriever, DocumentIndex):
         found = [] if ids is None else [chunk.id for chunk in self.index.get(ids, namespace=options["namespace"])]
         deleted = self.index.delete(ids, **options)
         return DeleteResponse(num_deleted=deleted, succeeded=found, num_failed=0, failed=[])
+
+    aupsert = in_write_thread(upsert)
+    adelete = in_write_thread(delete)  # type: ignore[arg-type] # mypy takes the base's parameters
+
+    @property
+    def _write_thread(self) -> WriteThread:
+        return self.index._write_thread  # noqa: SLF001
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         return [to_document(chunk) for chunk in self.index.get(ids, **{"namespace": self.namespace, **kwargs})]

@@ -9,7 +9,7 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from rag_bm25.errors import InputError
-from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.index.searching.ranking import MAX_K
 from rag_bm25.langchain.retriever import MetadataFilter, MilvusBM25Retriever
 from rag_bm25.langchain.searching import SEARCH_OPTIONS, SearchMode, as_fusion, check_embedding, check_query, search
@@ -75,7 +75,7 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     embedding: Embeddings | None = Field(default=None, repr=False, exclude=True)
     mode: SearchMode = "hybrid"
-    fusion: AnyFusion = Field(default_factory=RRF)
+    fusion: AnyFusion = DEFAULT_FUSION
     sparse_k: int | None = Field(default=None, ge=1, le=MAX_K)
     dense_k: int | None = Field(default=None, ge=1, le=MAX_K)
     sparse_filter: MetadataFilter = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from langchain_core.documents import Document  # noqa: TC002 - pydantic reads the annotations
@@ -17,7 +16,8 @@ from rag_bm25.hits.boosts import check_boosts
 from rag_bm25.hits.groups import GroupScore  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.hits.highlights import Highlighting  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.hits.options import HIT_OPTIONS, Expansion
-from rag_bm25.index.index import BM25Index
+from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.ranking import MAX_K
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
 from rag_bm25.langchain.searching import check_query
@@ -30,7 +30,6 @@ from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - pydantic reads the a
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
     from langchain_core.retrievers import LangSmithRetrieverParams
@@ -54,7 +53,7 @@ def _checked_by(check: Callable[[Any], object]) -> AfterValidator:
 MetadataFilter: TypeAlias = Annotated[Mapping[Any, Any] | str | None, _checked_by(parse_filter)]
 
 
-class MilvusBM25Retriever(BaseRetriever):
+class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     """Find documents by their BM25 score.
 
     Every option may be given to the constructor, and to ``invoke``, ``ainvoke``, ``batch`` and ``abatch`` for one call.
@@ -152,38 +151,6 @@ class MilvusBM25Retriever(BaseRetriever):
             options = ", ".join(sorted(set(cls.model_fields) - {"index"}))
             raise ParameterError(f"there is no option {unknown[0]!r}; the options are {options}")
         return given
-
-    @classmethod
-    def from_uri(cls, uri: str | Path, collection: str, **options: Any) -> Self:
-        """Open an index, and return a retriever that owns it: use it in a ``with`` statement, or call :meth:`close`.
-
-        Parameters
-        ----------
-        uri, collection
-            As for :meth:`rag_bm25.BM25Index.open`.
-        **options
-            Those of :meth:`rag_bm25.BM25Index.open`, and those of the constructor.
-        """
-        opening = options.keys() & signature(BM25Index.open).parameters.keys()
-        index = BM25Index.open(uri, collection, **{name: options.pop(name) for name in opening})
-        try:
-            retriever = cls(index=index, **options)
-        except BaseException:
-            index.close()
-            raise
-        retriever._owns_index = True
-        return retriever
-
-    def close(self) -> None:
-        """Close the index if :meth:`from_uri` has opened it. Closing twice is allowed."""
-        if self._owns_index:
-            self.index.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @classmethod
     def from_index(cls, index: BM25Index, **options: Any) -> Self:
@@ -317,18 +284,17 @@ class MilvusBM25Retriever(BaseRetriever):
         return [self._documents(hits) for hits in self._search(queries)]
 
     def _search(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        for query in queries:
-            check_query(query, embedded=False)
-        return self.index.search_batch(
-            queries,
-            self.k,
-            filter=self.filter,
-            namespace=self.namespace,
-            **{name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS},
-        )
+        return self.index.search_batch(queries, self.k, **self._lexical_options(queries))
 
     async def _asearch(self, queries: Sequence[str]) -> Sequence[Sequence[Hit]]:
-        return await run_in_executor(None, self._search, queries)
+        return await self.index.asearch_batch(queries, self.k, **self._lexical_options(queries))
+
+    def _lexical_options(self, queries: Sequence[str]) -> dict[str, Any]:
+        """Check the queries, and return the options of their search."""
+        for query in queries:
+            check_query(query, embedded=False)
+        given = {name: value for name, value in self._given_options().items() if name in QUERY_OPTIONS | HIT_OPTIONS}
+        return {**given, "filter": self.filter, "namespace": self.namespace}
 
     def _given_options(self) -> dict[str, Any]:
         """Return the options that were given; the index's config has the others."""

@@ -14,7 +14,7 @@ from rag_bm25.filters import conjoin, parse_filter
 from rag_bm25.hits.boosts import check_boosts, largest_factor
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.query.options import QUERY_OPTIONS
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:
 
 
 def as_fusion(fusion: Fusion | str | None) -> Fusion:
-    """Return a fusion, which may be given by its name; by default RRF."""
+    """Return a fusion, which may be given by its name; by default that of `search_hybrid`."""
     if fusion is None:
-        return RRF()
+        return DEFAULT_FUSION
     if isinstance(fusion, RRF | Weighted):
         return fusion
     if not isinstance(fusion, str) or fusion not in FUSIONS:

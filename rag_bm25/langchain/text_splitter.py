@@ -66,11 +66,35 @@ class BM25TextSplitter(TextSplitter):
         )
 
     def split_text(self, text: str) -> list[str]:
-        """Split a text."""
+        """Split a text.
+
+        Parameters
+        ----------
+        text : str
+            The text, with its marks of headings.
+
+        Returns
+        -------
+        list of str
+            The chunks, in their order.
+        """
         return [text[part.start : part.end] for part in self._split.split(text, self._read(text).headings)]
 
     def create_documents(self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None) -> list[Document]:
-        """Split texts, and add the place of each chunk to its metadata."""
+        """Split texts, and add the place of each chunk to its metadata.
+
+        Parameters
+        ----------
+        texts : list of str
+            The texts.
+        metadatas : list of dict, optional
+            One for each text, for all of its chunks.
+
+        Returns
+        -------
+        list of Document
+            The chunks of all texts, in their order.
+        """
         found: list[Document] = []
         for text, metadata in zip(texts, metadatas or [{}] * len(texts), strict=True):
             for n, part in enumerate(self._split.split(text, self._read(text).headings)):

@@ -11,6 +11,8 @@ from langchain_core.vectorstores import VectorStore
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.diversity import diversify
+from rag_bm25.index.coroutines import in_write_thread
+from rag_bm25.index.owning import IndexOwner
 from rag_bm25.langchain.documents import add_texts, to_document
 from rag_bm25.langchain.searching import as_mode, check_embedding, check_query, filter_of, relevance_scores, search
 from rag_bm25.langchain.similarity import compare
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
+    from rag_bm25.index.coroutines import WriteThread
     from rag_bm25.index.index import BM25Index
     from rag_bm25.langchain.searching import SearchMode
 
@@ -38,7 +41,7 @@ class _Request:
     options: dict[str, Any]  # of BM25Index.search_hybrid
 
 
-class MilvusBM25VectorStore(VectorStore):
+class MilvusBM25VectorStore(IndexOwner, VectorStore):
     """Find documents by BM25, by dense vectors or by both, wherever LangChain asks for a vector store.
 
     Besides its own keywords, every search takes
@@ -73,7 +76,7 @@ class MilvusBM25VectorStore(VectorStore):
     Parameters
     ----------
     index : BM25Index
-        Where the documents are; opened and closed by the caller.
+        Where the documents are; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
     embedding : Embeddings, optional
         The model. It is needed to write to an index with dense vectors and to search them, and allowed only there.
         Only texts that are new or have changed are embedded.
@@ -100,6 +103,8 @@ class MilvusBM25VectorStore(VectorStore):
         store.add_documents(documents)
         store.as_retriever(search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.3})
     """
+
+    _owns_index = False
 
     def __init__(
         self,
@@ -191,6 +196,14 @@ class MilvusBM25VectorStore(VectorStore):
             self.index.delete(ids, **options)
         return True
 
+    # mypy takes the parameters from the base class, where they are narrower.
+    aadd_texts = in_write_thread(add_texts)  # type: ignore[arg-type]
+    adelete = in_write_thread(delete)  # type: ignore[arg-type]
+
+    @property
+    def _write_thread(self) -> WriteThread:
+        return self.index._write_thread  # noqa: SLF001
+
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         return [to_document(chunk) for chunk in self.index.get(ids, namespace=self.namespace)]
 
@@ -210,6 +223,27 @@ class MilvusBM25VectorStore(VectorStore):
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
         return self.similarity_search("", k, **{**kwargs, "mode": "dense", "query_embedding": embedding})
+
+    def similarity_search_with_score_by_vector(
+        self, embedding: list[float], k: int = 4, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """Return the documents with the most similar dense vectors, with their cosine or inner product.
+
+        Parameters
+        ----------
+        embedding : list of float
+            The dense vector of a query.
+        k : int
+            Maximum number of documents.
+        **kwargs
+            See :class:`MilvusBM25VectorStore`.
+
+        Returns
+        -------
+        list of (Document, float)
+            By falling score.
+        """
+        return self.similarity_search_with_score("", k, **{**kwargs, "mode": "dense", "query_embedding": embedding})
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, **kwargs: Any

@@ -39,6 +39,10 @@ def _check_selection(method: Feedback) -> None:
     check_parameter("max_df", method.max_df, "in (0, 1]", 0 < comparable(method.max_df) <= 1)
 
 
+def _check_factor(name: str, value: object) -> None:
+    check_parameter(name, value, f"in [0, {MAX_FACTOR:,}]", 0 <= comparable(value) <= MAX_FACTOR)
+
+
 @dataclass(frozen=True)
 class RM3:
     r"""Relevance model, mixed with the query (RM3) [2]_.
@@ -133,8 +137,7 @@ class Rocchio:
     def __post_init__(self) -> None:
         _check_selection(self)
         for name in ("alpha", "beta", "gamma"):
-            value = getattr(self, name)
-            check_parameter(name, value, f"in [0, {MAX_FACTOR:,}]", 0 <= comparable(value) <= MAX_FACTOR)
+            _check_factor(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -168,5 +171,88 @@ class BIM:
         _check_selection(self)
 
 
-Feedback: TypeAlias = RM3 | Rocchio | BIM
+@dataclass(frozen=True)
+class BM25PRF:
+    r"""The binary independence model as pseudo-feedback: new terms count less than those of the query [1]_.
+
+    Terms are weighed as by :class:`BIM`, those that are not in the query times `new_term_weight`. They are chosen by
+    the offer weight of [2]_, :math:`\ln(r)` times the relevance weight, so that a term of one chunk alone is never
+    added. Relevance weights have the form and the floor of the IDF in use; Anserini's BM25PRF [3]_ cuts them off at
+    1e-6. Irrelevant chunks count like any other chunks.
+
+    Parameters
+    ----------
+    new_term_weight : float
+        Factor of the terms that are added, in [0, 1,000].
+    fb_docs, fb_terms, min_df, max_df
+        As for :class:`RM3`.
+
+    References
+    ----------
+    .. [1] S. E. Robertson, K. Spärck Jones, "Simple, proven approaches to text retrieval", University of Cambridge
+       Computer Laboratory, TR 356, 1994.
+    .. [2] T. Sakai, S. E. Robertson, "Relative and absolute term selection criteria: a comparative study for English
+       and Japanese IR", SIGIR 2002.
+    .. [3] Anserini, ``BM25PrfReranker``.
+    """
+
+    new_term_weight: float = 0.2
+    fb_docs: int = 10
+    fb_terms: int = 20
+    min_df: int = 2
+    max_df: float = 0.25
+
+    def __post_init__(self) -> None:
+        _check_selection(self)
+        _check_factor("new_term_weight", self.new_term_weight)
+
+
+@dataclass(frozen=True)
+class Axiomatic:
+    r"""Axiomatic semantic term matching: a word also matches words that occur in the same chunks [1]_.
+
+    .. math::
+
+        w'_t = w_t + \beta \sum_{q \ne t} w_q \frac{I(X_q, X_t)}{I(X_q, X_q)}
+
+    :math:`w` are weights in the query, IDF included, and I is the mutual information of the presence of two words in a
+    working set: the relevant chunks, and `background` times as many others. [1]_ and Anserini [2]_ draw these at
+    random. Here the set has the counts that are expected of them: of all other chunks, the share that has each word is
+    known, and within them words are taken to be independent. So nothing else is read, and a search always finds the
+    same. A word that avoids q gets nothing from it. Bigrams keep their weights, and irrelevant chunks have no place.
+
+    Parameters
+    ----------
+    beta : float
+        Weight of similar words, in [0, 1,000].
+    background : int
+        Number of other chunks in the working set for each relevant one, in 1..1,000.
+    fb_docs, fb_terms, min_df, max_df
+        As for :class:`RM3`.
+
+    References
+    ----------
+    .. [1] H. Fang, C. Zhai, "Semantic term matching in axiomatic approaches to information retrieval", SIGIR 2006.
+    .. [2] P. Yang, J. Lin, "Reproducing and generalizing semantic term matching in axiomatic information retrieval",
+       ECIR 2019.
+    """
+
+    beta: float = 0.4
+    background: int = 29
+    fb_docs: int = 20
+    fb_terms: int = 20
+    min_df: int = 2
+    max_df: float = 0.25
+
+    def __post_init__(self) -> None:
+        _check_selection(self)
+        _check_factor("beta", self.beta)
+        background = self.background
+        rule = f"an int in 1..{MAX_FB_DOCS:,}"
+        check_parameter("background", background, rule, _is_count(background, 1, MAX_FB_DOCS))
+
+
+Feedback: TypeAlias = RM3 | Rocchio | BIM | BM25PRF | Axiomatic
 """A method of relevance feedback, with its parameters."""
+
+FEEDBACK_METHODS: tuple[type[Feedback], ...] = (RM3, Rocchio, BIM, BM25PRF, Axiomatic)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, get_args
 
-from rag_bm25.checks import check_choice, check_switch
+from rag_bm25.checks import check_switch
 from rag_bm25.documents.checks import check_ids
 from rag_bm25.errors import InputError, ParameterError, short_repr
-from rag_bm25.filters import parse_filter
+from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import FEEDBACK_METHODS, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.query import Query
 from rag_bm25.store.search_params import check_sparse_search_params
 from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rag_bm25.filters import Filter
     from rag_bm25.query.feedback import Feedback
@@ -40,8 +41,7 @@ class QueryOptions(TypedDict, total=False):
     statistics : {"namespace", "all"}, mapping or Filter
         Whether to use N and df of the searched namespaces, or of the whole index; or a filter, for those of the chunks
         in the searched namespaces that fit it, as if these were an index of their own. They are counted when a search
-        first asks for them, and kept until something is written, for the last 8 filters; see docs/querying.md for what
-        counting takes.
+        first asks for them, and kept until something is written, for the last 8 filters; see docs/conditions.md.
     idf, epsilon, k3, bigram_weight, word_bigram_weight
         Weights of the query's terms, see :class:`rag_bm25.IndexConfig`.
     syntax : bool
@@ -56,7 +56,7 @@ class QueryOptions(TypedDict, total=False):
         Minimum number of distinct words of the query that a chunk must have: 3, -1, ``"75%"``, ``"3<90%"``, see
         :func:`rag_bm25.query.min_should_match.required_words`. An addition for a word counts as that word. For
         :meth:`search`, :meth:`search_batch` and :meth:`explain` only: a vector cannot express it.
-    feedback : RM3, Rocchio, BIM or None
+    feedback : RM3, Rocchio, BIM, BM25PRF, Axiomatic or None
         Method of relevance feedback, see :mod:`rag_bm25.query.feedback`. Without marked chunks, the best ones of a
         first search are assumed to be relevant.
     relevant, irrelevant : sequence of str or None
@@ -121,12 +121,11 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 def check_statistics(part: object) -> Filter | None:
     """Check which chunks the statistics are of; return the filter, None for a scope."""
-    if isinstance(part, str):
-        check_choice("statistics", part, STATISTICS_SCOPES)
+    if isinstance(part, str) and part in STATISTICS_SCOPES:
         return None
-    if part is None or isinstance(part, bool | int | float):
-        raise ParameterError(f"statistics must be 'namespace', 'all' or a filter, got {short_repr(part)}")
-    return parse_filter(part)  # type: ignore[arg-type]
+    if isinstance(part, Mapping | Comparison | And | Or | Not | Expression):
+        return parse_filter(part)
+    raise ParameterError(f"statistics must be 'namespace', 'all' or a filter, got {short_repr(part)}")
 
 
 def query_of(query: QueryLike, options: QueryOptions) -> Query:
@@ -144,8 +143,9 @@ def feedback_of(options: QueryOptions) -> Feedback | None:
     method = options.get("feedback")
     if method is None and marked:
         method = Rocchio()
-    if not isinstance(method, RM3 | Rocchio | BIM | None):
-        raise ParameterError(f"feedback must be an RM3, Rocchio or BIM, got {short_repr(method)}")
+    if not isinstance(method, (*FEEDBACK_METHODS, type(None))):
+        names = ", ".join(kind.__name__ for kind in FEEDBACK_METHODS)
+        raise ParameterError(f"feedback must be one of {names}, got {short_repr(method)}")
     if irrelevant and not isinstance(method, Rocchio):
         raise ParameterError(f"irrelevant chunks need feedback=Rocchio(), got {method!r}")
     if both := sorted(set(relevant or ()) & set(irrelevant or ())):

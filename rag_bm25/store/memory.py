@@ -111,6 +111,10 @@ class MemoryStore:
         self._check_call("has_collections", needs_collections=False)
         return self.collections.exist or bool(self.collections.log)
 
+    def index_names(self) -> list[str]:
+        self._check_call("index_names", needs_collections=False)
+        return [self._collection] if self.collections.exist and self.collections.log_exists else []
+
     def has_chunks(self) -> bool:
         self._check_call("has_chunks", needs_collections=False)
         return bool(self.collections.chunks)

@@ -136,6 +136,10 @@ class Store(LogStore, Protocol):
         """
         ...
 
+    def index_names(self) -> list[str]:
+        """Return the names of the indexes in the same database, sorted; this one need not be among them."""
+        ...
+
     def has_chunks(self) -> bool:
         """Return whether rows of chunks exist, also if the log is missing; other fields are a ``FormatError``."""
         ...

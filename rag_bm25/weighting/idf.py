@@ -102,7 +102,8 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
 
     This adds relevance information to every IDF, and keeps its floor: a term with this :func:`relevance_weight` is
     weighted like a term with this df. ``epsilon`` and ``zero`` then equal the relevance weight where it is > 0, and
-    ``lucene`` equals ``ln(1 + e^weight)``.
+    ``lucene`` equals ``ln(1 + e^weight)``. ``plus``, ``tfidf`` and ``plain`` have the value of df = 1, and what the
+    weight is above that of df = 1, where it is.
 
     Parameters
     ----------
@@ -205,10 +206,12 @@ def _lucene(df: NDArray[np.float64], num_chunks: int) -> NDArray[np.float64]:
 _IDFS: dict[str, tuple[str, Callable[[NDArray[np.float64], int], NDArray[np.float64]]]] = {
     "lucene": (_LUCENE, _lucene),
     "zero": (_ROBERTSON, robertson_idf),
-    "plus": ("ln((N + 1) / df)", lambda df, n: np.log((n + 1) / np.maximum(df, 1))),
+    "plus": ("ln((N + 1) / df)", lambda df, n: np.log((n + 1) / df)),
     "tfidf": ("ln((N + 1) / (df + 1))", lambda df, n: np.log((n + 1) / (df + 1))),
-    "plain": ("ln(N / df)", lambda df, n: np.log(np.maximum(n, 1) / np.maximum(df, 1))),
+    "plain": ("ln(N / df)", lambda df, n: np.log(n / df)),
 }
+_ENDING = ("plus", "tfidf", "plain")  # with no value, or none much greater, below df = 1
+_LEAST_DF = 1e-12 - 0.5  # to which a relevance weight beyond all measure is rounded
 
 
 def _last(formula: str, values: NDArray[np.float64]) -> IdfBranch:
@@ -219,6 +222,18 @@ def _last(formula: str, values: NDArray[np.float64]) -> IdfBranch:
 def _positive(formula: str, values: NDArray[np.float64]) -> Iterator[IdfBranch]:
     """Yield the branches of a formula that may be zero or less."""
     yield IdfBranch(formula, values > 0, values)
+    yield _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
+
+
+def _ending(
+    formula: str, idf_of: Callable[[NDArray[np.float64], int], NDArray[np.float64]], df: NDArray[np.float64], n: int
+) -> Iterator[IdfBranch]:
+    """Yield the branches of a formula that ends at df = 1: below, it rises as the relevance weight does."""
+    n = max(n, 1)
+    values = idf_of(np.maximum(df, 1), n)
+    yield IdfBranch(formula, (df >= 1) & (values > 0), values)
+    risen = robertson_idf(np.clip(df, _LEAST_DF, 1), n) - robertson_idf(1, n)
+    yield IdfBranch(f"{formula} at df = 1, + {_ROBERTSON} - that of df = 1", values + risen > 0, values + risen)
     yield _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
 
 
@@ -253,6 +268,8 @@ def idf_branches(
     if name == "epsilon":
         return _epsilon(df, corpus, epsilon, is_bigram)
     formula, values = _IDFS[name]
+    if name in _ENDING:
+        return _ending(formula, values, df, corpus.num_chunks)
     return _positive(formula, values(df, corpus.num_chunks))
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bench.report import Row
-from bench.timing import latencies
+from bench.timing import Spread, latencies, seconds_of
 from bench.workbench import CONFIG, NAME, K
-from rag_bm25 import BM25Index, Decay
+from rag_bm25 import BM25Index, Decay, Query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from bench.workbench import Bench
 
@@ -28,6 +29,12 @@ WAYS: dict[str, tuple[dict[str, Any], float | None]] = {
     "with highlights": ({"highlight": True}, HIGHLIGHTS_AT_MOST),
     "with neighbours": ({"expand": "neighbors"}, None),
 }
+CONDITIONS: dict[str, Callable[[str], Query]] = {
+    "with a phrase of 12 characters": lambda query: Query(query, phrases=[query]),
+    "with a phrase of 4 characters": lambda query: Query(query, phrases=[query[:4]]),
+    "with words that must be there": lambda query: Query(query, must=[query[:4]]),
+    "without words that must not be there": lambda query: Query(query, must_not=[query[:4]]),
+}
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -43,6 +50,7 @@ def rows(bench: Bench) -> Iterator[Row]:
                 assume_new=True,
             )
             yield from _compare(bench, size, index)
+            yield from _statistics_of_a_part(bench, size, index)
 
 
 def _compare(bench: Bench, size: int, index: BM25Index) -> Iterator[Row]:
@@ -52,8 +60,10 @@ def _compare(bench: Bench, size: int, index: BM25Index) -> Iterator[Row]:
         name: lambda at, options=options: index.search(queries[at], k=K, **options)
         for name, (options, _) in WAYS.items()
     }
+    ways |= {name: lambda at, make=make: index.search(make(queries[at]), k=K) for name, make in CONDITIONS.items()}
     taken = latencies(ways, len(queries), bench.effort.rounds)
-    for name, (_, at_most) in WAYS.items():
+    limits = {name: at_most for name, (_, at_most) in WAYS.items()} | dict.fromkeys(CONDITIONS)
+    for name, at_most in limits.items():
         yield Row(
             TOPIC,
             f"search {name}, k = {K}, p50",
@@ -64,3 +74,30 @@ def _compare(bench: Bench, size: int, index: BM25Index) -> Iterator[Row]:
             comparison="ratio",
             at_most=at_most,
         )
+
+
+def _statistics_of_a_part(bench: Bench, size: int, index: BM25Index) -> Iterator[Row]:
+    """Search with the statistics of half of the chunks, which the first search counts."""
+    queries = bench.queries(size, bench.effort.queries)
+    middle = size // CHUNKS_OF_A_DOCUMENT // 2
+    halves = [{"age": {"$gte": at, "$lt": at + middle}} for at in range(bench.effort.rounds)]
+    counting = [seconds_of(partial(index.search, queries[0], k=K, statistics=half)) for half in halves]
+    taken = latencies(
+        {
+            "alone": lambda at: index.search(queries[at], k=K),
+            "of a part": lambda at: index.search(queries[at], k=K, statistics=halves[-1]),
+        },
+        len(queries),
+        bench.effort.rounds,
+    )
+    first = "search with the statistics of half of the chunks, the first time"
+    yield Row(TOPIC, first, size, value=Spread.of_clocks(counting))
+    yield Row(
+        TOPIC,
+        "search with the statistics of half of the chunks, counted before, p50",
+        size,
+        value=taken["of a part"].p50,
+        against="search alone",
+        reference=taken["alone"].p50,
+        comparison="ratio",
+    )

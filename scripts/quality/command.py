@@ -89,11 +89,12 @@ def _means(column: Column) -> Column:
     return Column(column.name, column.language, means)
 
 
-def update_page(page: Path, text: str) -> None:
-    """Replace the section between the two marks of a page."""
+def update_page(page: Path, text: str, script: str = "scripts/quality") -> None:
+    """Replace the section of a page between the two marks of a script."""
+    begin, end = BEGIN.format(script), END.format(script)
     before = page.read_text(encoding="utf-8")
-    pattern = f"{re.escape(BEGIN)}.*{re.escape(END)}"
-    after, count = re.subn(pattern, lambda _: f"{BEGIN}\n\n{text}\n\n{END}", before, flags=re.DOTALL)
+    pattern = f"{re.escape(begin)}.*{re.escape(end)}"
+    after, count = re.subn(pattern, lambda _: f"{begin}\n\n{text}\n\n{end}", before, flags=re.DOTALL)
     if count != 1:
-        raise ValueError(f"{page} must have the marks {BEGIN} and {END} once")
+        raise ValueError(f"{page} must have the marks {begin} and {end} once")
     page.write_text(after, encoding="utf-8")

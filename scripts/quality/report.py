@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from quality.ours import CHOICES, DEFAULT
-from rag_bm25.evaluation import paired_test
+from rag_bm25.evaluation import paired_test, randomisation_p_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
 Values: TypeAlias = "NDArray[np.float64]"
 
-BEGIN, END = "<!-- written by scripts/quality -->", "<!-- end of what scripts/quality writes -->"
+BEGIN, END = "<!-- written by {} -->", "<!-- end of what {} writes -->"  # the script
 SAMPLES = 10_000
 LEAST_P = 0.001
 
@@ -70,18 +70,22 @@ def table(columns: list[Column], measure: str) -> Iterator[str]:
         cells = [_cell(column, system, measure) for column in columns]
         for language in groups:
             means = [column.of(system, measure).mean() for column in columns if column.language == language]
-            cells.append(_short(np.mean(means)) if means else "")
+            cells.append(short(np.mean(means)) if means else "")
         yield f"| {system} | {' | '.join(cells)} |"
 
 
 def _cell(column: Column, system: str, measure: str) -> str:
     values, default = column.of(system, measure), column.of(DEFAULT, measure)
     differs = len(values) == len(default) and paired_test(default, values).p_value < 0.05
-    return _short(values.mean()) + "*" * differs
+    return short(values.mean()) + "*" * differs
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
+
+
+def short_p(value: float) -> str:
+    return short(value) if value >= LEAST_P else "< .001"
 
 
 def against_peers(columns: list[Column]) -> Iterator[str]:
@@ -94,8 +98,21 @@ def against_peers(columns: list[Column]) -> Iterator[str]:
             continue
         theirs, ours = column.of(best, "ndcg@10"), column.of(DEFAULT, "ndcg@10")
         test, (low, high) = paired_test(theirs, ours), interval(ours - theirs)
-        p_value = f"{test.p_value:.3f}".removeprefix("0") if test.p_value >= LEAST_P else "< .001"
+        p_value = short_p(test.p_value)
         yield (
-            f"| {column.name} | {len(ours):,} | {best} | {_short(theirs.mean())} | {_short(ours.mean())} | "
+            f"| {column.name} | {len(ours):,} | {best} | {short(theirs.mean())} | {short(ours.mean())} | "
             f"{test.difference:+.4f} ({low:+.4f} to {high:+.4f}) | {test.better} / {test.worse} | {p_value} |"
         )
+
+
+def mean_of_sets(differences: Sequence[Values]) -> str:
+    """Show the mean of the sets' means, and its 95 % interval by the bootstrap within each set."""
+    rng = np.random.default_rng(0)
+    drawn = np.mean([rng.choice(values, (SAMPLES, len(values))).mean(axis=1) for values in differences], axis=0)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return f"{np.mean([values.mean() for values in differences]):+.4f} ({low:+.4f} to {high:+.4f})"
+
+
+def pooled_p(differences: Sequence[Values]) -> str:
+    """Test the mean of the sets' means: each difference counts as its share in it."""
+    return short_p(randomisation_p_value(np.concatenate([values / len(values) for values in differences])))

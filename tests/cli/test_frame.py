@@ -233,3 +233,34 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
     code = "import sys, rag_bm25.cli; print({'typer', 'rich'} & set(sys.modules))"
     root = Path(__file__).parents[2]
     assert subprocess.check_output([sys.executable, "-c", code], cwd=root, text=True) == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("rag-bm25 sh", ["shell", "show"]),
+        ("rag-bm25 search --fu", ["--fuzzy", "--fusion"]),
+        ("rag-bm25 search --idf lu", ["lucene"]),
+        ("rag-bm25 list ", ["indexes", "sources", "chunks"]),
+        ("rag-bm25 bulk m", ["merge"]),
+        ("rag-bm25 search --uri x.db --token secret --embedding none:x --rec", ["--recency"]),
+    ],
+)
+def test_shells_complete_lines(databases: Databases, words: str, expected: list[str]) -> None:
+    at = len(words.split(" ")) - 1
+    env = {"_RAG_BM25_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    result = run(env=env)
+    assert (result.stdout.split(), result.stderr) == (expected, "")
+    assert databases.opened == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_installed_for_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    shown = run("--show-completion", shell)
+    assert "_RAG_BM25_COMPLETE" in shown.stdout
+    installed = run("--install-completion", shell)
+    assert installed.exit_code == 0
+    files = [path for path in tmp_path.rglob("*rag-bm25*") if path.is_file()]
+    assert "_RAG_BM25_COMPLETE" in "".join(path.read_text() for path in files)

@@ -103,6 +103,9 @@ def test_conditions_and_terms(handbook: Path) -> None:
     assert run_json("search", "合同", "--phrase", "合同范本")[0]["text"] == "合同范本"
     assert len(run_json("search", "合同", "--must", "范本", "--statistics", '{"kind": "law"}')) == 1
     assert run_json("search", "合同范本", "--phrase", "合同通知", "--must-not", "合同") == []
+    assert [hit["text"] for hit in run_json("search", "合同 -通知", "--syntax")] == ["合同范本"]
+    assert run_json("search", "合同", "--phrase", "合同条") == []
+    assert len(run_json("search", "合同", "--phrase", "合同条", "--slop", 3, "-k", 20)) == 4, "two articles a chunk"
     listed = run_json("terms", "合同", "--filter", '{"kind": "law"}')
     assert [(term["term"], term["df"], term["num_chunks"]) for term in listed] == [("合同", 1, 1)]
     assert run("terms", "合同", "--filter", '{"kind": "law"}').stdout.startswith("合同  df 1 of 1  IDF ")

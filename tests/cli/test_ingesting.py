@@ -310,3 +310,20 @@ def test_wrong_options_of_reading_are_wrong_usage(docs: Path) -> None:
     for wrong in (("--encoding", "klingon"), ("--file-timeout", 0)):
         result = run("ingest", docs, *wrong)
         assert (result.exit_code, wrong[0] in result.stderr) == (2, True)
+
+
+def test_rejected_rows_are_told_by_their_files(tmp_path: Path) -> None:
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    (rows / "a.jsonl").write_text('{"id": "g", "text": "good"}\n' + "bad\n" * 40)
+    (rows / "b.jsonl").write_text('{"id": "h", "text": "good"}\n' + "bad\n" * 2)
+    for number in range(25):
+        (rows / f"c{number:02}.jsonl").write_text("bad\n")
+    result = run("ingest", rows)
+    lines = result.stderr.splitlines()
+    assert result.exit_code == 1
+    assert [line.split(": ")[1] for line in lines[:3]] == [f"{rows}/a.jsonl line {number}" for number in (2, 3, 4)]
+    assert lines[3] == "error: rows/a.jsonl: 37 more rows rejected"
+    assert [line.split(": ")[1] for line in lines[4:6]] == [f"{rows}/b.jsonl line 2", f"{rows}/b.jsonl line 3"]
+    assert len(lines) == 6 + 18 + 1
+    assert lines[-1] == "error: 7 more files with rejected rows"

@@ -181,7 +181,7 @@ def test_an_empty_filter_deletes_nothing(docs: Path, databases: Databases, filte
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (("r1", *FILTER, "--yes"), "give the ids of chunks, or --filter, not both"),
+        (("r1", *FILTER, "--yes"), "give the ids of chunks, --source or --filter, one of them"),
         (FILTER, "there is no terminal to confirm it: add --yes, or --dry-run to list the chunks"),
     ],
 )
@@ -221,3 +221,25 @@ def test_a_deletion_by_filter_asks(
     assert result.exit_code == code
     assert "Delete 3 chunks? [y/N]:" in result.stderr
     assert run_json("stats")["num_chunks"] == left
+
+
+def test_delete_by_source(docs: Path) -> None:
+    planned = run_json("delete", "--source", "docs/law.txt", "--dry-run")
+    assert planned == {"would_delete": ["docs/law.txt#0"]}
+    refused = run("delete", "--source", "docs/law.txt")
+    assert refused.exit_code == 2
+    assert "--source: there is no terminal to confirm it" in refused.stderr
+    result = run("delete", "--source", "docs/law.txt", "--source", "docs/none.md", "--yes")
+    assert result.exit_code == 0
+    assert result.stdout == "1 chunk deleted\n"
+    assert result.stderr == "1 of 2 sources not found: docs/none.md\n"
+    assert run_json("stats")["num_chunks"] == 2
+    again = run("delete", "--source", "docs/law.txt", "--yes")
+    assert (again.exit_code, again.stderr) == (1, "1 of 1 source not found: docs/law.txt\n")
+
+
+@pytest.mark.parametrize("more", [["id"], ["--filter", '{"page": 3}']])
+def test_delete_takes_one_way_to_choose(docs: Path, more: list[str]) -> None:
+    result = run("delete", "--source", "docs/law.txt", *more)
+    assert result.exit_code == 2
+    assert "give the ids of chunks, --source or --filter, one of them" in " ".join(result.stderr.split())

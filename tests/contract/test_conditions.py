@@ -8,6 +8,7 @@ import pytest
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, Query
+from rag_bm25.store.rows import SearchArm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,3 +55,14 @@ def test_hits_are_those_of_a_search_for_all_that_meet_them(
         found = index.search(query, k, **options)
         assert [hit.id for hit in found] == [hit.id for hit in expected]
         assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
+
+
+@pytest.mark.parametrize("limit", [9, 121])
+def test_rows_have_their_vectors_however_many(index: BM25Index, opened: Callable[..., Store], limit: int) -> None:
+    store, (query,) = opened(), index.encode_queries(["fig"])
+    many, few = store.search([query, query], SearchArm(limit, vectors=True))
+    assert many == few
+    assert len(many) == limit
+    stored = {row.pk: row for row in store.get_chunks([match.row.pk for match in many], vectors=True)}
+    assert [match.row for match in many] == [stored[match.row.pk] for match in many]
+    assert [match.score for match in many] == pytest.approx([query.dot(match.row.vector) for match in many], rel=1e-3)

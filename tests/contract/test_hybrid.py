@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from support.reference import split
 from rag_bm25 import (
     RRF,
     BM25Index,
+    ChunkNotFoundError,
     ConfigMismatchError,
     IndexConfig,
     InputError,
+    NumberBoost,
     ParameterError,
     StoreError,
     Weighted,
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25 import Hit
+    from rag_bm25 import Explanation, Hit
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import DenseMetric
 
@@ -210,6 +213,81 @@ def test_scores_that_differ_by_rounding_are_the_same(index: BM25Index) -> None:
     index.add(["kiwi"] * 6, ids=[f"k{n}" for n in range(6)], embeddings=embeddings, namespace="same")
     hits = index.search_hybrid("kiwi", [0.5, 0.1, 0.9, 0.2], fusion=Weighted(), namespace="same")
     assert [(hit.id, hit.score) for hit in hits] == [(f"k{n}", 1.0) for n in range(6)]
+
+
+def test_by_default_scores_are_scaled_and_added(index: BM25Index) -> None:
+    lexical = scaled({hit.id: hit.score for hit in index.search("apple cherry")})
+    dense = scaled({hit.id: hit.score for hit in index.search_dense(QUERY)})
+    expected = {id_: 0.5 * lexical.get(id_, 0) + 0.5 * dense[id_] for id_ in TEXTS}
+    hits = index.search_hybrid("apple cherry", QUERY)
+    assert [hit.id for hit in hits] == ranking(expected)
+    assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits], rel=1e-5)
+
+
+def values_of(tree: Explanation) -> list[float]:
+    return [tree.value, *(value for detail in tree.details for value in values_of(detail))]
+
+
+FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 2.0), Weighted(1, 2, normalization="bound")]
+
+
+@pytest.mark.parametrize("fusion", FUSIONS, ids=str)
+@pytest.mark.parametrize("query", ["apple cherry", "fig", "unknown words"])
+def test_the_explanation_of_a_fused_score_is_the_score(index: BM25Index, fusion: RRF | Weighted, query: str) -> None:
+    asked: dict[str, Any] = {"fusion": fusion, "dense_k": 3, "boosts": [NumberBoost("n", 0.5, least=0.1)]}
+    hits = index.search_hybrid(query, QUERY, 3, **asked, arm_scores=True)
+    assert len(hits) == 3
+    for hit in hits:
+        tree = index.explain_hybrid(query, QUERY, hit.id, 3, **asked)
+        assert tree.value == pytest.approx(hit.score, rel=1e-9)
+        for arm, score in zip(tree.details[0].details, (hit.sparse_score, hit.dense_score), strict=True):
+            assert (score is None) == ("not among its" in arm.description)
+            assert score is None or any(value == pytest.approx(score, rel=1e-5) for value in values_of(arm))
+
+
+def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
+    lexical = index.search("apple cherry")
+    by_rank = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=RRF()))
+    assert "by RRF(k=60.0), sum of:\n" in by_rank
+    assert "= sparse, 1 / (k + rank) from:\n    60 = k\n" in by_rank
+    assert f"{[hit.id for hit in lexical].index('d') + 1} = rank among 3 candidates" in by_rank
+    by_score = index.explain_hybrid("apple cherry", QUERY, "d", fusion=Weighted(0.6, 0.4))
+    sparse, dense = by_score.details
+    weight, normalized = sparse.details
+    assert (weight.value, dense.details[0].value) == (0.6, 0.4)
+    score, low, high = (part.value for part in normalized.details)
+    assert (low, high) == (lexical[-1].score, lexical[0].score)
+    assert normalized.value == pytest.approx((score - low) / (high - low), rel=1e-5)
+    assert "score of chunk 'd' for the query 'apple cherry', sum of:" in str(normalized)
+    by_bound = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=Weighted(normalization="bound")))
+    assert by_bound.count("= bound, upper bound of the scores") == 2
+
+
+def test_the_explanation_says_why_a_chunk_is_not_found(index: BM25Index) -> None:
+    tree = index.explain_hybrid("fig", QUERY, "e", 1, dense_k=2)
+    assert (tree.value, [arm.value for arm in tree.details]) == (0.0, [0.0, 0.0])
+    assert "not found, since it is among the candidates of neither arm" in str(tree)
+    assert "sparse: not among its 2 candidates" in str(tree)
+    with pytest.raises(ChunkNotFoundError, match="no chunk 'z'"):
+        index.explain_hybrid("fig", QUERY, "z")
+    with pytest.raises(InputError, match="chunk_namespace must be one of the namespaces that were searched"):
+        index.explain_hybrid("fig", QUERY, "a", chunk_namespace="other")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'idff'"):
+        index.explain_hybrid("fig", QUERY, "a", idff="lucene")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("fusion", FUSIONS, ids=str)
+def test_an_arm_of_one_hit_and_an_arm_of_equal_scores(index: BM25Index, fusion: RRF | Weighted) -> None:
+    index.add(["kiwi", "kiwi", "lime"], ids=["x", "y", "z"], embeddings=[[1, 0, 0, 0]] * 3, namespace="few")
+    for query, best in (("lime", "z"), ("kiwi", "x")):
+        hits = index.search_hybrid(query, QUERY, fusion=fusion, namespace="few")
+        assert hits[0].id == best
+        assert all(math.isfinite(hit.score) and hit.score > 0 for hit in hits)
+        tree = index.explain_hybrid(query, QUERY, best, fusion=fusion, namespace="few")
+        assert tree.value == pytest.approx(hits[0].score, rel=1e-9)
+        if fusion in (Weighted(), Weighted(0.3, 2.0)):
+            assert "normalized score: the scores of its" in str(tree)
+            assert hits[0].score == pytest.approx(fusion.upper_bound)
 
 
 @pytest.mark.parametrize("fusion", [RRF(), Weighted()])

@@ -71,6 +71,25 @@ class TestCollections:
             store.count_chunks()
 
 
+class TestIndexNames:
+    def test_an_index_is_named_while_both_collections_are_there(
+        self, opened: Callable[..., Store], store: Store
+    ) -> None:
+        absent = opened("other")
+        own, before = _only(store.index_names(), "docs"), absent.index_names()
+        assert before == sorted(set(before))
+        absent.create()
+        new = _only(absent.index_names(), "other")
+        assert (len(own), len(new)) == (1, 1)
+        absent.drop()
+        assert _only(absent.index_names(), "other") == []
+
+
+def _only(names: list[str], beginning: str) -> list[str]:
+    """Leave out those of other tests, which may use the same database."""
+    return [name for name in names if name.startswith(beginning)]
+
+
 class TestEmptyStore:
     def test_reads_find_nothing(self, store: Store) -> None:
         assert store.count_chunks() == 0

@@ -102,6 +102,19 @@ def test_wrong_options_are_refused_at_once(index: BM25Index, wrong: dict[str, An
         MilvusBM25Retriever(index=index, **wrong)
 
 
+def test_conditions_are_options_of_every_class(index: BM25Index) -> None:
+    store = MilvusBM25VectorStore(index, embedding=Letters())
+    hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), must=["fade"], phrases=["bead fade"], slop=1)
+    assert hybrid.invoke("fade") == []
+    assert {document.id for document in hybrid.invoke("fade", phrases=["fade cab"])} == {"c#0"}
+    plain = MilvusBM25Retriever(index=index, must_not=["bead", "gag"])
+    assert {document.id for document in plain.invoke("fade")} == {"a#1", "a#2"}
+    assert {document.id for document in plain.invoke("fade +gag", syntax=True, must_not=None)} == {"b#0"}
+    assert {document.id for document in store.similarity_search("fade", phrases=["fade bead"])} == {"a#0", "c#0"}
+    with pytest.raises(ValueError, match="slop\n  Input should be greater than or equal to 0"):
+        plain.invoke("fade", slop=-1)
+
+
 def test_highlights_are_in_the_metadata(index: BM25Index) -> None:
     store = MilvusBM25VectorStore(index, embedding=Letters(), mode="sparse")
     hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), k=1, highlight=True)

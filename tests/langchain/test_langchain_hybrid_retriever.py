@@ -232,6 +232,15 @@ class TestEmbedding:
 
 
 class TestOptions:
+    def test_the_default_fusion_is_that_of_the_index(self, retriever: MilvusHybridRetriever) -> None:
+        made = MilvusHybridRetriever(index=retriever.index, embedding=retriever.embedding)
+        assert made.fusion == Weighted(0.5, 0.5)
+        assert made.invoke("fade", score_key="s") == made.invoke("fade", fusion="weighted", score_key="s")
+        hits = retriever.index.search_hybrid("fade", vector_of("fade"), 4)
+        assert [document.metadata["s"] for document in made.invoke("fade", score_key="s")] == [
+            hit.score for hit in hits
+        ]
+
     @pytest.mark.parametrize(("name", "fusion"), [("rrf", RRF()), ("weighted", Weighted())])
     def test_fusions_have_names(self, retriever: MilvusHybridRetriever, name: str, fusion: RRF | Weighted) -> None:
         made = MilvusHybridRetriever(index=retriever.index, embedding=retriever.embedding, fusion=name)

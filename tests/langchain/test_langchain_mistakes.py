@@ -15,7 +15,12 @@ from support.langchain_models import Letters
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
-from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore, MilvusHybridRetriever
+from rag_bm25.langchain import (
+    MilvusBM25DocumentIndex,
+    MilvusBM25Retriever,
+    MilvusBM25VectorStore,
+    MilvusHybridRetriever,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,22 +154,43 @@ class TestFromUri:
         if not engines.lite_version():
             pytest.skip("milvus-lite is not installed")
 
-    def test_the_index_is_opened_and_closed(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("kind", [MilvusBM25Retriever, MilvusHybridRetriever, MilvusBM25DocumentIndex])
+    def test_the_index_is_opened_and_closed(self, tmp_path: Path, kind: Any) -> None:
         uri, config = tmp_path / "rag.db", IndexConfig(chunk_size=4, analyzer=split)
-        with MilvusBM25Retriever.from_uri(uri, "docs", config=config, k=1, score_key="score") as retriever:
+        mode = {"mode": "sparse"} if kind is MilvusHybridRetriever else {}
+        with kind.from_uri(uri, "docs", config=config, k=1, score_key="score", **mode) as retriever:
             retriever.index.add(["apple", "apple fig"], ids=["a", "b"])
             (found,) = retriever.invoke("fig")
             assert (found.id, retriever.k, retriever.index.config) == ("b", 1, config)
+            assert retriever.invoke("fig", k=2)  # by a copy with other options, which does not close it
+            assert retriever.batch(["fig"]) == [[found]]
         with pytest.raises(StoreError, match="is closed"):
             retriever.invoke("fig")
         retriever.close()
         with pytest.raises(ValidationError, match="there is no option 'top_k'"):  # and nothing is left open
-            MilvusBM25Retriever.from_uri(uri, "docs", config=config, top_k=1)
+            kind.from_uri(uri, "docs", config=config, top_k=1)
         with pytest.raises(IndexNotFoundError, match="there is no index"):
-            MilvusBM25Retriever.from_uri(uri, "other")
+            kind.from_uri(uri, "other")
+
+    def test_that_of_a_vector_store_likewise(self, tmp_path: Path) -> None:
+        uri, config = tmp_path / "rag.db", IndexConfig(chunk_size=4, analyzer=split)
+
+        async def use() -> MilvusBM25VectorStore:
+            async with MilvusBM25VectorStore.from_uri(uri, "docs", config=config, namespace="ns") as store:
+                await store.aadd_texts(["apple", "apple fig"], ids=["a", "b"])
+                assert [document.id for document in await store.asimilarity_search("fig")] == ["b"]
+                assert store.index.stats().namespaces == ["ns"]
+            return store
+
+        with pytest.raises(StoreError, match="is closed"):
+            asyncio.run(use()).similarity_search("fig")
+        with pytest.raises(TypeError, match="unexpected keyword argument 'k'"):
+            MilvusBM25VectorStore.from_uri(uri, "docs", config=config, k=1)
+        with MilvusBM25VectorStore.from_uri(uri, "docs", config=config) as store, store:
+            pass
 
     def test_an_index_of_the_caller_s_stays_open(self, retriever: MilvusBM25Retriever) -> None:
-        with retriever:
+        with retriever, MilvusBM25VectorStore(retriever.index):
             pass
         retriever.close()
         assert [document.id for document in retriever.invoke("fig")] == ["f"]

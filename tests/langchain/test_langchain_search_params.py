@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.langchain_models import Letters, vector_of
 
 from rag_bm25 import ParameterError
-from rag_bm25.langchain import MilvusBM25VectorStore, MilvusHybridRetriever
+from rag_bm25.index.arguments import parse_scope
+from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25VectorStore, MilvusHybridRetriever
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from support.memory_store import MemoryStore
 
     from rag_bm25 import BM25Index
+    from rag_bm25.store.rows import Scope, SearchArm
 
 LEXICAL, DENSE = {"drop_ratio_search": 0.1}, {"ef": 200}
 BOTH: dict[str, Any] = {"search_params": LEXICAL, "dense_search_params": DENSE}
@@ -32,19 +35,37 @@ def store(dense_index: BM25Index, dense_store: MemoryStore) -> MemoryStore:
 def searches(index: BM25Index, mode: str, options: dict[str, Any]) -> Iterator[Callable[[], object]]:
     """Every way to ask."""
     model = Letters()
-    made = MilvusHybridRetriever(index=index, embedding=model, mode=mode, **options)
     asked = MilvusHybridRetriever(index=index, embedding=model)
-    vectors = MilvusBM25VectorStore(index, embedding=model)
-    yield lambda: made.invoke("fade")
-    yield lambda: asyncio.run(made.ainvoke("fade"))
-    yield lambda: made.batch(["fade"])
+    for kind in (MilvusHybridRetriever, MilvusBM25DocumentIndex):
+        made = kind(index=index, embedding=model, mode=mode, **options)
+        yield partial(made.invoke, "fade")
+        yield partial(run, made.ainvoke, "fade")
+        yield partial(made.batch, ["fade"])
+        yield partial(run, made.abatch, ["fade"])
     yield lambda: asked.invoke("fade", mode=mode, **options)
-    yield lambda: vectors.similarity_search("fade", mode=mode, **options)
-    yield lambda: vectors.similarity_search_with_score("fade", mode=mode, **options)
-    yield lambda: vectors.max_marginal_relevance_search("fade", mode=mode, **options)
+    yield lambda: run(asked.abatch, ["fade"], mode=mode, **options)
+    store = MilvusBM25VectorStore(index, embedding=model)
+    asking: Any = {"mode": mode, **options}
+    for name in (
+        "similarity_search",
+        "similarity_search_with_score",
+        "similarity_search_with_relevance_scores",
+        "max_marginal_relevance_search",
+    ):
+        yield partial(getattr(store, name), "fade", **asking)
+        yield partial(run, getattr(store, f"a{name}"), "fade", **asking)
+    for kind_of_search in ("similarity", "mmr"):
+        yield partial(store.as_retriever(search_type=kind_of_search, search_kwargs=asking).invoke, "fade")
     if mode == "dense":
-        yield lambda: vectors.similarity_search_by_vector(vector_of("fade"), **options)
-        yield lambda: vectors.max_marginal_relevance_search_by_vector(vector_of("fade"), **options)
+        vector = vector_of("fade")
+        yield partial(store.similarity_search_with_score_by_vector, vector, **options)
+        for name in ("similarity_search_by_vector", "max_marginal_relevance_search_by_vector"):
+            yield partial(getattr(store, name), vector, **options)
+            yield partial(run, getattr(store, f"a{name}"), vector, **options)
+
+
+def run(method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return asyncio.run(method(*args, **options))
 
 
 @pytest.mark.parametrize(
@@ -67,6 +88,28 @@ def test_they_reach_the_search_they_are_for(
         search()
         assert store.params == reaching
         store.params.clear()
+
+
+@pytest.mark.parametrize(
+    ("mode", "arms"), [("sparse", ["sparse"]), ("dense", ["dense"]), ("hybrid", ["sparse", "dense"])]
+)
+def test_filters_and_the_namespace_reach_the_arm_they_are_for(
+    dense_index: BM25Index, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, mode: str, arms: list[str]
+) -> None:
+    filters = {"filter": {"page": 1}, "sparse_filter": {"lexical": True}, "dense_filter": {"dense": True}}
+    scopes = {arm: parse_scope({"$and": [filters["filter"], filters[f"{arm}_filter"]]}, "one") for arm in arms}
+    reached: list[Scope] = []
+    dense_index.add(["fade"], embeddings=[vector_of("fade")], namespace="one")
+
+    def search(self: MemoryStore, queries: Sequence[Any], arm: SearchArm) -> list[list[Any]]:
+        reached.append(arm.scope)
+        return [[] for _ in queries]
+
+    monkeypatch.setattr(type(store), "search", search)
+    for ask in searches(dense_index, mode, {**filters, "namespace": "one"}):
+        ask()
+        assert reached == list(scopes.values())
+        reached.clear()
 
 
 @pytest.mark.parametrize(

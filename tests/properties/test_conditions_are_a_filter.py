@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -13,9 +15,13 @@ from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, IndexConfig, Query
+from rag_bm25 import RRF, BM25Index, IndexConfig, Query
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.phrases import PhraseText, terms_of_phrase
+from rag_bm25.index.searching import hybrid, ranking, searcher
+
+if TYPE_CHECKING:
+    from rag_bm25.events import Event
 
 WORDS = ["apple", "fig", "plum", "pear"]
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
@@ -75,7 +81,7 @@ def test_hits_are_those_of_an_unlimited_search_that_pass(
 @given(chunks, some, some, phrases, slops, sizes)
 def test_hybrid_hits_pass(given: Any, must: Any, must_not: Any, phrases: Any, slop: int, k: int) -> None:
     index, query = stored(given), Query("fig", must, must_not, phrases, slop)
-    found = index.search_hybrid(query, [1.0, 0.5], k, sparse_k=k, dense_k=k, arm_scores=True)
+    found = index.search_hybrid(query, [1.0, 0.5], k, sparse_k=k, dense_k=k, fusion=RRF())
     dense = [hit.id for hit in index.search_dense([1.0, 0.5], 1000) if passes(hit.text, query)][:k]
     sparse = [hit.id for hit in index.search("fig", 1000) if passes(hit.text, query)][:k]
     points: dict[str, float] = defaultdict(float)
@@ -175,3 +181,54 @@ def test_a_rare_term_of_a_condition_is_searched_for_alone() -> None:
     assert store.rows_read == 2
     assert index.search(Query("fig", phrases=["rare fig"]), 10) == []
     assert store.rows_read == 4
+
+
+@pytest.fixture
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> int:
+    for module in (ranking, searcher, hybrid):
+        monkeypatch.setattr(module, "MAX_K", 32)
+    return 32
+
+
+def test_an_event_says_that_the_best_candidates_do_not_decide(few_candidates: int) -> None:
+    events: list[Event] = []
+    index = BM25Index.from_store(MemoryStore(), config=CONFIG, on_event=events.append)
+    texts = ["fig plum fig"] * 2 * few_candidates + ["plum fig " + "pear " * 9]
+    index.add(texts, ids=[f"{at:02}" for at in range(len(texts))], embeddings=[[1.0, 0.0]] * len(texts))
+    query = Query("fig", must_not=["fig plum"], must=["fig"])
+    assert len(index.search(query, 1, filter={"none": 1})) == 0
+    assert [event.name for event in events if event.name == "incomplete"] == []
+    assert len(index.search(Query("fig", must=["pear"]), 1)) == 1, "its rarest word decides"
+    assert [event.name for event in events if event.name == "incomplete"] == []
+    assert index.search(Query("fig", phrases=["fig pear"], slop=3), 1)[0].text.startswith("plum")
+    assert index.search(query, 1) == []
+    assert [event.counts["candidates"] for event in events if event.name == "incomplete"] == [few_candidates]
+    index.search_hybrid(Query("fig", must_not=["fig plum"]), [1.0, 0.0], 1, sparse_k=1, dense_k=1)
+    assert len([event for event in events if event.name == "incomplete"]) == 2
+
+
+def test_others_search_while_a_part_is_counted() -> None:
+    store = PausingStore()
+    index = BM25Index.from_store(store, config=CONFIG)
+    index.add(["fig", "fig plum"], ids=["a", "b"], metadatas=[{"kind": 1}] * 2, embeddings=[[1.0, 0.0]] * 2)
+    before = index.search("fig", 2)
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(index.search, "fig", 2, statistics={"kind": 1})
+        assert store.scanning.wait(30)
+        assert index.search("fig", 2) == before
+        store.go_on.set()
+        assert counting.result(30) == before
+
+
+class PausingStore(MemoryStore):
+    """A store whose scans of vectors wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scanning, self.go_on = threading.Event(), threading.Event()
+
+    def scan_chunks(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("vectors"):
+            self.scanning.set()
+            assert self.go_on.wait(30)
+        return super().scan_chunks(*args, **kwargs)

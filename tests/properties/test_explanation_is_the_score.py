@@ -13,7 +13,8 @@ from support.memory_store import MemoryStore
 from support.reference import relevance_weight, split, words_and_bigrams
 from support.strategies import corpora, query_weightings, texts, weightings
 
-from rag_bm25 import BIM, RM3, BM25Index, Explanation, IndexConfig, QueryExpansion, Rocchio, Synonyms
+from rag_bm25 import BM25Index, Explanation, IndexConfig, QueryExpansion, Rocchio, Synonyms
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 
 if TYPE_CHECKING:
     from rag_bm25.documents.encoder import LengthUnit
@@ -105,6 +106,7 @@ def test_explanation_uses_the_statistics_that_the_search_used(
 
 
 EVERY_TERM = {"min_df": 1, "max_df": 1.0}
+METHODS: list[Feedback] = [method(**EVERY_TERM) for method in FEEDBACK_METHODS]
 SPACES = ["", "x", "y"]
 
 
@@ -121,7 +123,7 @@ def test_every_search_can_be_explained(
         "namespace": data.draw(st.none() | st.sampled_from(SPACES) | st.lists(st.sampled_from(SPACES), min_size=1)),
         "statistics": data.draw(st.sampled_from(["namespace", "all"])),
         "filter": data.draw(st.none() | st.just({"n": 1})),
-        "feedback": data.draw(st.sampled_from([None, RM3(**EVERY_TERM), Rocchio(**EVERY_TERM), BIM(**EVERY_TERM)])),
+        "feedback": data.draw(st.sampled_from([None, *METHODS])),
         "expansion": data.draw(st.none() | st.just(QueryExpansion(Synonyms.of({"apple": ["fig", "中文"]})))),
         "min_should_match": data.draw(st.none() | st.sampled_from([1, 2, "75%"])),
         "idf": weighting.idf,
@@ -137,7 +139,7 @@ def test_every_search_can_be_explained(
     corpora(min_size=1),
     texts(),
     query_weightings,
-    st.sampled_from([RM3(**EVERY_TERM), Rocchio(gamma=0.9, **EVERY_TERM), BIM(**EVERY_TERM)]),
+    st.sampled_from(METHODS),
     st.data(),
 )
 def test_explanations_with_feedback_add_up_to_the_scores(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import split
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import BIM, RM3, BM25Index, IndexConfig, Rocchio
+from rag_bm25 import BIM, BM25PRF, RM3, Axiomatic, BM25Index, IndexConfig, Rocchio
 from rag_bm25.weighting.idf import (
+    POSITIVE_FLOOR,
     ROUNDING,
     CollectionStats,
     IdfName,
@@ -24,6 +26,7 @@ from rag_bm25.weighting.idf import (
 )
 
 HUGE = 2**48
+MEASURABLE = 20.0  # weights whose differences float64 keeps as a df; those of a billion chunks are below
 num_chunks = st.integers(1, 1000) | st.integers(1, HUGE)
 selections = st.fixed_dictionaries(
     {"fb_terms": st.integers(0, 9), "min_df": st.integers(1, 2), "max_df": st.sampled_from([0.3, 1.0])}
@@ -33,6 +36,8 @@ methods = (
     st.builds(lambda w, s: RM3(original_query_weight=w, **s), st.sampled_from([0.0, 1.0]) | st.floats(0, 1), selections)
     | st.builds(lambda a, b, c, s: Rocchio(a, b, c, **s), factors, factors, factors, selections)
     | st.builds(lambda s: BIM(**s), selections)
+    | st.builds(lambda w, s: BM25PRF(w, **s), factors, selections)
+    | st.builds(lambda b, n, s: Axiomatic(b, n, **s), factors, st.integers(1, 1000), selections)
 )
 
 
@@ -74,14 +79,27 @@ def test_every_idf_takes_relevance_information_and_stays_positive(
     assert 0 < np.float32(idf(name, informed, CollectionStats(n, average))) < np.inf
 
 
-@given(counts(more=1), st.sampled_from(["lucene", "zero", "plus", "tfidf"]))
-def test_no_idf_falls_where_more_relevant_chunks_have_the_term(drawn: tuple[int, int, int, int], name: IdfName) -> None:
+@given(counts(more=1), st.sampled_from(["lucene", "zero", "plus", "tfidf", "plain"]))
+def test_every_idf_rises_where_more_relevant_chunks_have_the_term(
+    drawn: tuple[int, int, int, int], name: IdfName
+) -> None:
     n, df, num_relevant, r = drawn
-    fewer, more = (
-        idf(name, equivalent_df(relevance_weight(df, n, count, num_relevant), n), CollectionStats(n, 1.0))
-        for count in (r, r + 1)
-    )
-    assert fewer <= more * (1 + 1e-9)
+    weights = [float(relevance_weight(df, n, count, num_relevant)) for count in (r, r + 1)]
+    assume(max(map(abs, weights)) < MEASURABLE)
+    fewer, more = (float(idf(name, equivalent_df(weight, n), CollectionStats(n, 1.0))) for weight in weights)
+    assert fewer < more or more == POSITIVE_FLOOR
+
+
+@given(counts(), st.sampled_from(["plus", "tfidf", "plain"]))
+def test_beyond_the_weight_of_df_1_an_idf_has_what_the_weight_has(
+    drawn: tuple[int, int, int, int], name: IdfName
+) -> None:
+    n, df, num_relevant, r = drawn
+    weight, rarest = (float(relevance_weight(*each)) for each in ((df, n, r, num_relevant), (1, n, 0, 0)))
+    if rarest < weight < MEASURABLE:
+        informed = float(idf(name, equivalent_df(weight, n), CollectionStats(n, 1.0)))
+        alone = {"plus": math.log(n + 1), "tfidf": math.log((n + 1) / 2), "plain": math.log(n)}[name]
+        assert informed == pytest.approx(alone + weight - rarest, rel=1e-6, abs=1e-6)
 
 
 @given(st.integers(1, 10**6), st.floats(-20, 20))

@@ -153,3 +153,6 @@ def test_hybrid_search_is_its_definition(
     for hit in scored:
         chunk = hit.namespace, hit.id
         assert (hit.sparse_score, hit.dense_score) == (arms[0].get(chunk), arms[1].get(chunk))
+    for hit in hits[:3]:
+        tree = index.explain_hybrid(query, embedding, hit.id, chunk_namespace=hit.namespace, **asked)
+        assert tree.value == pytest.approx(hit.score, rel=1e-9)

@@ -27,9 +27,24 @@ class Databases(dict[tuple[str, str], Collections]):
 
     def store(self, uri: object, collection: str, **options: Any) -> MemoryStore:
         self.opened.append({"uri": str(uri), "collection": collection, **options})
-        store = MemoryStore(collections=self.setdefault((str(uri), collection), Collections()))
+        store = _Sibling(self, str(uri), collection)
         store.on_call = self.on_call
         return store
+
+
+class _Sibling(MemoryStore):
+    """A store that knows the others of its database."""
+
+    def __init__(self, databases: Databases, uri: str, collection: str) -> None:
+        super().__init__(collections=databases.setdefault((uri, collection), Collections()))
+        self._databases, self._uri, self._own_name = databases, uri, collection
+
+    @property
+    def name(self) -> str:
+        return super().name if self._own_name == "docs" else self._own_name
+
+    def index_names(self) -> list[str]:
+        return sorted(name for (uri, name), one in self._databases.items() if uri == self._uri and one.exist)
 
 
 def run(*arguments: object, env: dict[str, str] | None = None, input: str | None = None) -> Result:

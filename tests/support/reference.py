@@ -240,6 +240,76 @@ def rm3(
     return mixed
 
 
+def bm25prf(
+    query: dict[str, float],
+    dfs: dict[str, int],
+    n: int,
+    chunks: list[set[str]],
+    may_be_added: set[str],
+    fb_terms: int,
+    new_term_weight: float,
+) -> dict[str, float]:
+    """Weights of a query with the IDF ``ln(1 + e^w)`` of each relevance weight w, by the words of relevant chunks."""
+    counts = {term: sum(term in chunk for chunk in chunks) for term in dfs}
+    informed = {term: relevance_weight(df, n, counts[term], len(chunks)) for term, df in dfs.items()}
+    offers = {
+        term: math.log(counts[term]) * informed[term]
+        for term in may_be_added
+        if term not in query and counts[term] > 1 and informed[term] > 0
+    }
+    weights = {term: qtf for term, qtf in query.items() if term in dfs}
+    for term in sorted(offers, key=lambda term: -offers[term])[:fb_terms]:
+        weights[term] = new_term_weight
+    return {term: weight * math.log1p(math.exp(informed[term])) for term, weight in weights.items()}
+
+
+def mutual_information(size: float, x: float, y: float, both: float) -> float:
+    """Of two words that some of the chunks of a set have, and some have both."""
+    total = 0.0
+    for joint, one, other in (
+        (both, x, y),
+        (x - both, x, size - y),
+        (y - both, size - x, y),
+        (size - x - y + both, size - x, size - y),
+    ):
+        if joint > 1e-9:
+            total += joint / size * math.log(joint / size / (one / size * (other / size)))
+    return total
+
+
+def axiomatic(
+    query: dict[str, float],  # tf-idf weights
+    dfs: dict[str, int],
+    n: int,
+    chunks: list[set[str]],
+    may_be_added: set[str],
+    beta: float,
+    background: int,
+) -> dict[str, float]:
+    """tf-idf weights of a query with the words that are similar to its own."""
+    relevant = len(chunks)
+    others = min(background * relevant, n - relevant)
+
+    def expected(*terms: str) -> float:
+        """How many chunks of the working set have all of some different words."""
+        outside = float(others)
+        for term in terms:
+            seen = sum(term in chunk for chunk in chunks)
+            outside *= (dfs[term] - seen) / (n - relevant) if n > relevant else 0
+        return sum(all(term in chunk for term in terms) for chunk in chunks) + outside
+
+    moved, words = dict(query), set().union(*chunks)
+    for asked in query.keys() & words:
+        x, size = expected(asked), relevant + others
+        own = mutual_information(size, x, x, x)
+        for term in words & (may_be_added | query.keys()) - {asked}:
+            y, both = expected(term), expected(asked, term)
+            if both * size > x * y + 1e-9 and own > 1e-12:
+                share = mutual_information(size, x, y, both) / own
+                moved[term] = moved.get(term, 0.0) + beta * query[asked] * share
+    return moved
+
+
 def rocchio(
     query: dict[str, float],
     relevant: list[dict[str, float]],

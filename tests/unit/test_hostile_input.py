@@ -233,13 +233,19 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
         [[], {}, 5, b"a", [5], ARRAY],
     ),
     ("search", lambda i, v: i.search("apple", idf=v), ParameterError, "idf must be one of epsilon", NO_NAME),
-    ("search", lambda i, v: i.search("apple", statistics=v), ParameterError, "statistics must be one of", NO_NAME),
+    ("search", lambda i, v: i.search("apple", statistics=v), ParameterError, "statistics must be 'namespace'", NO_NAME),
     ("search", lambda i, v: i.search("apple", k3=v), ParameterError, "k3 must be", NO_NUMBER[1:]),
     ("search", lambda i, v: i.search("apple", epsilon=v), ParameterError, "epsilon must be", NO_NUMBER[1:]),
     ("search", lambda i, v: i.search("apple", bigram_weight=v), ParameterError, "bigram_weight must be", NO_NUMBER[1:]),
     ("search", lambda i, v: i.search("apple", syntax=v), ParameterError, "syntax must be True or False", NO_SWITCH),
     ("search", lambda i, v: i.search("apple", expansion=v), ParameterError, "expansion must be a Query", NO_CALLABLE),
-    ("search", lambda i, v: i.search("apple", feedback=v), ParameterError, "feedback must be an RM3", [False, RM3, 1]),
+    (
+        "search",
+        lambda i, v: i.search("apple", feedback=v),
+        ParameterError,
+        "feedback must be one of RM3",
+        [False, RM3, 1],
+    ),
     ("search", lambda i, v: i.search("apple", relevant=v), InputError, "relevant must be a seq", NO_SEQUENCE[1:]),
     ("search", lambda i, v: i.search("apple", irrelevant=[v]), InputError, r"irrelevant\[0\] ", NO_STR),
     (
@@ -260,8 +266,31 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("encode", lambda i, v: i.max_scores(v), InputError, "queries must be a sequence", NO_SEQUENCE),
     ("suggest", lambda i, v: i.suggest(v), InputError, "a query must", [*NO_STR, "x" * 65_536]),
     ("suggest", lambda i, v: i.suggest("aple", fuzzy=v), ParameterError, "fuzzy must be a Fuzzy", [True, 1, Fuzzy, {}]),
-    ("suggest", lambda i, v: i.suggest("aple", statistics=v), ParameterError, "statistics must be one of", NO_NAME),
+    (
+        "suggest",
+        lambda i, v: i.suggest("aple", statistics=v),
+        ParameterError,
+        "statistics must be 'namespace'",
+        NO_NAME,
+    ),
     ("suggest", lambda i, v: i.suggest("aple", namespace=v), InputError, "namespace must", [[], {}, 5, b"a", [5]]),
+    (
+        "search",
+        lambda i, v: i.search("apple", must=v),
+        InputError,
+        "must must be a sequence of str",
+        ["a", b"a", 5, {}],
+    ),
+    ("search", lambda i, v: i.search("apple", must_not=[v]), InputError, r"must_not\[0\] must be", [*NO_STR, "", " "]),
+    ("search", lambda i, v: i.search("apple", phrases=[v]), InputError, r"phrases\[0\] must be", [*NO_STR, "", " "]),
+    ("search", lambda i, v: i.search("apple", slop=v), ParameterError, "slop must be", [-1, 1001, "1", True, 1.5]),
+    ("encode", lambda i, v: i.encode_queries(["a"], must=v), ParameterError, "must, must_not and phrases", [["a"]]),
+    ("terms", lambda i, v: i.term_statistics(v), InputError, "terms must be a sequence", [None, 5, b"a", {"a"}, ARRAY]),
+    ("terms", lambda i, v: i.term_statistics([v]), InputError, r"terms\[0\] must be a str", NO_STR),
+    ("terms", lambda i, v: i.term_statistics("a", filter=v), FilterError, "", [5, "a", {"a": []}]),
+    ("terms", lambda i, v: i.term_statistics("a", v), InputError, "namespace must", [[], {}, 5, [5]]),
+    ("terms", lambda i, v: i.terms(prefix=v), InputError, "prefix must be a str", NO_STR),
+    ("terms", lambda i, v: i.terms(top=v), ParameterError, "top must be", [0, 1_000_001, "1", True, None]),
     ("explain", lambda i, v: i.explain(v, "1"), InputError, "a (part of a )?query must be a str", NO_STR),
     ("explain", lambda i, v: i.explain("apple", v), InputError, "id (must|has)", [*NO_STR, *NO_TEXT, ""]),
     ("explain", lambda i, v: i.explain("apple", "1", namespace=v), InputError, "namespace must", [[], {}, 5, [5]]),
@@ -372,7 +401,7 @@ def test_opening_is_checked_before_anything_is_made(tmp_path: Path, name: str, m
 def test_every_public_method_has_a_case() -> None:
     source = " ".join(ascii(case[1].__code__.co_names) for case in CASES)
     without_input = {"open", "from_store", "close", "refresh", "damage"}
-    dense = {"search_dense", "search_hybrid", "get_embeddings"}  # tests/contract/test_hybrid.py
+    dense = {"search_dense", "search_hybrid", "explain_hybrid", "get_embeddings"}  # tests/contract/test_hybrid.py
     methods = {name for name in vars(BM25Index) if not name.startswith("_")} - without_input - dense
     assert {name for name in methods if f"'{name}'" not in source} == set()
 

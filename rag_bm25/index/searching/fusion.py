@@ -22,6 +22,31 @@ NOISE = 8 * 2.0**-23
 """Relative difference below which two scores differ by the rounding of float32 alone."""
 
 
+def reciprocal_rank(k: float, rank: int) -> float:
+    """Return what an arm gives to its candidate at a rank, from 1."""
+    return 1 / (k + rank)
+
+
+@dataclass(frozen=True)
+class ScoreRange:
+    """The scores of an arm that become 0 and 1."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, normalization: Normalization, arm: ArmScores, bound: float) -> ScoreRange:
+        """Return the range of an arm's scores, whose upper bound is `bound`."""
+        if normalization == "bound" or not arm:
+            return cls(0.0, bound)
+        low, high = min(arm.values()), max(arm.values())
+        return cls(low, high if high - low > NOISE * max(abs(low), abs(high)) else low)
+
+    def normalize(self, score: float) -> float:
+        """Scale a score; if all are equal, each becomes 1."""
+        return (score - self.low) / (self.high - self.low) if self.high > self.low else 1.0
+
+
 @dataclass(frozen=True)
 class RRF:
     r"""Reciprocal rank fusion: :math:`\sum_{arms} 1 / (k + rank)`, ranks from 1 [1]_.
@@ -72,7 +97,7 @@ class RRF:
         fused: dict[str, float] = {}
         for arm in (sparse, dense):
             for rank, candidate in enumerate(arm, 1):
-                fused[candidate] = fused.get(candidate, 0.0) + 1 / (self.k + rank)
+                fused[candidate] = fused.get(candidate, 0.0) + reciprocal_rank(self.k, rank)
         return fused
 
 
@@ -136,19 +161,13 @@ class Weighted:
             As from :meth:`RRF.fuse`.
         """
         fused: dict[str, float] = {}
-        for weight, arm, scale in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):
-            for candidate, score in self._normalize(arm, scale).items():
-                fused[candidate] = fused.get(candidate, 0.0) + weight * score
+        for weight, arm, upper_bound in ((self.sparse, sparse, bound), (self.dense, dense, 1.0)):
+            scores = ScoreRange.of(self.normalization, arm, upper_bound)
+            for candidate, score in arm.items():
+                fused[candidate] = fused.get(candidate, 0.0) + weight * scores.normalize(score)
         return fused
-
-    def _normalize(self, arm: ArmScores, scale: float) -> ArmScores:
-        if self.normalization == "bound" or not arm:
-            return {candidate: score / scale for candidate, score in arm.items()}
-        low, high = min(arm.values()), max(arm.values())
-        width = high - low
-        if width <= NOISE * max(abs(low), abs(high)):
-            return dict.fromkeys(arm, 1.0)
-        return {candidate: (score - low) / width for candidate, score in arm.items()}
 
 
 Fusion: TypeAlias = RRF | Weighted
+
+DEFAULT_FUSION: Fusion = Weighted()

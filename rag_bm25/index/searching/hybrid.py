@@ -15,18 +15,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from rag_bm25.checks import check_switch
 from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.hits.boosts import explain_boosts
+from rag_bm25.hits.options import SearchOptions, split_options
 from rag_bm25.hits.selection import Ranking, flatten, rank_of
-from rag_bm25.index.arguments import check_k
+from rag_bm25.index.arguments import check_k, narrow, parse_scope
 from rag_bm25.index.config import require_dense_field
-from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
+from rag_bm25.index.searching.fusion_explanation import FusedArm, explain_fusion
 from rag_bm25.index.searching.ranking import MAX_K, warn_incomplete
 from rag_bm25.index.searching.rows import latest_rows, to_hit
 from rag_bm25.index.searching.searcher import refuse_min_should_match
 from rag_bm25.index.searching.selecting import Selector
+from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.query import Query
 from rag_bm25.store.embeddings import as_vector
+from rag_bm25.store.rows import SearchArm
+from rag_bm25.store.search_params import check_search_params
 from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.hits.options import HitPlan
+    from rag_bm25.index.arguments import FilterLike, Namespaces
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.fusion import Fusion
@@ -42,7 +50,8 @@ if TYPE_CHECKING:
     from rag_bm25.query.options import QueryOptions
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow, Match, SearchArm
+    from rag_bm25.store.rows import ChunkRow, Match
+    from rag_bm25.store.search_params import SearchParams
 
 H = TypeVar("H", bound=Hit)
 
@@ -58,13 +67,80 @@ class ArmQuery:
     search: Callable[[Any, SearchArm], list[list[Match]]]
 
 
-@dataclass(frozen=True)
-class FusionOptions:
-    """Options for fusing two arms into hits."""
+class HybridOptions(SearchOptions, total=False):
+    """Options of a hybrid search, as :meth:`rag_bm25.BM25Index.search_hybrid` describes them."""
 
+    fusion: Fusion | None
+    sparse_k: int | None
+    dense_k: int | None
+    filter: FilterLike
+    sparse_filter: FilterLike
+    dense_filter: FilterLike
+    arm_scores: bool
+    dense_search_params: SearchParams | None
+    namespace: Namespaces
+
+
+_OWN_OPTIONS = set(HybridOptions.__annotations__) - set(SearchOptions.__annotations__)
+
+
+@dataclass(frozen=True)
+class HybridRequest:
+    """Checked options of a hybrid search."""
+
+    arms: tuple[SearchArm, SearchArm]  # lexical and dense; namespaces are the same
     fusion: Fusion
     k: int
     arm_scores: bool  # whether hits have the scores of both arms
+    options: QueryOptions
+    plan: HitPlan
+
+    @classmethod
+    def of(cls, k: int, given: HybridOptions) -> HybridRequest:
+        arm_scores, fusion = given.get("arm_scores", False), check_fusion(given.get("fusion"))
+        check_k(k)
+        check_switch("arm_scores", arm_scores)
+        others = {name: value for name, value in given.items() if name not in _OWN_OPTIONS}
+        scope, (plan, options) = parse_scope(given.get("filter"), given.get("namespace", "")), split_options(others)
+        params = check_search_params(given.get("dense_search_params"), "dense_search_params")
+        sparse_k = candidate_limit("sparse_k", given.get("sparse_k"), k)
+        dense_k = candidate_limit("dense_k", given.get("dense_k"), k)
+        sparse = SearchArm(sparse_k, narrow(scope, given.get("sparse_filter")), given.get("search_params"))
+        dense = SearchArm(dense_k, narrow(scope, given.get("dense_filter")), params)
+        return cls((sparse, dense), fusion, k, arm_scores, options, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class FusedCandidates:
+    """The candidates of both arms, best first."""
+
+    sparse: list[Match]
+    dense: list[Match]
+    bound: float  # upper bound of the BM25 scores
+
+    def fuse(self, request: HybridRequest) -> list[HybridHit]:
+        """Fuse the candidates into hits."""
+        rows = {match.row.pk: match.row for match in chain(self.sparse, self.dense)}
+        sparse, dense = map(_scores, (self.sparse, self.dense))
+        hits = [
+            _to_hit(rows[pk], score, [sparse.get(pk), dense.get(pk)] if request.arm_scores else [])
+            for pk, score in request.fusion.fuse(sparse, dense, self.bound).items()
+        ]
+        return sorted(hits, key=rank_of)
+
+    def explained(self, row: ChunkRow, lexical: Explanation, fusion: Fusion) -> tuple[str, FusedArm, FusedArm]:
+        """Return the key of a chunk among the candidates, and both arms with its scores."""
+        chunk = row.id, row.namespace
+        rows = (match.row for match in chain(self.sparse, self.dense))
+        pk = next((found.pk for found in rows if (found.id, found.namespace) == chunk), row.pk)
+        sparse, dense = map(_scores, (self.sparse, self.dense))
+        weights = (fusion.sparse, fusion.dense) if isinstance(fusion, Weighted) else (1.0, 1.0)
+        similarity = Explanation(dense.get(pk, 0.0), "similarity of the embeddings")
+        return (
+            pk,
+            FusedArm("sparse", sparse, self.bound, weights[0], lexical if pk in sparse else None),
+            FusedArm("dense", dense, 1.0, weights[1], similarity if pk in dense else None),
+        )
 
 
 class HybridSearcher:
@@ -88,45 +164,48 @@ class HybridSearcher:
 
         return self._select(find, "", arm.limit, plan)
 
-    def search(
-        self,
-        query: QueryLike,
-        embedding: Sequence[float],
-        arms: tuple[SearchArm, SearchArm],  # lexical and dense; namespaces are the same
-        how: FusionOptions,
-        options: QueryOptions,
-        plan: HitPlan,
-    ) -> list[HybridHit]:
+    def search(self, query: QueryLike, embedding: Sequence[float], request: HybridRequest) -> list[HybridHit]:
         """Search both arms and fuse them."""
+        hits, _ = self._search(query, embedding, request)
+        return hits
+
+    def explain(
+        self, query: QueryLike, embedding: Sequence[float], id_: str, namespace: str | None, request: HybridRequest
+    ) -> Explanation:
+        """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
+        _, fused = self._search(query, embedding, request)
+        names = request.arms[0].scope.namespaces
+        row = self._searcher.read_one(id_, names if namespace is None else (namespace,))
+        lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, request.options)
+        key, sparse, dense = fused.explained(row, lexical, request.fusion)
+        tree = explain_fusion(request.fusion, key, id_, sparse, dense)
+        return explain_boosts(tree, request.plan.boosts, row.metadata)
+
+    def _search(
+        self, query: QueryLike, embedding: Sequence[float], request: HybridRequest
+    ) -> tuple[list[HybridHit], FusedCandidates]:
+        """Search both arms; return the hits, and the candidates that they were chosen from."""
+        options, arms = request.options, request.arms
         refuse_min_should_match(options)
         (weighted,) = self._searcher.weigh([query], arms[0].scope, options).queries
-        vector = weighted.vector
-        sparse_query = ArmQuery(vector, self._stored(arms[0]), self._searcher.sparse_search(options))
+        sparse_query = ArmQuery(weighted.vector, self._stored(arms[0]), self._searcher.sparse_search(options))
         queries = [sparse_query, self._dense_query(embedding, arms[1])]
         keep = None
         if weighted.conditions is not None:
-            keep = partial(self._searcher.keep_met, weighted.conditions)
+            keep = partial(self._searcher.keep_met, weighted.conditions, None)
             queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
-        self._check_bound(how.fusion)
+        self._check_bound(request.fusion)
+        bound, last = self._searcher.max_score(weighted.vector), FusedCandidates([], [], 0.0)
 
         def find(factor: int) -> tuple[list[HybridHit], bool]:
+            nonlocal last
             wider = [_widen(query, factor) for query in queries]
             found = self._candidates(wider, arms[0].scope.namespaces, keep)
-            is_all = all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
-            return self._fuse(found, vector, how), is_all
+            last = FusedCandidates(found[0], found[1], bound)
+            return last.fuse(request), all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
 
-        return self._searcher.highlight(weighted, self._select(find, str(Query.of(query)), how.k, plan), plan)
-
-    def _fuse(self, found: list[list[Match]], vector: SparseVector, how: FusionOptions) -> list[HybridHit]:
-        """Fuse the candidates of both arms."""
-        rows = {match.row.pk: match.row for match in chain(*found)}
-        sparse, dense = ({match.row.pk: match.score for match in matches} for matches in found)
-        fused = how.fusion.fuse(sparse, dense, self._searcher.max_score(vector))
-        hits = [
-            _to_hit(rows[pk], score, [sparse.get(pk), dense.get(pk)] if how.arm_scores else [])
-            for pk, score in fused.items()
-        ]
-        return sorted(hits, key=rank_of)
+        hits = self._select(find, str(Query.of(query)), request.k, request.plan)
+        return self._searcher.highlight(weighted, hits, request.plan), last
 
     def _select(self, find: Callable[[int], tuple[list[H], bool]], query: str, k: int, plan: HitPlan) -> list[H]:
         """Select hits from the candidates of the arms; `find` searches for a multiple of these."""
@@ -197,6 +276,10 @@ def _search(query: ArmQuery, limit: int) -> list[Match]:
     return query.search(vector[np.newaxis], arm)[0]
 
 
+def _scores(matches: Sequence[Match]) -> dict[str, float]:
+    return {match.row.pk: match.score for match in matches}
+
+
 def _widen(query: ArmQuery, factor: int) -> ArmQuery:
     """Ask an arm for a multiple of its candidates."""
     return replace(query, arm=replace(query.arm, limit=min(query.arm.limit * factor, MAX_K)))
@@ -207,10 +290,10 @@ def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> 
 
 
 def check_fusion(fusion: object) -> Fusion:
-    """Check a fusion; RRF by default."""
+    """Check a fusion; by default :data:`~rag_bm25.index.searching.fusion.DEFAULT_FUSION`."""
     if not isinstance(fusion, RRF | Weighted | None):
         raise ParameterError(f"fusion must be RRF(...), Weighted(...) or None, got {short_repr(fusion)}")
-    return fusion or RRF()
+    return fusion or DEFAULT_FUSION
 
 
 def candidate_limit(name: str, limit: int | None, k: int) -> int:

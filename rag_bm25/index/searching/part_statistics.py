@@ -39,6 +39,31 @@ class TermStatistics:
     num_chunks: int
 
 
+@dataclass(frozen=True)
+class ChunkTerm:
+    """A term of a stored chunk.
+
+    Parameters
+    ----------
+    term : str
+        The term, as the analyzer makes it of a word.
+    weight : float
+        What the term adds to the chunk's score if a query has it once: its stored weight times the IDF.
+    stored : float
+        The term's weight in the stored vector.
+    df : int
+        Number of chunks with the term.
+    idf : float
+        IDF of the term, by the index's own formula.
+    """
+
+    term: str
+    weight: float
+    stored: float
+    df: int
+    idf: float
+
+
 def count_part(store: Store, scope: Scope, events: Events) -> CorpusStatistics:
     """Count the chunks of a scope; rows are streamed, and no lock is held meanwhile."""
     with events.measure("count") as counts:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
@@ -22,7 +22,7 @@ from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.memo import QueryMemo
-from rag_bm25.index.searching.part_statistics import TermStatistics, count_part
+from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics, count_part
 from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates, warn_incomplete
 from rag_bm25.index.searching.rescoring import search_rescored
 from rag_bm25.index.searching.rows import latest_rows, read_chunk_by_namespace, read_chunks
@@ -50,6 +50,7 @@ from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.terms import is_bigram
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class Searcher:
     def search(self, queries: list[WeightedQuery], k: int, scope: Scope, options: QueryOptions) -> list[list[Match]]:
         """Find the best k chunks for each query, by falling score; one without weights finds none, without a call."""
         limit = OVERFETCH * k if _drops_hits(queries, options) else k
-        found = self.candidates(queries, limit, lambda _, some: len(some.matches) >= k, scope, options)
+        found = self.candidates(queries, limit, lambda _, some: len(some.matches) >= k, scope, options, at_most=k)
         if limit > k and any(len(some.matches) < k and not some.is_all for some in found):
             warn_incomplete(self._live.events, k)
         return [some.matches[:k] for some in found]
@@ -216,6 +217,7 @@ class Searcher:
         options: QueryOptions,
         *,
         vectors: bool = False,
+        at_most: int | None = None,  # candidates that conditions are checked for
     ) -> list[Candidates]:
         """Find the best chunks for each query until there are enough, with their vectors if these are needed."""
         with self._live.events.measure("search") as counts:
@@ -224,7 +226,7 @@ class Searcher:
             if positions:
                 known = [queries[position] for position in positions]
                 arm = SearchArm(min(limit, MAX_K), scope, vectors=vectors)
-                answers = self._search_known(known, arm, enough, options)
+                answers = self._search_known(known, arm, enough, options, at_most)
                 for position, candidates in zip(positions, answers, strict=True):
                     found[position] = candidates
             counts.update(queries=len(queries), hits=sum(len(candidates.matches) for candidates in found))
@@ -236,6 +238,7 @@ class Searcher:
         arm: SearchArm,
         enough: Callable[[WeightedQuery, Candidates], bool],
         options: QueryOptions,
+        at_most: int | None,
     ) -> list[Candidates]:
         """Search for queries that have weights."""
         wanted, find = options.get("min_should_match"), self.sparse_search(options)
@@ -250,7 +253,7 @@ class Searcher:
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
             return find([query.vector for query in some], replace(stored, limit=limit))
 
-        keep = partial(self._keep, wanted) if drops else None
+        keep = partial(self._keep, wanted, at_most) if drops else None
         decide = partial(self._find_by_rarest_term, stored, arm.scope.namespaces, keep) if keep and not params else None
         return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep, decide)
 
@@ -289,16 +292,18 @@ class Searcher:
         all_of_them = names is not None and self._live.view.statistics.are_all(names)
         return replace(scope, namespaces=None) if self._store.exclusive and all_of_them else scope
 
-    def _keep(self, wanted: int | str | None, query: WeightedQuery, matches: list[Match]) -> list[Match]:
+    def _keep(
+        self, wanted: int | str | None, at_most: int | None, query: WeightedQuery, matches: list[Match]
+    ) -> list[Match]:
         """Drop the chunks with too few words of the query, and those that do not meet its conditions."""
         if wanted is not None:
             least = required_words(wanted, len(query.terms.words))
             matches = [match for match in matches if len(query.terms.words_had_by(match.row.vector)) >= least]
-        return self.keep_met(query.conditions, matches)
+        return self.keep_met(query.conditions, at_most, matches)
 
-    def keep_met(self, conditions: Conditions | None, matches: list[Match]) -> list[Match]:
-        """Drop the chunks that do not meet the conditions of a query, by their vectors and texts."""
-        return [match for match in matches if not self._unmet(conditions, match.row)]
+    def keep_met(self, conditions: Conditions | None, at_most: int | None, matches: list[Match]) -> list[Match]:
+        """Return the first chunks that meet the conditions of a query, by their vectors and texts."""
+        return list(islice((match for match in matches if not self._unmet(conditions, match.row)), at_most))
 
     def _unmet(self, conditions: Conditions | None, row: ChunkRow) -> str:
         """Return which condition a chunk does not meet; "" if it meets all."""
@@ -379,6 +384,18 @@ class Searcher:
         """List the words with a prefix that most chunks have."""
         found = self._look_up(self._read_vocabulary().beginning_with(prefix), counted)
         return sorted((term for term in found if term.df), key=lambda term: (-term.df, term.term))[:top]
+
+    def weigh_chunk(self, id_: str, top: int, scope: Scope) -> list[ChunkTerm]:
+        """List the words of a stored chunk that count most."""
+        vector, term_of = self.read_one(id_, scope.namespaces).vector, self._live.vocabulary().term
+        stored = {
+            term: weight
+            for number, weight in zip(vector.ids.tolist(), vector.values.tolist(), strict=True)
+            if (term := term_of(number)) is not None and not is_bigram(term)
+        }
+        found = self._look_up(list(stored), scope)
+        weighed = [ChunkTerm(one.term, stored[one.term] * one.idf, stored[one.term], one.df, one.idf) for one in found]
+        return sorted(weighed, key=lambda one: (-one.weight, one.term))[:top]
 
     def _look_up(self, words: list[str], counted: Scope) -> list[TermStatistics]:
         view = self._live.current(counted.namespaces)

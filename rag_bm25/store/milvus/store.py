@@ -16,11 +16,14 @@ from rag_bm25.store.milvus.log_store import MilvusLogStore
 from rag_bm25.store.milvus.schema import (
     CHUNK_CONTENTS,
     CHUNK_FACTS,
+    CHUNK_FIELDS,
     DENSE,
+    LOG_FIELDS,
     SPARSE,
     chunk_entity,
     chunk_fields,
     chunk_row,
+    field_types,
 )
 from rag_bm25.store.milvus.searching import ChunkSearch
 from rag_bm25.store.rows import ALL_CHUNKS, ConsistencyLevel, DenseField, check_metric
@@ -105,6 +108,18 @@ class MilvusStore(MilvusLogStore, BulkImports):
         if has_log:
             super().exists()
         return has_chunks or has_log
+
+    def index_names(self) -> list[str]:
+        names = set(self._open.read("list_collections"))
+        return sorted(name for name in names if f"{name}_bm25" in names and self._is_index(name))
+
+    def _is_index(self, name: str) -> bool:
+        """Return whether two collections have the fields of an index."""
+        pair = {name: CHUNK_FIELDS, f"{name}_bm25": LOG_FIELDS}
+        return all(
+            field_types(Collection(self._handle, each).describe_fields()).keys() >= fields.keys()
+            for each, fields in pair.items()
+        )
 
     def has_chunks(self) -> bool:
         return self._has_complete_chunks() and self.count_unloaded() > 0

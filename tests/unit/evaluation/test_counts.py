@@ -20,6 +20,7 @@ from support.strategies import corpora, document_weightings, field_weights, quer
 from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, IndexConfig, ParameterError, Progress
 from rag_bm25.evaluation import BeirDataset, CorpusCounts, CountsCache, OfflineScorer, add_corpus, load_beir
 from rag_bm25.index.settings import query_options
+from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rag_bm25.documents.encoder import LengthUnit
+    from rag_bm25.query.feedback import Feedback
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.formulas import WeightingName
     from rag_bm25.weighting.query import QueryWeighting
@@ -49,12 +51,13 @@ def indexed(
     query: str,
     k: int = 100,
     fields: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    feedback: Feedback | None = None,
 ) -> dict[str, float]:
     index = BM25Index.from_store(MemoryStore(), config=config)
     add_corpus(index, chunks, fields=fields)
     if WEIGHTINGS[config.weighting].k1_per_term:
         index.reencode()
-    return {hit.id: hit.score for hit in index.search(query, k)}
+    return {hit.id: hit.score for hit in index.search(query, k, feedback=feedback)}
 
 
 def assert_same(found: dict[str, float], expected: dict[str, float]) -> None:
@@ -77,6 +80,14 @@ def test_scores_are_those_of_an_index_and_of_the_loops(
     corpus = Corpus({id_: words_and_bigrams(text) for id_, text in chunks.items()})
     loops = BM25(document.chunk_size, **both).scores(words_and_bigrams(query), corpus, lengths)
     assert found == pytest.approx({id_: score for id_, score in loops.items() if score}, rel=1e-5)
+
+
+@given(corpora(), texts(), st.sampled_from(FEEDBACK_METHODS))
+def test_scores_with_feedback_are_those_of_an_index(chunks: dict[str, str], query: str, method: type[Feedback]) -> None:
+    config = IndexConfig(4, "terms", analyzer=words_and_bigrams)
+    feedback = method(fb_docs=2, fb_terms=99, min_df=1, max_df=1.0)
+    found = CountsCache(chunks).scorer(config).search(query, feedback=feedback)
+    assert_same(found, indexed(chunks, config, query, feedback=feedback))
 
 
 @pytest.mark.parametrize("query", ["劳动合同 contract", "vectors 向量 稀疏", "的", "", "unknown"])

@@ -21,6 +21,7 @@ from rag_bm25.evaluation import (
     differing,
     draw_heat_map,
     query_folds,
+    refine,
     tune,
 )
 from rag_bm25.evaluation.heat_map import require_drawable
@@ -57,14 +58,15 @@ def test_k1_and_b_are_searched_together_and_the_chunk_size_only_where_it_is_name
     names = [list(axis.grids) for axis in axes_for(IndexConfig(100))]
     assert names[0] == ["k1", "b"]
     assert ["chunk_size"] not in names
-    assert {"idf", "k3", "stem", "bigrams", "bigram_weight", "segmentation"} <= {name for [name] in names[1:]}
+    assert names[1] == ["weighting", "delta"]
+    assert {"idf", "k3", "stem", "bigrams", "bigram_weight", "segmentation"} <= {name for [name] in names[2:]}
 
 
 def test_named_parameters_have_named_values_or_their_own() -> None:
     found = axes_for(IndexConfig(100), {"chunk_size": [], "epsilon": [0.1, 0.5], "b": [0.4]})
     assert found == [
         Axis({"b": (0.4,)}),
-        Axis({"chunk_size": (50, 70, 100, 140, 200, 280, 400)}),
+        Axis({"chunk_size": (50, 70, 100, 140, 200, 280, 400)}, frozenset({"chunk_size"})),
         Axis({"epsilon": (0.1, 0.5)}),
     ]
 
@@ -97,10 +99,34 @@ def test_an_axis_of_no_parameter_is_refused() -> None:
 
 def test_values_are_refused_where_the_base_does_not_allow_them_and_they_were_named() -> None:
     base = IndexConfig(100, weighting="saturation-smoothed")
-    assert Axis({"k1": GRIDS["k1"], "b": GRIDS["b"]}) in axes_for(base)
-    assert axes_for(base, {"k1": []}) == [Axis({"k1": GRIDS["k1"]})]
+    assert Axis({"k1": GRIDS["k1"], "b": GRIDS["b"]}, frozenset({"k1", "b"})) in axes_for(base)
+    assert axes_for(base, {"k1": []}) == [Axis({"k1": GRIDS["k1"]}, frozenset({"k1"}))]
     with pytest.raises(ParameterError, match=r"k1 must be .* got 0\.3"):
         axes_for(base, {"k1": [0.3]})
+
+
+def test_refined_values_lie_between_those_of_the_grid_next_to_the_best() -> None:
+    def objective(config: IndexConfig) -> float:
+        tried.append((config.k1, config.b))
+        return -abs(config.k1 - 1.13) - abs(config.b - 0.42)
+
+    tried: list[tuple[float, float]] = []
+    axes = axes_for(BASE, {"k1": [], "b": []})
+    coarse = coordinate_descent(BASE, axes, objective)
+    assert (coarse.k1, coarse.b) == (1.2, 0.4)
+    tried.clear()
+    fine = refine(coarse, axes, objective)
+    assert (fine.k1, fine.b) == (1.125, 0.4)
+    assert {(1.05, 0.5), (1.35, 0.3), (1.125, 0.45), (1.275, 0.35)} <= set(tried)
+    assert max(k1 for k1, _ in tried) == 1.35
+    assert refine(coarse, axes_for(BASE, {"k1": [0.9, 1.2, 1.5]}), objective) == coarse, "named values are all"
+    assert refine(coarse, axes, lambda _: 0.5) == coarse
+
+
+def test_every_delta_is_tried_with_every_weighting_that_has_one() -> None:
+    tried = {(each.weighting, each.delta) for axis in axes_for(BASE) for each in axis.candidates(BASE)}
+    assert {("bm25l", 0.25), ("bm25+", 0.25), ("tfldp", 1.5), ("tfldp", None), ("bm25t", None)} <= tried
+    assert not {("bm25", 0.5), ("tfldp", 0.5), ("bm25t", 1.0)} & tried
 
 
 # Folds

@@ -136,7 +136,7 @@ def test_bad_query_parameter_is_refused(filled: BM25Index, option: dict[str, Any
 
 
 def test_unknown_scope_of_statistics_is_refused(filled: BM25Index) -> None:
-    with pytest.raises(ParameterError, match="statistics must be one of namespace, all, got 'corpus'"):
+    with pytest.raises(ParameterError, match="statistics must be 'namespace', 'all' or a filter, got 'corpus'"):
         filled.search("apple", statistics="corpus")  # type: ignore[arg-type]
 
 

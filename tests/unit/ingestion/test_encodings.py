@@ -86,3 +86,9 @@ def test_rows_in_another_encoding(tmp_path: Path, index: BM25Index, name: str) -
         report = ingest(index, find_files([path]), options=options, split_size=200)
         assert (report.rejected, report.chunks) == ({}, 1)
         assert next(index.chunks()).text == LAW
+
+
+@pytest.mark.parametrize("data", [b"abc\0def\n" * 10, b"abc\0de" * 20])
+def test_zeros_in_a_plain_text_are_not_taken_for_chinese(data: bytes) -> None:
+    assert decode(data, "a") == (data.decode(), "")  # the checks of texts refuse it
+    assert decode("名字 name 一".encode("utf-16-le"), "a") == ("名字 name 一", "utf-16-le")

@@ -106,3 +106,18 @@ def test_chunks_of_an_older_version_are_replaced_with_a_note(tmp_path: Path, ind
     assert report.updated == 1
     assert report.notes[0].startswith("chunks of an older version were replaced (a.txt and others)")
     assert run(index, path).notes == []
+
+
+def test_a_table_without_the_column_of_the_texts_fails_as_a_whole(tmp_path: Path, index: BM25Index) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    (tmp_path / "a.csv").write_text("id,body\n" + "1,some words\n" * 500)
+    parquet.write_table(pa.table({"id": ["1"], "body": ["some words"]}), tmp_path / "b.parquet")
+    report = ingest(index, find_files([tmp_path]))
+    name = tmp_path.name
+    reason = 'there is no column "text", only id, body. Name that of the texts (--text-field)'
+    assert report.failed == {f"{name}/{file}": f"{tmp_path / file}: {reason}" for file in ("a.csv", "b.parquet")}
+    assert (report.rejected, report.files) == ({}, 0)
+    named = ReadOptions(fields=RowFields(text="body"))
+    assert ingest(index, find_files([tmp_path / "b.parquet"]), options=named).added == 1

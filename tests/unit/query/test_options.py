@@ -43,7 +43,7 @@ def test_every_method_checks_its_options(method: str) -> None:
             ask(*arguments, foo=1)
         with pytest.raises(ParameterError, match="k3 must be"):
             ask(*arguments, k3=-1.0)
-        with pytest.raises(ParameterError, match="statistics must be one of namespace, all"):
+        with pytest.raises(ParameterError, match="statistics must be 'namespace', 'all' or a filter"):
             ask(*arguments, statistics="corpus")
 
 

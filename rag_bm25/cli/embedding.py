@@ -1,0 +1,212 @@
+"""Models of dense vectors, named on the command line: ``--embedding MODULE:FACTORY``."""
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+
+import typer
+
+from rag_bm25.cli import options as opt
+from rag_bm25.cli.console import print_note
+from rag_bm25.cli.rendering import highlighting_for
+from rag_bm25.documents.chunks import Hit
+from rag_bm25.errors import ConfigMismatchError, InputError, RagBM25Error
+from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.options import HIT_OPTIONS
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.searching.fusion import RRF, Fusion, Weighted
+
+FORM = "MODULE:FACTORY"
+FUSIONS: dict[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}
+
+Embedding: TypeAlias = Annotated[
+    str | None,
+    opt.option(
+        "Model of dense vectors, a LangChain `Embeddings`: its class, or a function without arguments that returns it, "
+        "such as langchain_openai:OpenAIEmbeddings. Modules are also looked for in the current folder.",
+        envvar="RAG_BM25_EMBEDDING",
+        metavar=FORM,
+    ),
+]
+
+# What a message of a model may hold that nobody else should read: logins in addresses, and keys.
+_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
+_KEY = re.compile(r"(?i)\bbearer\s+\S+|\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{20,}")
+_SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential")
+
+
+class EmbeddingError(RagBM25Error):
+    """A model cannot be loaded, or has failed."""
+
+
+class Model:
+    """A LangChain model by its name; whatever it raises becomes one line without secrets."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._model = _load(name)
+
+    def embed_documents(self, texts: list[str]) -> Any:
+        return self._call("embed_documents", texts)
+
+    def embed_query(self, text: str) -> Any:
+        return self._call("embed_query", text)
+
+    def with_dense_field(self, config: IndexConfig) -> IndexConfig:
+        """Return the config of a new index for vectors of this model."""
+        return replace(config, dense_dim=self._dimension())
+
+    def require_fit(self, config: IndexConfig) -> None:
+        """Refuse an index whose dense vectors are of another dimension, or that has none."""
+        if config.dense_dim is None:
+            raise ConfigMismatchError(
+                "the index has no dense vectors, since it was made without --embedding: leave it out, or ingest into "
+                "another --collection"
+            )
+        if (dim := self._dimension()) != config.dense_dim:
+            raise ConfigMismatchError(
+                f"the index has vectors of dimension {config.dense_dim}, and those of {self._name} have {dim}: give "
+                "the model that it was made with"
+            )
+
+    def _dimension(self) -> int:
+        vector = self.embed_query("dimension")
+        try:
+            return len(vector)
+        except TypeError:
+            msg = f"--embedding {self._name}: embed_query must return a vector, got {type(vector).__name__}"
+            raise EmbeddingError(msg) from None
+
+    def _call(self, method: str, given: Any) -> Any:
+        try:
+            return getattr(self._model, method)(given)
+        except Exception as error:  # noqa: BLE001  # whatever a model may raise
+            _fail(f"--embedding {self._name} has failed in {method}", error)
+
+
+def load_model(name: str | None) -> Model | None:
+    """Return the model of this name; None without one."""
+    return None if name is None else Model(name)
+
+
+def _load(name: str) -> Any:
+    """Import the module, and make the model."""
+    module_name, _, path = name.partition(":")
+    if not (module_name and path):
+        msg = f"must be {FORM}, such as langchain_openai:OpenAIEmbeddings, got {name!r}"
+        raise typer.BadParameter(msg, param_hint="--embedding")
+    made = _import(name, module_name)
+    for attribute in path.split("."):
+        if not hasattr(made, attribute):
+            raise EmbeddingError(f"--embedding {name}: {module_name} has no {path!r}")
+        made = getattr(made, attribute)
+    if not _is_model(made) and callable(made):
+        made = _make(name, made)
+    if not _is_model(made):
+        msg = f"--embedding {name} must be a model with embed_documents and embed_query, or a function that returns it"
+        raise EmbeddingError(f"{msg}, got {type(made).__name__}")
+    return made
+
+
+def _import(name: str, module: str) -> Any:
+    if os.getcwd() not in sys.path:  # noqa: PTH109  # where people keep a module of their own
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = f"there is no module {error.name!r}"
+        raise EmbeddingError(f"--embedding {name}: {missing}, here or among the installed packages") from None
+    except Exception as error:  # noqa: BLE001  # the module is the user's
+        _fail(f"--embedding {name}: {module} cannot be imported", error)
+
+
+def _make(name: str, factory: Callable[[], Any]) -> Any:
+    try:
+        return factory()
+    except Exception as error:  # noqa: BLE001  # likewise
+        _fail(f"--embedding {name} has failed", error)
+
+
+def _is_model(made: object) -> bool:
+    """Return whether this is a model, and no class of models."""
+    has_methods = hasattr(made, "embed_documents") and hasattr(made, "embed_query")
+    return has_methods and not isinstance(made, type)
+
+
+def _fail(what: str, error: Exception) -> NoReturn:
+    raise EmbeddingError(f"{what}: {type(error).__name__}: {hide_secrets(str(error), os.environ)}") from None
+
+
+def hide_secrets(text: str, environment: Mapping[str, str]) -> str:
+    """Replace what may be a secret: logins, keys, and the values of variables that are named like one."""
+    values = [value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= 4]
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, "***")
+    return _KEY.sub("***", _LOGIN.sub("***@", text))
+
+
+@dataclass(frozen=True)
+class DenseSearch:
+    """The options of a search with dense vectors."""
+
+    embedding: Embedding = None
+    mode: Annotated[
+        Literal["sparse", "dense", "hybrid"] | None,
+        opt.option("Search by words, by dense vectors, or by both: hybrid, the default with --embedding."),
+    ] = None
+    fusion: Annotated[
+        Literal["rrf", "weighted"],
+        typer.Option(help="How a hybrid search makes one ranking of two: of ranks, or of normalised scores."),
+    ] = "weighted"
+
+    def load(self) -> Model | None:
+        """Return the model, unless the search is by words alone."""
+        if self.embedding is None and self.mode in ("dense", "hybrid"):
+            msg = f"{self.mode} needs a model: --embedding {FORM}"
+            raise typer.BadParameter(msg, param_hint="--mode")
+        return None if self.mode == "sparse" else load_model(self.embedding)
+
+    def search(
+        self, index: BM25Index, model: Model | None, query: str, k: int, options: Mapping[str, Any]
+    ) -> Sequence[Hit]:
+        """Search by words, and with a model by dense vectors, too."""
+        if model is None:
+            return index.search(query, k, **options)
+        dim = index.config.dense_dim
+        if dim is None:
+            model.require_fit(index.config)
+        vector = model.embed_query(query)
+        if isinstance(vector, Sequence) and len(vector) != dim:
+            model.require_fit(index.config)
+        if self.mode == "dense":
+            dense = {name: options[name] for name in options if name in HIT_OPTIONS | {"filter", "namespace"}}
+            return index.search_dense(vector, k, **dense)
+        return index.search_hybrid(query, vector, k, fusion=FUSIONS[self.fusion](), arm_scores=True, **options)
+
+    def highlighting(self, width: int) -> Highlighting | bool:
+        """Return the highlighting for hits on a terminal; a dense search has no words to mark."""
+        return False if self.mode == "dense" else highlighting_for(width)
+
+    def note_missing(self, index: BM25Index) -> None:
+        """Say that only words were searched for, where the index has dense vectors as well."""
+        if index.config.dense_dim is not None and self.embedding is None and self.mode is None:
+            print_note(
+                "searching by words alone: the index has dense vectors, too, and --embedding with their model searches "
+                "both (--mode sparse leaves this out)"
+            )
+
+
+def require_model(model: Model | None, config: IndexConfig) -> None:
+    """Refuse to write into an index without the model of its vectors, or with another one."""
+    if model is not None:
+        model.require_fit(config)
+    elif config.dense_dim is not None:
+        raise InputError(
+            f"the index has dense vectors of dimension {config.dense_dim}: give the model that makes them, as "
+            f"--embedding {FORM} or RAG_BM25_EMBEDDING"
+        )

@@ -1,0 +1,187 @@
+"""``rag-bm25 list`` and ``show``."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from rag_bm25.cli import options as opt
+from rag_bm25.cli.console import open_console, print_json, print_note, print_result
+from rag_bm25.cli.passages import render_chunk, render_chunk_line
+from rag_bm25.cli.rendering import count, join_first, natural_key
+from rag_bm25.documents.chunks import Chunk
+from rag_bm25.errors import ChunkNotFoundError, IndexNotFoundError, RagBM25Error
+from rag_bm25.index.arguments import name_namespace
+from rag_bm25.index.index import BM25Index
+
+MAX_LINES = 1_000
+
+
+def list_(
+    place: opt.Place,
+    what: Annotated[
+        Literal["indexes", "sources", "chunks"],
+        typer.Argument(metavar="[indexes|sources|chunks]", help="What to list.", show_default=False),
+    ] = "indexes",
+    source: Annotated[
+        str | None, opt.argument("[SOURCE]", "Source of the chunks; by default all, in no particular order.")
+    ] = None,
+    namespace: opt.StatsNamespace = None,
+    filter: opt.Filter = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of chunks.")] = MAX_LINES,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List indexes, sources or chunks.
+
+    Without a word, the indexes of the database; else the sources of the index with the number of their chunks, or the
+    chunks of a source.
+    """
+    if what == "indexes":
+        _list_indexes(place, as_json)
+        return
+    conditions = opt.parse_filter_option(filter)
+    with place.open_existing(read_only=True) as index:
+        if what == "sources":
+            _list_sources(index, conditions, namespace, as_json)
+        else:
+            _list_chunks(index, conditions, source, namespace, limit, as_json)
+
+
+def _list_indexes(place: opt.Place, as_json: bool) -> None:
+    from rag_bm25.store.milvus import is_missing_file
+
+    if is_missing_file(place.uri):
+        raise IndexNotFoundError(f"there is no database at {place.uri}; `rag-bm25 ingest` creates one")
+    with closing(place.store(read_only=True)) as store:
+        names = store.index_names()
+        rows = [_describe_index(place, name) for name in names]
+    table = Table(box=None, pad_edge=False, show_header=bool(rows))
+    for heading in ("index", "chunks", "namespaces"):
+        table.add_column(heading, justify="right" if heading == "chunks" else "left", overflow="fold")
+    for row in rows:
+        figures = (f"{row['chunks']:,}", row["namespaces"]) if "error" not in row else ("?", [row["error"]])
+        table.add_row(row["name"], figures[0], join_first(each or "default" for each in figures[1]) or "none")
+    print_result(as_json, rows, *([table] if rows else []))
+    if not (rows or as_json):
+        print_note(f"there is no index at {place.uri}; `rag-bm25 ingest` creates one")
+
+
+def _describe_index(place: opt.Place, name: str) -> dict[str, Any]:
+    """Return the figures of an index, or why it cannot be opened."""
+    try:
+        with opt.Place(place.uri, name, place.token).open(read_only=True) as index:
+            stats = index.stats()
+    except RagBM25Error as error:
+        return {"name": name, "error": str(error)}
+    return {"name": name, "chunks": stats.num_chunks, "namespaces": list(stats.namespaces)}
+
+
+def _list_sources(index: BM25Index, conditions: Any, namespace: str | None, as_json: bool) -> None:
+    chunks = index.chunks(filter=conditions, namespace=namespace)
+    counts = Counter((chunk.namespace, _source_of(chunk)) for chunk in chunks)
+    found = sorted(counts, key=lambda key: (key[0], natural_key(key[1] or "")))
+    rows = [{"source": source, "namespace": space, "chunks": counts[space, source]} for space, source in found]
+    width = max((len(f"{number:,}") for number in counts.values()), default=0)
+    lines = []
+    for space, source in found:
+        line = Text.assemble((f"{counts[space, source]:>{width},}", "cyan"), "  ", source or ("(no source)", "dim"))
+        lines.append(line.append(f"  {name_namespace(space)}", "dim") if space else line)
+    print_result(as_json, rows, *lines)
+    if not as_json:
+        print_note(f"{count(len(rows), 'source')}, {count(counts.total(), 'chunk')}")
+
+
+def _source_of(chunk: Chunk) -> str | None:
+    source = chunk.metadata.get("source")
+    return None if source is None else str(source)
+
+
+def _list_chunks(
+    index: BM25Index, conditions: Any, source: str | None, namespace: str | None, limit: int, as_json: bool
+) -> None:
+    found = _chunks_of(index, conditions, source, namespace)
+    chunks = list(islice(found, limit + 1)) if source is None else sorted(found, key=lambda one: natural_key(one.id))
+    if source is not None and not chunks:
+        raise ChunkNotFoundError(_no_source(index, source, namespace))
+    console, shown = open_console(), chunks[:limit]
+    if as_json:
+        print_json([asdict(chunk) for chunk in shown])
+        return
+    for chunk in shown:
+        console.print(render_chunk_line(chunk, console.width if console.is_terminal else None))
+    if len(chunks) > limit:
+        print_note(f"there are more: --limit shows more than {limit:,}")
+
+
+def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace: str | None) -> Iterator[Chunk]:
+    """Stream the chunks that meet the filter, of one source if it is given."""
+    of_source = None if source is None else {"source": source}
+    if isinstance(conditions, str):  # a Milvus expression, which no dict can hold
+        chunks = index.chunks(filter=conditions, namespace=namespace)
+        return (chunk for chunk in chunks if source is None or _source_of(chunk) == source)
+    both = [each for each in (of_source, conditions) if each]
+    return index.chunks(filter={"$and": both} if both else None, namespace=namespace)
+
+
+def _no_source(index: BM25Index, source: str, namespace: str | None) -> str:
+    """Say that a source has no chunks, and which sources have a similar name."""
+    name = source.rstrip("/").rsplit("/", 1)[-1].lower()
+    every = {_source_of(chunk) or "" for chunk in index.chunks(namespace=namespace)}
+    like = sorted((one for one in every if name and name in one.lower()), key=natural_key)
+    there = f"; there are {join_first(like)}" if like else "; `rag-bm25 list sources` lists the sources"
+    return f"no chunk has the source {source!r}{there}"
+
+
+def show(
+    id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
+    place: opt.Place,
+    namespace: opt.Namespace = "",
+    top: Annotated[int, typer.Option(min=1, max=1_000, help="Maximum number of its terms.")] = 10,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show a chunk with its place, metadata and terms.
+
+    Its terms are those that count most. The weight of a term is what it adds to the chunk's score if a query has it
+    once: the stored weight times the IDF.
+    """
+    with place.open_existing(read_only=True) as index:
+        found = describe_chunk(index, id, namespace, top)
+    console = open_console()
+    if as_json:
+        chunk = asdict(found["chunk"])
+        print_json({**chunk, **{name: value for name, value in found.items() if name != "chunk"}})
+    else:
+        console.print(render_chunk(found, index.config, console.width if console.is_terminal else None))
+
+
+def describe_chunk(index: BM25Index, id: str, namespace: str, top: int) -> dict[str, Any]:
+    """Read a chunk, the ids of its neighbours, and its terms."""
+    found = index.get([id], namespace=namespace)
+    if not found:
+        raise ChunkNotFoundError(_no_chunk(index, id, namespace))
+    (chunk,) = found
+    passage = index.neighbors(chunk).chunks
+    at = [one.id for one in passage].index(id)
+    return {
+        "chunk": chunk,
+        "before": passage[at - 1].id if at else None,
+        "after": passage[at + 1].id if at + 1 < len(passage) else None,
+        "terms": [asdict(term) for term in index.chunk_terms(id, top=top, namespace=namespace)],
+    }
+
+
+def _no_chunk(index: BM25Index, id: str, namespace: str) -> str:
+    """Say that there is no such chunk, and what might have been meant."""
+    missing = f"there is no chunk {id!r} in {name_namespace(namespace)}"
+    others = [each for each in index.stats().namespaces if each != namespace and index.get([id], namespace=each)]
+    if others:
+        return f"{missing}; there is one in {join_first(map(name_namespace, others))}"
+    if next(index.chunks(filter={"source": id}, namespace=namespace), None):
+        return f"{missing}, but a source of that name: `rag-bm25 list chunks {id}` lists its chunks"
+    return f"{missing}; `rag-bm25 list chunks SOURCE` lists those of a source"

@@ -1,0 +1,108 @@
+"""Coroutines that run blocking methods in a thread, so that the event loop goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial, wraps
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from rag_bm25.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+
+PAGE = 1000  # items that an iterator gives before the event loop goes on
+
+
+class WriteThread:
+    """The thread in which the coroutines of one index write, one after the other.
+
+    Writers of an index take turns anyway. In the threads of the event loop they would wait in all of them, and leave
+    none for searches.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._pid = os.getpid()
+        self._executor = ThreadPoolExecutor(1, "rag_bm25-write")
+
+    def submit(self, function: Callable[[], R]) -> asyncio.Future[R]:
+        """Call a function in its turn. A future that is cancelled before it has begun never calls it; later, it ends.
+
+        A forked child does not have the thread; the store refuses its calls in any other.
+        """
+        executor = self._executor if os.getpid() == self._pid else None
+        try:
+            return asyncio.get_running_loop().run_in_executor(executor, function)
+        except RuntimeError:  # of an executor that is shut down
+            raise StoreError(f"{self._name} is closed") from None
+
+    def close(self) -> None:
+        """Wait for the functions that were submitted, and refuse others."""
+        self._executor.shutdown()
+
+
+class Writing(Protocol):
+    """An object that has a thread to write in."""
+
+    @property
+    def _write_thread(self) -> WriteThread: ...
+
+
+W = TypeVar("W", bound=Writing)
+
+
+def in_thread(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """Return the coroutine of a method, which runs in a thread of the event loop."""
+    method = getattr(method, "__func__", method)  # of a class method
+
+    @wraps(method)
+    async def coroutine(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.get_running_loop().run_in_executor(None, _bind(method, self, *args, **kwargs))
+
+    return _name_after(method, coroutine)
+
+
+def in_write_thread(method: Callable[Concatenate[W, P], R]) -> Callable[Concatenate[W, P], Coroutine[Any, Any, R]]:
+    """Return the coroutine of a method that writes, which runs in the index's own thread."""
+
+    @wraps(method)
+    async def coroutine(self: W, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._write_thread.submit(_bind(method, self, *args, **kwargs))
+
+    return _name_after(method, coroutine)
+
+
+async def iterate_in_thread(make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
+    """Yield the items of an iterator that reads pages from a store; it is made and advanced in threads."""
+    items = await asyncio.to_thread(make)
+    while page := await asyncio.to_thread(lambda: list(islice(items, PAGE))):
+        for item in page:
+            yield item
+
+
+def _bind(method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Callable[[], R]:
+    """Bind a call to its arguments and the caller's context."""
+
+    def call() -> R:
+        try:
+            return method(*args, **kwargs)
+        except StopIteration as error:  # of a callable of the user's; no future takes it, and its awaiter would hang
+            raise RuntimeError("a callable raised StopIteration") from error
+
+    return partial(copy_context().run, call)
+
+
+def _name_after(method: Callable[..., Any], coroutine: Callable[P, R]) -> Callable[P, R]:
+    place, _, name = method.__qualname__.rpartition(".")
+    coroutine.__name__, coroutine.__qualname__ = f"a{name}", f"{place}.a{name}"
+    return coroutine

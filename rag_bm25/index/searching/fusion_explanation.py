@@ -1,0 +1,64 @@
+"""Explain a fused score: what each arm gives to a chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_bm25.index.searching.fusion import RRF, ScoreRange, reciprocal_rank
+from rag_bm25.query.explanation import Explanation
+
+if TYPE_CHECKING:
+    from rag_bm25.index.searching.fusion import ArmScores, Fusion, Weighted
+
+
+@dataclass(frozen=True, eq=False)
+class FusedArm:
+    """The candidates of an arm, and the score of one chunk in it."""
+
+    name: str
+    scores: ArmScores  # best first
+    bound: float  # upper bound of the scores
+    weight: float  # of `Weighted`
+    score: Explanation | None  # None if the chunk is no candidate
+
+
+def explain_fusion(fusion: Fusion, chunk: str, id_: str, sparse: FusedArm, dense: FusedArm) -> Explanation:
+    """Explain the fused score of a chunk, which the candidates have under a key."""
+    arms = tuple(_explain_arm(fusion, chunk, arm) for arm in (sparse, dense))
+    what = f"fused score of chunk {id_!r} by {fusion}"
+    if sparse.score is None and dense.score is None:
+        return Explanation(0.0, f"{what}: not found, since it is among the candidates of neither arm", arms)
+    return Explanation(sum(arm.value for arm in arms), f"{what}, sum of:", arms)
+
+
+def _explain_arm(fusion: Fusion, chunk: str, arm: FusedArm) -> Explanation:
+    count = len(arm.scores)
+    if arm.score is None:
+        return Explanation(0.0, f"{arm.name}: not among its {count:,} candidates")
+    if isinstance(fusion, RRF):
+        rank = list(arm.scores).index(chunk) + 1
+        parts = (
+            Explanation(fusion.k, "k"),
+            Explanation(rank, f"rank among {count:,} candidates"),
+            arm.score,
+        )
+        return Explanation(reciprocal_rank(fusion.k, rank), f"{arm.name}, 1 / (k + rank) from:", parts)
+    return _explain_weighted(fusion, chunk, arm)
+
+
+def _explain_weighted(fusion: Weighted, chunk: str, arm: FusedArm) -> Explanation:
+    scores = ScoreRange.of(fusion.normalization, arm.scores, arm.bound)
+    normalized = scores.normalize(arm.scores[chunk])
+    count = f"{len(arm.scores):,} candidates"
+    parts = [arm.score] if arm.score else []
+    if scores.high == scores.low:
+        what = f"normalized score: the scores of its {count} are equal; from:"
+    elif fusion.normalization == "bound":
+        what = "normalized score, score / bound from:"
+        parts += [Explanation(scores.high, "bound, upper bound of the scores")]
+    else:
+        what = "normalized score, (score - low) / (high - low) from:"
+        parts += [Explanation(scores.low, f"low, the lowest of {count}"), Explanation(scores.high, "high, the highest")]
+    factors = (Explanation(arm.weight, "weight"), Explanation(normalized, what, tuple(parts)))
+    return Explanation(arm.weight * normalized, f"{arm.name}, product of:", factors)

@@ -1,0 +1,12 @@
+"""LlamaIndex: an index as a retriever.
+
+It needs llama-index-core, and neither Milvus's vector store for LlamaIndex nor an embedding model:
+``pip install "rag-bm25[llama-index]"``.
+"""
+
+from __future__ import annotations
+
+from rag_bm25.llama_index.filters import to_filter
+from rag_bm25.llama_index.retriever import MilvusBM25Retriever
+
+__all__ = ["MilvusBM25Retriever", "to_filter"]

@@ -1,0 +1,163 @@
+"""A retriever of LlamaIndex over an index."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from rag_bm25.checks import require_extra
+from rag_bm25.errors import InputError
+from rag_bm25.hits.options import split_options
+from rag_bm25.index.arguments import check_k, check_namespaces
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.owning import IndexOwner
+from rag_bm25.llama_index.filters import to_filter
+
+with require_extra('this needs llama-index-core: pip install "rag-bm25[llama-index]"'):
+    from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+
+HYBRID = {name for name, one in signature(BM25Index.search_hybrid).parameters.items() if one.kind is one.KEYWORD_ONLY}
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.schema import BaseNode, QueryBundle
+    from llama_index.core.vector_stores.types import MetadataFilters
+    from typing_extensions import Self
+
+    from rag_bm25.documents.chunks import Hit
+    from rag_bm25.filters import Filter
+    from rag_bm25.index.arguments import FilterLike, Namespaces
+
+
+class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unused-ignore]
+    """Find nodes by their BM25 score, or by words and meaning together.
+
+    A node has the id, the text and the metadata of its chunk; with `expand`, the text of the hit's context. Its place
+    in the document is set if the metadata has it, as ingestion stores it. `aretrieve` does not block the event loop.
+
+    Parameters
+    ----------
+    index : BM25Index
+        Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
+    similarity_top_k : int
+        Maximum number of nodes, in 1..16384.
+    filters : MetadataFilters, mapping or str, optional
+        LlamaIndex's filters, see :func:`to_filter`, or those of :meth:`rag_bm25.BM25Index.search`.
+    namespace : str, sequence of str or None
+        Namespaces to search; None for all. LlamaIndex drops all nodes of one id but the first, so ids should differ.
+    embed_model : BaseEmbedding, optional
+        Search the dense vectors, too: the index must have been created with the dimension of the model.
+    callback_manager, verbose
+        As for LlamaIndex's ``BaseRetriever``.
+    **options
+        Those of :meth:`rag_bm25.BM25Index.search`; with `embed_model`, those of
+        :meth:`rag_bm25.BM25Index.search_hybrid`.
+
+    Raises
+    ------
+    FilterError, ParameterError
+        If `filters` or `similarity_top_k` are not valid.
+    InputError
+        If `embed_model` is given, and the index has no dense vectors.
+    TypeError
+        If there is no such option.
+
+    Examples
+    --------
+    ::
+
+        with MilvusBM25Retriever.from_uri("./rag.db", "docs", similarity_top_k=5) as retriever:
+            RetrieverQueryEngine.from_args(retriever, llm=llm).query("What are sparse vectors?")
+    """
+
+    _owns_index = False
+
+    def __init__(
+        self,
+        index: BM25Index,
+        *,
+        similarity_top_k: int = DEFAULT_SIMILARITY_TOP_K,
+        filters: MetadataFilters | FilterLike | Filter = None,
+        namespace: Namespaces = "",
+        embed_model: BaseEmbedding | None = None,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> None:
+        if embed_model is not None and index.config.dense_dim is None:
+            raise InputError("embed_model given, but the index has no dense vectors: it was created without dense_dim")
+        check_k(similarity_top_k, "similarity_top_k")
+        check_namespaces(namespace)
+        to_filter(filters)
+        split_options({name: value for name, value in options.items() if embed_model is None or name not in HYBRID})
+        super().__init__(callback_manager=callback_manager, verbose=verbose)
+        self.index = index
+        self.similarity_top_k = similarity_top_k
+        self.filters = filters
+        self.namespace = namespace
+        self.embed_model = embed_model
+        self.options = options
+
+    @classmethod
+    def from_nodes(cls, nodes: Sequence[BaseNode], *, index: BM25Index, **options: Any) -> Self:
+        """Add nodes to an index, and return a retriever over it.
+
+        Parameters
+        ----------
+        nodes : sequence of BaseNode
+            Added under their ids, or updated if these exist already. With `embed_model`, texts that are new or have
+            changed are embedded.
+        index, **options
+            As for the constructor; the nodes are written to `namespace`.
+        """
+        retriever = cls(index=index, **options)
+        model = retriever.embed_model
+        index.add(
+            [node.get_content(MetadataMode.NONE) for node in nodes],
+            ids=[node.node_id for node in nodes],
+            metadatas=[node.metadata for node in nodes],
+            embeddings=None if model is None else model.get_text_embedding_batch,
+            namespace=options.get("namespace", ""),
+        )
+        return retriever
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        query, asked = query_bundle.query_str, self._asked()
+        if self.embed_model is None:
+            return _to_nodes(self.index.search(query, **asked))
+        vector = query_bundle.embedding
+        if vector is None:
+            vector = self.embed_model.get_agg_embedding_from_queries(query_bundle.embedding_strs)
+        return _to_nodes(self.index.search_hybrid(query, vector, **asked))
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        query, asked = query_bundle.query_str, self._asked()
+        if self.embed_model is None:
+            return _to_nodes(await self.index.asearch(query, **asked))
+        vector = query_bundle.embedding
+        if vector is None:
+            vector = await self.embed_model.aget_agg_embedding_from_queries(query_bundle.embedding_strs)
+        return _to_nodes(await self.index.asearch_hybrid(query, vector, **asked))
+
+    def _asked(self) -> dict[str, Any]:
+        asked = {"k": self.similarity_top_k, "filter": to_filter(self.filters), "namespace": self.namespace}
+        return {**self.options, **asked}
+
+
+def _to_nodes(hits: Sequence[Hit]) -> list[NodeWithScore]:
+    return [NodeWithScore(node=_to_node(hit), score=hit.score) for hit in hits]
+
+
+def _to_node(hit: Hit) -> TextNode:
+    """Return a hit as a node, with its place in the document if that is known."""
+    metadata, context = dict(hit.metadata), hit.context
+    if context is not None:
+        return TextNode(id_=hit.id, text=context.text, metadata=metadata)
+    places = {"start_char_idx": metadata.get("start_index"), "end_char_idx": metadata.get("end_index")}
+    known = {name: place for name, place in places.items() if type(place) is int}
+    return TextNode(id_=hit.id, text=hit.text, metadata=metadata, **known)

@@ -1,0 +1,54 @@
+"""The page docs/cli.md: each command on it prints what the page says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.command_line import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "cli.md"
+
+
+def steps() -> Iterator[tuple[str, list[str]]]:
+    """Yield each command of the page with the lines below it."""
+    for block in re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, *lines = step.splitlines()
+            yield command, lines
+
+
+def matches(lines: list[str], printed: str) -> bool:
+    """Return whether these lines were printed; ``...`` is any text, also at the end of a line."""
+    pattern = "\n".join(map(re.escape, lines)).replace(re.escape("..."), ".*")
+    plain = "\n".join(line.rstrip() for line in printed.rstrip("\n").splitlines())
+    return re.fullmatch(pattern, plain, re.DOTALL) is not None
+
+
+@pytest.mark.usefixtures("databases")
+def test_commands_print_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, code in re.findall(
+        r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        (tmp_path / name).write_text(code, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    shutil.copytree(ROOT / "scripts" / "demo" / "documents", tmp_path / "scripts" / "demo" / "documents")
+    found = list(steps())
+    assert len(found) >= 5
+    for command, lines in found:
+        given, _, piped = command.partition(" <<< ")
+        program, *arguments = shlex.split(given)
+        assert program == "rag-bm25"
+        result = run(*arguments, input="\n".join(shlex.split(piped)) + "\n" if piped else None)
+        assert result.exit_code == 0, f"{command}: {result.output}"
+        assert matches(lines, result.stdout), f"{command}:\n{result.stdout}"

@@ -1,0 +1,235 @@
+"""``rag-bm25 ingest --watch``."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.command_line import Databases, run, run_json
+
+from rag_bm25.cli import ingesting, watching
+from rag_bm25.errors import StoreLockedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.usefixtures("databases")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "law.txt").write_text("劳动合同", encoding="utf-8")
+    (folder / "note.md").write_text("# Note\n\nsparse rows\n")
+    return folder
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Do something at each look at the files, one after the other, and then stop; settling takes no look."""
+
+    def script(*actions: Callable[[], object]) -> None:
+        waiting = list(actions)
+
+        @contextmanager
+        def stop_by_signals() -> Iterator[watching.Pause]:
+            def pause(seconds: float) -> bool:
+                if seconds == watching.SETTLING:
+                    return True
+                if not waiting:
+                    return False
+                waiting.pop(0)()
+                return True
+
+            yield pause
+
+        monkeypatch.setattr(ingesting, "stop_by_signals", stop_by_signals)
+
+    return script
+
+
+def sources() -> dict[str, int]:
+    return {row["source"]: row["chunks"] for row in run_json("list", "sources")}
+
+
+def test_new_changed_and_deleted_files(folder: Path, meanwhile: Any) -> None:
+    seen: list[dict[str, int]] = []
+    meanwhile(
+        lambda: (folder / "new.txt").write_text("new rows"),
+        lambda: seen.append(sources()),
+        lambda: (folder / "law.txt").write_text("解除劳动合同", encoding="utf-8"),
+        (folder / "note.md").unlink,
+        lambda: seen.append(sources()),
+    )
+    result = run("ingest", folder, "--watch", "--prune")
+    assert result.exit_code == 0
+    first, *rounds = (line.split(";")[0] for line in result.stdout.splitlines())
+    assert first == "2 files, 2 chunks: 2 added, 0 updated, 0 unchanged, 0 deleted"
+    assert rounds == [
+        "1 file, 1 chunk: 1 added, 0 updated, 0 unchanged, 0 deleted",
+        "1 file, 1 chunk: 0 added, 1 updated, 0 unchanged, 0 deleted",
+        "0 files, 0 chunks: 0 added, 0 updated, 0 unchanged, 1 deleted",
+    ]
+    assert seen == [
+        {"docs/law.txt": 1, "docs/new.txt": 1, "docs/note.md": 1},
+        {"docs/law.txt": 1, "docs/new.txt": 1},
+    ]
+    assert result.stderr == f"watching {folder}: Ctrl-C ends it\n"
+    assert run("search", "解除").stdout != ""
+
+
+def test_without_prune_chunks_of_deleted_files_stay_and_are_named(folder: Path, meanwhile: Any) -> None:
+    meanwhile((folder / "note.md").unlink)
+    result = run("ingest", folder, "--watch")
+    assert "1 chunk is stale (the files are gone). Use --prune to delete such chunks." in result.stderr
+    assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
+
+
+def test_what_is_only_excluded_or_unreadable_is_not_deleted(folder: Path, meanwhile: Any) -> None:
+    meanwhile(
+        lambda: (folder / ".gitignore").write_text("*.txt\n"),
+        lambda: (folder / "law.txt").write_text("ignored", encoding="utf-8"),
+    )
+    run("ingest", folder, "--watch", "--prune")
+    assert sources() == {"docs/law.txt": 1, "docs/note.md": 1}
+    assert run("search", "ignored").stdout == ""
+
+
+def test_a_folder_that_is_empty_at_first(tmp_path: Path, meanwhile: Any) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    meanwhile(lambda: (folder / "a.txt").write_text("first"), lambda: (folder / "b.txt").write_text("second"))
+    result = run("ingest", folder, "--watch", "--name", "manuals")
+    assert result.exit_code == 0
+    assert sources() == {"manuals/a.txt": 1, "manuals/b.txt": 1}
+
+
+def test_a_folder_that_is_gone_deletes_nothing(folder: Path, meanwhile: Any) -> None:
+    meanwhile(lambda: shutil.rmtree(folder), lambda: None, lambda: None)
+    result = run("ingest", folder, "--watch", "--prune")
+    assert result.exit_code == 0
+    assert result.stderr.count("error: ") == 1
+    assert len(sources()) == 2
+
+
+def test_invalid_files_are_told_once_and_taken_when_they_are_mended(folder: Path, meanwhile: Any) -> None:
+    rows = folder / "rows.jsonl"
+    meanwhile(
+        lambda: rows.write_text('{"id": "r1", "text": "good"}\nbad\n'),
+        lambda: None,
+        lambda: rows.write_text('{"id": "r1", "text": "good"}\n{"id": "r2", "text": "mended"}\n'),
+    )
+    result = run("ingest", folder, "--watch")
+    assert (result.exit_code, result.stderr.count("error: ")) == (0, 1)
+    assert sources()["docs/rows.jsonl"] == 2
+
+
+def test_a_database_that_is_in_use_is_tried_again(folder: Path, meanwhile: Any, databases: Databases) -> None:
+    def lock() -> None:
+        (folder / "new.txt").write_text("new")
+        databases.on_call = refuse
+
+    def refuse(_: str) -> None:
+        raise StoreLockedError("rag.db is open in process 7")
+
+    def unlock() -> None:
+        databases.on_call = None
+
+    meanwhile(lock, lambda: None, unlock)
+    result = run("ingest", folder, "--watch")
+    assert (result.exit_code, result.stderr.count("rag.db is open in process 7")) == (0, 1)
+    assert "docs/new.txt" in sources()
+
+
+def test_standard_input_is_refused(databases: Databases) -> None:
+    result = run("ingest", "-", "--watch", input="text")
+    assert result.exit_code == 2
+    assert "standard input ends, and cannot be watched" in result.stderr
+    assert databases.opened == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_sequence_of_changes_ends_as_one_ingestion_of_the_result(folder: Path, meanwhile: Any, seed: int) -> None:
+    chance = random.Random(seed)
+    names = ["a.txt", "b.md", "in/c.txt", "in/deep/d.txt", "rows.jsonl"]
+
+    def change() -> None:
+        for name in chance.sample(names, chance.randint(1, 3)):
+            path = folder / name
+            if path.exists() and chance.random() < 0.4:
+                path.unlink()
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            words = " ".join(chance.choices(["sparse", "rows", "劳动合同", "证明"], k=chance.choice([3, 200])))
+            rows = [json.dumps({"id": f"r{at}", "text": f"{words} {at}"}) for at in range(chance.randint(1, 4))]
+            path.write_text("\n".join(rows) if name == "rows.jsonl" else words, encoding="utf-8")
+
+    meanwhile(*[change] * 8)
+    assert run("ingest", folder, "--watch", "--prune").exit_code == 0
+    kept = {row["id"]: row["text"] for row in run_json("list", "chunks", "--limit", 10_000)}
+    assert run("ingest", folder, "--collection", "fresh").exit_code == 0
+    fresh = run_json("list", "chunks", "--collection", "fresh", "--limit", 10_000)
+    assert kept == {row["id"]: row["text"] for row in fresh}
+    assert run_json("verify")["ok"]
+
+
+def test_a_file_is_read_when_it_is_no_longer_written(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    steps, pauses = [], iter(range(100))
+
+    def pause(seconds: float) -> bool:
+        if next(pauses) < 5:
+            file.write_text("x" * next(pauses))
+        return seconds == watching.SETTLING or not steps
+
+    def find() -> Any:
+        from rag_bm25.ingestion import find_files
+
+        return find_files([tmp_path])
+
+    watching.watch(find, {}, lambda found: steps.append(found.files[0].path.read_text()), pause)
+    assert steps == [file.read_text()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_pause_and_a_second_ctrl_c_interrupts(number: int) -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with watching.stop_by_signals() as pause:
+        assert pause(0)
+        os.kill(os.getpid(), number)
+        assert not pause(3600)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_signal_ends_it_cleanly_on_the_embedded_engine(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("milvus_lite")
+    command = [sys.executable, "-m", "rag_bm25", "ingest", "docs", "--watch", "--prune"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run in the background
+    ) as watcher:  # fmt: skip
+        assert watcher.stdout is not None
+        printed = ""
+        while "watching" not in printed:
+            printed += watcher.stdout.readline()
+        (folder / "new.txt").write_text("new rows")
+        while "1 added" not in printed:
+            printed += watcher.stdout.readline()
+        found = subprocess.run([*command[:3], "search", "new"], cwd=tmp_path, env=environment, capture_output=True)
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(60) == 0
+    assert b"docs/new.txt#0" in found.stdout

@@ -1,0 +1,289 @@
+"""Coroutines do as their methods do, the loop goes on meanwhile, and a cancelled one leaves nothing half done."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import os
+import threading
+import weakref
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rag_bm25 import BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
+from rag_bm25.index.coroutines import PAGE, iterate_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+
+    from support.memory_store import MemoryStore
+
+SOON = 20.0  # seconds; what is not stuck takes milliseconds
+FRUIT = ["apple pie", "apple tart", "banana split"]
+
+
+class Gate:
+    """Stops every call of a store's method until it is opened."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.reached, self.opened = threading.Event(), threading.Event()
+        self.threads: set[str] = set()
+
+    def __call__(self, method: str) -> None:
+        if method == self.method:
+            self.threads.add(threading.current_thread().name)
+            self.reached.set()
+            assert self.opened.wait(SOON)
+
+    async def await_arrival(self) -> None:
+        """Wait on the loop, which must turn for it."""
+        for _ in range(int(SOON / 0.01)):
+            if self.reached.is_set():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError
+
+
+@pytest.fixture
+def filled(index: BM25Index, store: MemoryStore) -> BM25Index:
+    index.add(FRUIT, ids=["a", "b", "c"], metadatas=[{"n": n} for n in range(3)])
+    store.calls.clear()
+    return index
+
+
+@contextmanager
+def stopping_at(store: MemoryStore, method: str) -> Iterator[Gate]:
+    gate = Gate(method)
+    store.on_call = gate
+    try:
+        yield gate
+    finally:
+        gate.opened.set()
+        store.on_call = None
+
+
+def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, SOON))
+
+
+class TestTheyAreTheirMethods:
+    def public(self) -> list[str]:
+        return [
+            name
+            for name, member in vars(BM25Index).items()
+            if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, classmethod))
+        ]
+
+    def test_every_method_has_one(self) -> None:
+        names = self.public()
+        twins = {name for name in names if f"a{name}" in names}
+        assert twins | {f"a{name}" for name in twins} == set(names)
+
+    def test_with_its_parameters_and_its_documentation(self) -> None:
+        for name in self.public():
+            twin = inspect.getattr_static(BM25Index, f"a{name}", None)
+            if twin is None or name == "chunks":
+                continue
+            method = getattr(BM25Index, name)
+            coroutine = getattr(BM25Index, f"a{name}")
+            assert inspect.iscoroutinefunction(coroutine), name
+            assert inspect.signature(coroutine) == inspect.signature(method)
+            assert coroutine.__doc__ == method.__doc__
+            assert (coroutine.__name__, coroutine.__qualname__) == (f"a{name}", f"BM25Index.a{name}")
+
+    def test_with_its_results(self, filled: BM25Index) -> None:
+        async def ask() -> None:
+            assert await filled.asearch("apple", 1) == filled.search("apple", 1)
+            assert await filled.asearch_batch(["pie", "split"]) == filled.search_batch(["pie", "split"])
+            assert await filled.aget(["b"]) == filled.get(["b"])
+            assert [chunk.id async for chunk in filled.achunks(filter={"n": {"$gt": 0}})] == ["b", "c"]
+            assert await filled.aexplain("apple", "a") == filled.explain("apple", "a")
+            assert (await filled.averify()).ok
+            assert await filled.aadd(["fig"], ids=["d"]) == ["d"]
+            assert await filled.adelete(["a", "b"]) == 2
+            assert {chunk.id for chunk in filled.chunks()} == {"c", "d"}
+
+        run(ask())
+
+    def test_with_its_errors(self, filled: BM25Index) -> None:
+        for coroutine, error in (
+            (filled.asearch(7), InputError),  # type: ignore[arg-type]
+            (filled.aadd("apple"), InputError),
+            (BM25Index.aopen(":memory:", "docs"), IndexNotFoundError),
+        ):
+            with pytest.raises(error):
+                run(coroutine)
+
+    def test_opened_and_closed(self, config: IndexConfig) -> None:
+        async def use() -> BM25Index:
+            async with await BM25Index.aopen(":memory:", "docs", config=config) as index:
+                await index.aadd(["apple"])
+                assert len(await index.asearch("apple")) == 1
+            await index.aclose()
+            return index
+
+        index = run(use())
+        for call in (lambda: index.asearch("apple"), lambda: index.aadd(["fig"])):
+            with pytest.raises(StoreError, match="is closed"):
+                run(call())
+
+    def test_in_several_loops(self, filled: BM25Index) -> None:
+        for number in range(3):
+            run(filled.aadd([f"fig {number}"]))
+        assert len(filled.search("fig")) == 3
+
+    def test_in_the_context_of_the_caller(self, index: BM25Index) -> None:
+        user = ContextVar("user", default="nobody")
+        seen = []
+
+        def embedder(texts: list[str]) -> Any:
+            seen.append(user.get())
+            raise StopIteration
+
+        async def add(of: BM25Index) -> None:
+            user.set("me")
+            await of.aadd(["apple"], embeddings=embedder)
+
+        dense = BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=4, dense_dim=2))
+        with pytest.raises(RuntimeError, match="raised StopIteration"):  # a future that had it would never be done
+            run(add(dense))
+        assert seen == ["me"]
+
+
+class TestTheLoopGoesOn:
+    @pytest.mark.parametrize(
+        ("method", "ask"),
+        [
+            ("search", lambda index: index.asearch("apple")),
+            ("search", lambda index: index.asearch_batch(["apple", "pie"])),
+            ("get_chunks", lambda index: index.aget(["a"])),
+            ("scan_chunks", lambda index: anext(index.achunks())),
+            ("insert_chunks", lambda index: index.aadd(["fig"])),
+            ("delete_chunks", lambda index: index.adelete(["a"])),
+            ("scan_chunks", lambda index: index.averify()),
+        ],
+    )
+    def test_while_the_store_blocks(
+        self, filled: BM25Index, store: MemoryStore, method: str, ask: Callable[[BM25Index], Awaitable[object]]
+    ) -> None:
+        async def wait(gate: Gate) -> None:
+            task = asyncio.ensure_future(ask(filled))
+            await gate.await_arrival()
+            assert not task.done()
+            gate.opened.set()
+            await task
+
+        with stopping_at(store, method) as gate:
+            run(wait(gate))
+        assert "MainThread" not in gate.threads
+
+    def test_while_more_writers_wait_than_the_loop_has_threads(self, filled: BM25Index, store: MemoryStore) -> None:
+        async def wait(gate: Gate) -> int:
+            writes = [asyncio.ensure_future(filled.aadd([f"fig {n}"])) for n in range(100)]
+            await gate.await_arrival()
+            found = await filled.asearch("apple")  # in a thread that no writer has
+            assert not any(write.done() for write in writes)
+            gate.opened.set()
+            await asyncio.gather(*writes)
+            return len(found)
+
+        with stopping_at(store, "insert_chunks") as gate:
+            assert run(wait(gate)) == 2
+        assert len(filled.search("fig", 200)) == 100
+        assert len(gate.threads) == 1
+
+
+def test_an_iterator_is_advanced_by_pages_in_threads() -> None:
+    threads: set[str] = set()
+
+    def numbers() -> Iterator[int]:
+        for number in range(2 * PAGE + 1):
+            threads.add(threading.current_thread().name)
+            yield number
+
+    async def collect() -> list[int]:
+        return [number async for number in iterate_in_thread(numbers)]
+
+    assert run(collect()) == list(range(2 * PAGE + 1))
+    assert "MainThread" not in threads
+
+
+class TestCancelled:
+    def test_a_write_that_has_begun_ends(
+        self, filled: BM25Index, store: MemoryStore, reopened: Callable[..., BM25Index]
+    ) -> None:
+        """And closing waits for it, also where nobody else does."""
+
+        async def cancel(gate: Gate) -> None:
+            async with filled:
+                task = asyncio.ensure_future(filled.aadd(["fig", "grape"]))
+                await gate.await_arrival()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                asyncio.get_running_loop().call_later(0.05, gate.opened.set)
+
+        with stopping_at(store, "insert_chunks") as gate:
+            run(cancel(gate))
+        assert store.closed
+        again = reopened(read_only=True)
+        assert again.stats().num_chunks == 5
+        assert again.verify().ok
+
+    def test_a_write_that_waits_is_dropped(self, filled: BM25Index, store: MemoryStore) -> None:
+        async def cancel(gate: Gate) -> None:
+            first = asyncio.ensure_future(filled.aadd(["fig"]))
+            await gate.await_arrival()
+            second = asyncio.ensure_future(filled.aadd(["grape"]))
+            await asyncio.sleep(0)
+            second.cancel()
+            gate.opened.set()
+            await first
+            with pytest.raises(asyncio.CancelledError):
+                await second
+
+        with stopping_at(store, "insert_chunks") as gate:
+            run(cancel(gate))
+        assert (len(filled.search("fig")), filled.search("grape")) == (1, [])
+
+    def test_a_search_leaves_the_index_usable(self, filled: BM25Index, store: MemoryStore) -> None:
+        async def cancel(gate: Gate) -> None:
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(filled.asearch("apple"), 0.01)
+            gate.opened.set()
+            assert len(await filled.asearch("apple")) == 2
+
+        with stopping_at(store, "search") as gate:
+            run(cancel(gate))
+
+
+def test_an_index_that_nobody_holds_is_collected(config: IndexConfig) -> None:
+    """Its thread does not keep it, and ends."""
+    index = BM25Index.open(":memory:", "docs", config=config)
+    run(index.aadd(["apple"]))
+    (thread,) = index._write_thread._executor._threads
+    gone = weakref.ref(index)
+    del index
+    gc.collect()
+    assert gone() is None
+    thread.join(SOON)
+    assert not thread.is_alive()
+
+
+def test_a_forked_child_has_no_such_thread(filled: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it submitted there would wait for ever; stores refuse what it asks."""
+    run(filled.aadd(["fig"]))
+    threads: list[str] = []
+    real = os.getpid()
+    monkeypatch.setattr("os.getpid", lambda: real + 1)
+
+    async def submit() -> None:
+        await filled._write_thread.submit(lambda: threads.append(threading.current_thread().name))
+
+    run(submit())
+    assert not threads[0].startswith("rag_bm25-write")
