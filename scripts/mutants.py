@@ -283,6 +283,18 @@ MUTANTS = [
     Mutant("query/conditions", "return frozenset().union(*of_must, ", "return frozenset().union("),
     Mutant("query/conditions", "if wanted.ids <= ids:", "if wanted.ids & ids:"),
     Mutant("analysis/phrases", "max(0, step - distance)", "0"),
+    Mutant("hits/highlights", "if start < until:", "if start <= until:"),
+    Mutant("hits/highlights", "end = ends[bisect_left(ends, mark.end)]", "pass"),
+    Mutant(
+        "hits/highlights",
+        "{term for mark in marks for term in mark.terms}",
+        "[term for m in marks for term in m.terms]",
+    ),
+    Mutant("hits/highlights", "marks[last].end <= mark.start + size", "marks[last].start <= mark.start + size"),
+    Mutant("index/searching/highlighting", "and ignored.intersection(term)", "and False"),
+    Mutant("analysis/analyzer", "has_shorter and wanted.may_be_within(words)", "False"),
+    Mutant("analysis/analyzer", "at = bisect_left(starts, after, at)", "at += 1"),
+    Mutant("analysis/analyzer", "            after = start + len(run)\n", "            after = start\n"),
     Mutant("analysis/analyzer", "token not in self._stop_terms", "True"),
     # The log
     Mutant("statistics/log/keys", " if len(some) == parts\n", "\n"),

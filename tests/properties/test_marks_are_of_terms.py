@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 
@@ -35,17 +35,17 @@ def stored(chunks: list[tuple[str, str]]) -> BM25Index:
     return index
 
 
-@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=8), texts)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=4), texts)
+@example([("劳动合同", "的")], "的")
 @pytest.mark.parametrize("name", OPTIONS)
 def test_marks_are_the_places_of_the_terms_of_the_query(name: str, chunks: list[tuple[str, str]], query: str) -> None:
     index = stored(chunks)
     options = OPTIONS[name]
     for hit in index.search(query, 20, highlight=EVERY, **options):
-        tree = index.explain(query, hit.id, **options)
         assert hit.highlights is not None
         assert hit.field_highlights is not None
         fragments = {"text": hit.highlights, **hit.field_highlights}
-        assert any(fragments.values()), tree
+        assert any(fragments.values())
         originals = {"text": hit.text, "title": hit.metadata["title"]}
         for field, found in fragments.items():
             text = originals[field]

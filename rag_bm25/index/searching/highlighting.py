@@ -10,6 +10,7 @@ from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import Highlighter
+from rag_bm25.vectors.terms import is_bigram
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def make_highlighter(
     weights: defaultdict[str, float] = defaultdict(float)
     ignored = _ignored_characters(analyzer)
     for term, boost, weight in zip(terms.terms, terms.boost.tolist(), terms.weights.tolist(), strict=True):
-        if boost > 0 and ignored.isdisjoint(term):  # feedback may have taken a term out
+        if boost > 0 and not (is_bigram(term) and ignored.intersection(term)):  # feedback may have taken it out
             weights[term] += weight
     if conditions is not None:
         for text in conditions.required_texts:

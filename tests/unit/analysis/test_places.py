@@ -7,7 +7,7 @@ import unicodedata
 from functools import cache
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, normalization
@@ -79,9 +79,10 @@ def test_wanted_tokens_have_the_places_that_they_have_among_all(name: str, text:
 @example("全文檢索系統的信息檢索 ½ ㎏ ＢＭ２５")
 @pytest.mark.parametrize("name", ["default", "exact", "compounds"])
 def test_a_place_holds_text_that_has_the_token(name: str, text: str) -> None:
-    assume("İ" not in text)  # two letters in lower case, of which a bigram consists
     analyzer = ANALYZERS[name]
     for token in analyzer.locate(text):
+        if " " in token.text:
+            continue  # a bigram of words, see below
         part = text[token.start : token.end]
         assert token.text in {*analyzer(part), *cut_as_within_a_text(analyzer, part, token.text)}, (token, part)
 
@@ -173,3 +174,4 @@ def test_words_of_both_segmentations_are_placed() -> None:
     words = ["全文", "检索", "全文检索", "检索", "检索"]
     places = [(start, end) for _, start, end in place_words(words, ["全文检索", "检索", "检索"])]
     assert places == [(0, 2), (2, 4), (0, 4), (4, 6), (6, 8)]
+    assert [word[1:] for word in place_words(["哈哈", "哈哈", "哈哈哈"], ["哈哈哈"])] == [(0, 2), (1, 3), (0, 3)]
