@@ -1477,6 +1477,7 @@ class BM25Index:
     achunk_terms = in_thread(chunk_terms)
     asearch = in_thread(search)
     asearch_batch = in_thread(search_batch)
+    ahighlight = in_thread(highlight)
     amore_like_this = in_thread(more_like_this)
     aneighbors = in_thread(neighbors)
     ahighlight = in_thread(highlight)
