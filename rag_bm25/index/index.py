@@ -1480,7 +1480,6 @@ class BM25Index:
     ahighlight = in_thread(highlight)
     amore_like_this = in_thread(more_like_this)
     aneighbors = in_thread(neighbors)
-    ahighlight = in_thread(highlight)
     asearch_dense = in_thread(search_dense)
     asearch_hybrid = in_thread(search_hybrid)
     aencode_documents = in_thread(encode_documents)
