@@ -68,11 +68,15 @@ MUTANTS = [
     Mutant(
         "weighting/formulas", "lambda k1, delta: (delta, k1 + 1 + delta)", "lambda k1, delta: (0.0, k1 + 2 + delta)"
     ),
-    Mutant("documents/term_k1", "np.floor(frequencies + 0.5)", "np.floor(frequencies)"),
+    Mutant("documents/term_k1", "self._mean_norm + 0.5)", "self._mean_norm)"),
     Mutant("documents/term_k1", "df[:, ::-1].cumsum(axis=1)[:, ::-1]", "df"),
     Mutant("documents/term_k1", "rising & (df[:, 1:-1] > 0)", "rising"),
     Mutant("documents/term_k1", "np.logical_and.accumulate(", "np.asarray("),
     Mutant("documents/term_k1", "(GRID + 1) * r", "GRID * r"),
+    Mutant("documents/term_k1", "np.concatenate(k1) / self._mean_norm", "np.concatenate(k1)"),
+    Mutant("documents/term_k1", "np.log1p(frequencies * self._mean_norm)", "np.log1p(frequencies)"),
+    Mutant("documents/term_k1", "mean_log, GRID) / self._mean_norm", "mean_log, GRID)"),
+    Mutant("documents/term_k1", ".clip(max=MAX_TERM_K1)", ""),
     Mutant("index/maintenance/reencoding", "if row.pk[:-1] == digest:", "if True:"),
     Mutant("index/maintenance/reencoding", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("index/writing/chunk_writer", "if vector != rows[digest].vector]", "]"),
