@@ -19,7 +19,7 @@ help:
 	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
 	@echo "make test-grammar    filters, parsed by Milvus's own grammar: RAG_BM25_PLAN_GRAMMAR=Plan.g4, or a folder of them"
 	@echo "make test-langchain  LangChain's own test suites"
-	@echo "make test-adapters   the adapters within langchain-milvus and llama-index, on milvus-lite 3"
+	@echo "make test-adapters   the adapters within langchain-milvus and llama-index, on milvus-lite 3, and Haystack's"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
 	@echo "make docs            the site, from docs/ and the docstrings, in site/"
 	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
@@ -50,10 +50,11 @@ test-grammar: .venv-grammar/dev.stamp
 test-langchain: .venv-langchain/dev.stamp
 	.venv-langchain/bin/python -m pytest tests/langchain -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
 
-# The two packages ask for different versions of pymilvus.
-test-adapters: .venv-langchain-milvus/dev.stamp .venv-llama-index/dev.stamp
+# The first two packages ask for different versions of pymilvus.
+test-adapters: .venv-langchain-milvus/dev.stamp .venv-llama-index/dev.stamp .venv-haystack/dev.stamp
 	.venv-langchain-milvus/bin/python -m pytest tests/adapters
 	.venv-llama-index/bin/python -m pytest tests/adapters tests/test_docs.py -k "adapters or docstrings"
+	HAYSTACK_TELEMETRY_ENABLED=False .venv-haystack/bin/python -m pytest tests/adapters
 
 test-lowest: .venv-lowest/dev.stamp
 	.venv-lowest/bin/python -m pytest $(IN_PARALLEL) tests
@@ -132,6 +133,11 @@ audit: .venv-audit/dev.stamp
 	$(PYTHON) -m venv .venv-llama-index
 	.venv-llama-index/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' \
 		'milvus-lite>=3.1,<4' 'llama-index-core>=0.13,<0.15' llama-index-vector-stores-milvus scipy
+	touch $@
+
+.venv-haystack/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-haystack
+	.venv-haystack/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[lite,fast,test]' 'haystack-ai>=3,<4'
 	touch $@
 
 .venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt

@@ -14,7 +14,7 @@ from rag_bm25._version import __version__
 
 if TYPE_CHECKING:
     from rag_bm25.analysis import Analyzer, AnalyzerConfig
-    from rag_bm25.documents.chunks import AddReport, Chunk, Hit, HybridHit, Passage
+    from rag_bm25.documents.chunks import AddReport, Chunk, Fragment, Hit, HybridHit, Passage
     from rag_bm25.errors import (
         ChunkNotFoundError,
         ConfigMismatchError,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from rag_bm25.events import Event, Progress
     from rag_bm25.hits.boosts import Decay, NumberBoost, ValueBoost
+    from rag_bm25.hits.highlights import Highlighting
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
@@ -71,7 +72,9 @@ __all__ = [
     "FieldWeight",
     "FilterError",
     "FormatError",
+    "Fragment",
     "Fuzzy",
+    "Highlighting",
     "Hit",
     "HybridHit",
     "IndexConfig",
@@ -124,7 +127,9 @@ _HOMES = {
     "FieldWeight": "rag_bm25.weighting.fields",
     "FilterError": "rag_bm25.errors",
     "FormatError": "rag_bm25.errors",
+    "Fragment": "rag_bm25.documents.chunks",
     "Fuzzy": "rag_bm25.query.spelling",
+    "Highlighting": "rag_bm25.hits.highlights",
     "Hit": "rag_bm25.documents.chunks",
     "HybridHit": "rag_bm25.documents.chunks",
     "IndexConfig": "rag_bm25.index.config",

@@ -47,7 +47,11 @@ MUTANTS = [
     Mutant("analysis/analyzer", "tokens[0][0] != BIGRAM_MARK:", "True:"),
     Mutant("analysis/words", "<= MAX_PREFIX_LENGTH or", "< MAX_PREFIX_LENGTH or"),
     Mutant("analysis/words", '"_" in compound or "." in compound or', '"_" in compound or'),
-    Mutant("analysis/words", "    if _DOTTED_NUMBER.fullmatch(compound):", "    if False:"),
+    Mutant("analysis/words", "return [] if _number(compound) else _in_run", "return _in_run"),
+    Mutant("analysis/words", "places[end - 1] + 1", "places[end - 1]"),
+    Mutant("analysis/segmentation", "at + 1 if len(word) == length else 0", "0"),
+    Mutant("analysis/normalization", "origin += start - self._starts[first]", "pass"),
+    Mutant("analysis/word_bigrams", "self._linked_words(before[0])[-1].start", "0"),
     Mutant("analysis/word_bigrams", "if before and first:", "if first:"),
     Mutant("analysis/word_bigrams", "or word.isdecimal() or", "or"),
     Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
@@ -220,6 +224,10 @@ MUTANTS = [
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
     Mutant("evaluation/tuning", "grid[max(at - 1, 0) : at + 2]", "grid[at : at + 2]"),
     Mutant("evaluation/tuning", "if not values and name in REFINED", "if name in REFINED"),
+    Mutant("query/synonyms", "if 1 < len(words) <= len(across) + 1 else ()", "if 1 < len(words) else ()"),
+    Mutant("query/synonyms", "if not any(bigram in word for word in words)]", "]"),
+    Mutant("query/encoder", "or asked.source.of_phrase:", "and True:"),
+    Mutant("query/additions", "tuple(term.key for term in self.phrase) or self.text.words", "self.text.words"),
     Mutant("weighting/idf", "values + risen > 0, values + risen)", "values > 0, values)"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
@@ -678,6 +686,20 @@ MUTANTS = [
     Mutant(
         "index/maintenance/verification", "for name in sorted({*totals, *recount}):", "for name in sorted(recount):"
     ),
+    # Coroutines, and LangChain
+    Mutant("index/coroutines", "ThreadPoolExecutor(1, ", "ThreadPoolExecutor(2, "),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "self._executor"),
+    Mutant("index/coroutines", "self._executor if os.getpid() == self._pid else None", "None"),
+    Mutant("index/coroutines", "return partial(copy_context().run, call)", "return call"),
+    Mutant("index/coroutines", "asyncio.to_thread(lambda: list(islice(items, PAGE)))", "asyncio.sleep(0, list(items))"),
+    Mutant("index/coroutines", "        self._executor.shutdown()", "        self._executor.shutdown(wait=False)"),
+    Mutant("index/index", "            self._write_thread.close()\n", ""),
+    Mutant("langchain/searching", '"filter": filter_of("dense", options)', '"filter": filter_of("sparse", options)'),
+    Mutant("langchain/searching", 'options.get("search_params") if params is None else params', "params"),
+    Mutant("langchain/self_query", 'parts[0] if len(parts) == 1 else {"$and": parts}', "parts[-1]"),
+    Mutant("langchain/tools", "        room -= len(passage) + 2\n", ""),
+    Mutant("langchain/tools", '" ".join(cite(document).split())', "cite(document)"),
+    Mutant("langchain/tools", "documents[: max_characters // MIN_PASSAGE]", "documents"),
 ]
 
 
@@ -725,12 +747,12 @@ def try_out(tree: Path, mutant: Mutant) -> str:
 
 def nearest_tests(tree: Path, module: str) -> Iterator[list[str]]:
     """Yield the tests that fail soonest: those that import a module, and those of its room."""
-    name, folder = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
-    near = tree / ("tests" if folder == "cli" else UNIT)
-    room, home = near / folder, near / folder if folder == "cli" else near
-    tests = (path for path in sorted(home.rglob("test_*.py")) if f"{name} import" in path.read_text("utf-8"))
+    name, room = f"rag_bm25.{module.replace('/', '.')}", module.split("/", maxsplit=1)[0]
+    homes = [folder for folder in (f"{UNIT}/{room}", f"tests/{room}") if (tree / folder).is_dir()]
+    files = (path for home in (UNIT, *homes) for path in sorted((tree / home).rglob("test_*.py")))
+    tests = dict.fromkeys(path for path in files if f"{name} import" in path.read_text("utf-8"))
     yield [str(path.relative_to(tree)) for path in tests]
-    yield [str(room.relative_to(tree))] if room.is_dir() else []
+    yield homes
 
 
 def first_failure(tree: Path, tests: list[str]) -> str:

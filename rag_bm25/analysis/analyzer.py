@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from bisect import bisect_left
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
-from rag_bm25.analysis.bigrams import bigrams_of
+from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams, search_bigrams
 from rag_bm25.analysis.config import AnalyzerConfig
-from rag_bm25.analysis.normalization import is_plain, normalize
+from rag_bm25.analysis.normalization import Origins, is_plain, keeps_places, normalize
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
-from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic
-from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter
+from rag_bm25.analysis.places import WantedTerms, shift
+from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_han, locate_runs
+from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
+from rag_bm25.analysis.text import Token
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
 from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, is_stop_word, without_apostrophes, words_of
@@ -89,6 +92,49 @@ class Analyzer:
             :data:`rag_bm25.vectors.terms.BIGRAM_MARK`.
         """
         return self._query(text)[0]
+
+    def locate(self, text: str) -> list[Token]:
+        r"""Return the tokens of a chunk with their places in its text.
+
+        Parameters
+        ----------
+        text : str
+            Any text.
+
+        Returns
+        -------
+        list of Token
+            The tokens of ``analyzer(text)``, in the same order, each with the `start` and `end` of the part of the text
+            that it comes from, so that ``text[start:end]`` may be spelt otherwise. A bigram of words covers both.
+
+        Examples
+        --------
+        >>> Analyzer().locate("全文檢索")[:2]
+        [Token(text='全文', start=0, end=2), Token(text='检索', start=2, end=4)]
+        """
+        return self._locate(None, text)
+
+    def locator(self, wanted: Iterable[str]) -> Callable[[str], list[Token]]:
+        r"""Return a function that locates some tokens, in a fraction of the time that all of them take.
+
+        Parameters
+        ----------
+        wanted : iterable of str
+            The tokens.
+
+        Returns
+        -------
+        callable of str to list of Token
+            It returns those of :meth:`locate` that are wanted, in another order.
+
+        Examples
+        --------
+        >>> locate = Analyzer().locator(["检索", "\x00全文"])
+        >>> locate("全文檢索")
+        [Token(text='检索', start=2, end=4), Token(text='\x00全文', start=0, end=2)]
+        """
+        dropped = self._in_chunks.dropped_chinese
+        return partial(self._locate, WantedTerms(term for term in wanted if term.lstrip(BIGRAM_MARK) not in dropped))
 
     def stop_words_in(self, text: str) -> list[str]:
         """Return the stop words that are dropped from a query.
@@ -246,13 +292,88 @@ class Analyzer:
             tokens += [word for word in words if word not in dropped] if dropped and is_han(run) else words
         return tokens
 
+    def _locate(self, wanted: WantedTerms | None, text: str) -> list[Token]:
+        """Return the tokens of a chunk as :meth:`_tokens` does, or those that are wanted, with their places."""
+        form, tokens, at = self._normal_form(text), [], 0
+        for number, piece in enumerate(self._pieces(form)):
+            if number % 2 == 0:
+                words = self._locate_all(piece) if wanted is None else self._locate_wanted(piece, wanted)
+                tokens += words if at == 0 else shift(words, at)
+            elif wanted is None or piece.casefold() in wanted:
+                tokens.append(Token(piece.casefold(), at, at + len(piece)))
+            at += len(piece)
+        if self.config.bigrams:
+            dropped = self._in_chunks.dropped_chinese
+            tokens += locate_bigrams(form, dropped) if wanted is None else search_bigrams(form, wanted.pairs)
+        if self.config.word_bigrams and (wanted is None or wanted.has_word_bigrams):
+            tokens += self._word_bigrams.locate(form, wanted)
+        if not tokens or form == text or keeps_places(text):
+            return tokens
+        origins = Origins(text, simplify=self.config.simplify)
+        return [Token(token, *origins.of(start, end)) for token, start, end in tokens]
+
+    def _locate_all(self, text: str) -> list[Token]:
+        """Return the tokens of a text without user words of mixed scripts as :meth:`_tokens_between`, located."""
+        tokens: list[Token] = []
+        dropped = self._in_chunks.dropped_chinese
+        for match in locate_runs(text):
+            run = match[0]
+            if is_han(run):
+                words = place_words(self._cutter(self.config.segmentation)(run), self._cutter("exact")(run))
+                tokens += shift((word for word in words if word.text not in dropped), match.start())
+            else:
+                tokens += shift(self._in_chunks.terms.places[run], match.start())
+        return tokens
+
+    def _locate_wanted(self, text: str, wanted: WantedTerms) -> list[Token]:
+        """Return those tokens of :meth:`_locate_all` that are wanted."""
+        tokens = self._locate_others(text, wanted) if wanted.has_others else []
+        starts = wanted.chinese_starts(text)
+        return tokens + self._locate_chinese(text, starts, wanted) if starts else tokens
+
+    def _locate_others(self, text: str, wanted: WantedTerms) -> list[Token]:
+        """Return the wanted words that are not Chinese."""
+        terms, runs = self._in_chunks.terms, find_runs(text)
+        having = {at for at, found in enumerate(map(terms.__getitem__, runs)) if not wanted.isdisjoint(found)}
+        tokens: list[Token] = []
+        after = 0
+        for at, run in enumerate(runs[: max(having) + 1] if having else ()):
+            start = text.find(run, after)  # nothing between two runs begins as one
+            after = start + len(run)
+            if at in having:
+                tokens += shift((term for term in terms.places[run] if term.text in wanted), start)
+        return tokens
+
+    def _locate_chinese(self, text: str, starts: list[int], wanted: WantedTerms) -> list[Token]:
+        """Return the Chinese words that are wanted; only runs in which one is spelt, as at `starts`, are cut."""
+        tokens: list[Token] = []
+        cut, has_shorter = self._cutter("exact"), self.config.segmentation == "search"
+        at, last = 0, len(starts)
+        for match in locate_han(text):
+            end, after = match.span()
+            if starts[at] >= after:
+                continue
+            words = cut(match[0])
+            if has_shorter and wanted.may_be_within(words):
+                placed = place_words(self._cutter("search")(match[0]), words)
+                tokens += shift((word for word in placed if word.text in wanted), end)
+            else:
+                for word in words:
+                    start, end = end, end + len(word)
+                    if word in wanted:
+                        tokens.append(Token(word, start, end))
+            at = bisect_left(starts, after, at)
+            if at == last:
+                break
+        return tokens
+
     def _words(self, text: str) -> Iterator[str]:
         """Yield the words of a query before any is dropped."""
         for run in self._runs(text):
             if is_han(run):
                 yield from self._cutter(self.config.query_segmentation)(run)
             else:
-                yield from words_of(run, self._rules)
+                yield from (word.text for word in words_of(run, self._rules))
 
 
 class _Kept:

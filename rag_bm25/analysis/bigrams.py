@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.analysis.runs import find_ideographs
+from rag_bm25.analysis.runs import find_ideographs, locate_ideographs
+from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 SHORT = 100  # characters
 
@@ -31,6 +32,25 @@ def bigrams_of(text: str, stop_words: Collection[str] = ()) -> list[str]:
     runs = find_ideographs(text)
     bigrams = _sliced(runs) if len(text) < SHORT else _viewed(runs)
     return [bigram for bigram in bigrams if bigram[1:] not in stop_words] if stop_words else bigrams
+
+
+def locate_bigrams(text: str, stop_words: Collection[str] = ()) -> Iterator[Token]:
+    """Yield the bigrams with their places."""
+    for match in locate_ideographs(text):
+        for at in range(match.start(), match.end() - 1):
+            if text[at : at + 2] not in stop_words:
+                yield Token(BIGRAM_MARK + text[at : at + 2], at, at + 2)
+
+
+def search_bigrams(text: str, pairs: Iterable[str]) -> list[Token]:
+    """Return some bigrams with their places: two ideographs are one wherever they are neighbours."""
+    found = []
+    for pair in pairs:
+        at = text.find(pair)
+        while at >= 0:
+            found.append(Token(BIGRAM_MARK + pair, at, at + 2))
+            at = text.find(pair, at + 1)
+    return found
 
 
 def _sliced(runs: Sequence[str]) -> list[str]:

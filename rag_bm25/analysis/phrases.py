@@ -116,4 +116,5 @@ class PhraseWords(RunMemo[tuple[str, ...]]):
     def _make(self, run: str) -> tuple[str, ...]:
         if not run[0].isalnum():
             return ()
-        return tuple(filter(None, map(self._stemming.term, spelt_words(run, self._rules))))
+        terms = (self._stemming.term(word.text) for word in spelt_words(run, self._rules))
+        return tuple(filter(None, terms))

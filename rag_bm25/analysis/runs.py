@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _HAN = "\u4e00-\u9fd5"  # the range of jieba's dictionary
 _OTHER_IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -40,9 +44,19 @@ def find_runs(text: str) -> list[str]:
     return (_ASCII_RUNS if text.isascii() else _RUNS).findall(text)
 
 
+def locate_runs(text: str) -> Iterator[re.Match[str]]:
+    """Yield the runs with their places."""
+    return (_ASCII_RUNS if text.isascii() else _RUNS).finditer(text)
+
+
 def find_runs_and_signs(text: str) -> list[str]:
     """Return the runs, and between them each character that is neither in a run nor a blank."""
     return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _RUNS_AND_SIGNS).findall(text)
+
+
+def locate_runs_and_signs(text: str) -> Iterator[re.Match[str]]:
+    """Yield the runs and signs with their places."""
+    return (_ASCII_RUNS_AND_SIGNS if text.isascii() else _RUNS_AND_SIGNS).finditer(text)
 
 
 def split_ideographs(text: str) -> str:
@@ -58,6 +72,16 @@ def may_hold_word_bigrams(text: str) -> bool:
 def find_ideographs(text: str) -> list[str]:
     """Return the runs of two or more ideographs, those that the segmenter does not know included."""
     return [] if text.isascii() else _IDEOGRAPHS.findall(text)
+
+
+def locate_ideographs(text: str) -> Iterator[re.Match[str]]:
+    """Yield the runs of two or more ideographs with their places."""
+    return _IDEOGRAPHS.finditer(text)
+
+
+def locate_han(text: str) -> Iterator[re.Match[str]]:
+    """Yield the runs of Han characters, which the segmenter cuts, with their places."""
+    return _ALL_HAN.finditer(text)
 
 
 def is_han(run: str) -> bool:

@@ -10,10 +10,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from rag_bm25.analysis.dictionary import whole_word_frequencies
+from rag_bm25.analysis.text import Token
 from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
@@ -33,6 +34,21 @@ class Segmenter(Protocol):
     def search(self, run: str) -> list[str]:
         """Return these words, each after the shorter dictionary words that it holds."""
         ...
+
+
+def place_words(words: Iterable[str], wholes: Iterable[str]) -> Iterator[Token]:
+    """Yield the words of either segmentation of a run with their places; `wholes` are those of the exact one."""
+    left, end = iter(words), 0
+    for whole in wholes:
+        start, end = end, end + len(whole)
+        at, length = 0, 0
+        for word in left:
+            if len(word) == len(whole):
+                yield Token(word, start, end)
+                break
+            at = whole.find(word, at + 1 if len(word) == length else 0)  # those of one length are in text order
+            length = len(word)
+            yield Token(word, start + at, start + at + length)
 
 
 def load_segmenter(name: SegmenterName, user_words: Mapping[str, int | None]) -> Segmenter:

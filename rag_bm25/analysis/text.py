@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rag_bm25.vectors.terms import BIGRAM_MARK, Term
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+class Token(NamedTuple):
+    """A token, and its place in a text.
+
+    Parameters
+    ----------
+    text : str
+        The token, which may be spelt otherwise in the text.
+    start, end : int
+        Its place, in characters.
+    """
+
+    text: str
+    start: int
+    end: int
 
 
 class TextAnalyzer(Protocol):

@@ -10,12 +10,16 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.analysis.runs import find_runs_and_signs, is_han, may_hold_word_bigrams
+from rag_bm25.analysis.runs import find_runs_and_signs, is_han, locate_runs_and_signs, may_hold_word_bigrams
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
+from rag_bm25.analysis.text import Token
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_stop_word, phrase_of
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
     from rag_bm25.analysis.words import Stemming, WordRules
 
 
@@ -58,6 +62,24 @@ class WordBigrams(RunMemo[_Links]):
             before = last
         return bigrams
 
+    def locate(self, text: str, wanted: AbstractSet[str] | None) -> Iterator[Token]:
+        """Yield the bigrams, or those that are wanted, with their places."""
+        if not may_hold_word_bigrams(text):
+            return
+        last, before = "", None  # the run before
+        for match in locate_runs_and_signs(text):
+            links = self[match[0]]
+            if last and links.first and before is not None:
+                bigram = f"{BIGRAM_MARK}{last} {links.first}"
+                if wanted is None or bigram in wanted:
+                    start, end = self._linked_words(before[0])[-1].start, self._linked_words(match[0])[0].end
+                    yield Token(bigram, before.start() + start, match.start() + end)
+            if links.within and not (wanted is not None and wanted.isdisjoint(links.within)):
+                for bigram, start, end in _pairs(self._linked_words(match[0])):
+                    if wanted is None or bigram in wanted:
+                        yield Token(bigram, match.start() + start, match.start() + end)
+            last, before = links.last, match
+
     def __missing__(self, run: str) -> _Links:
         """Remember no Chinese: its runs are many, and have no links."""
         return _NO_LINKS if is_han(run) else super().__missing__(run)
@@ -65,14 +87,24 @@ class WordBigrams(RunMemo[_Links]):
     def _make(self, run: str) -> _Links:
         if not run[0].isalnum():
             return _NO_LINKS
-        terms = [self._linked(word) for word in phrase_of(run, self._rules)]
-        if not any(terms):
+        words = self._linked_words(run)
+        if not any(word.text for word in words):
             return _NO_LINKS
-        within = tuple(f"{BIGRAM_MARK}{one} {other}" for one, other in pairwise(terms) if one and other)
-        return _Links(terms[0], terms[-1], within)
+        return _Links(words[0].text, words[-1].text, tuple([pair.text for pair in _pairs(words)]))
+
+    def _linked_words(self, run: str) -> list[Token]:
+        """Return the words of a run, each as :meth:`_linked`, with their places."""
+        return [Token(self._linked(word), start, end) for word, start, end in phrase_of(run, self._rules)]
 
     def _linked(self, word: str) -> str:
         """Return the term of a word that can be a part of a phrase, or "" if it cannot be one."""
         if not 1 < len(word) <= MAX_TOKEN_LENGTH or word.isdecimal() or is_stop_word(word, self._apart):
             return ""
         return self._stemming.term(word)
+
+
+def _pairs(words: Sequence[Token]) -> Iterator[Token]:
+    """Yield the bigrams of linked words with their places."""
+    for one, other in pairwise(words):
+        if one.text and other.text:
+            yield Token(f"{BIGRAM_MARK}{one.text} {other.text}", one.start, other.end)

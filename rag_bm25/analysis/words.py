@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from rag_bm25.analysis.runs import is_syllabic
+from rag_bm25.analysis.runs import is_han, is_syllabic
+from rag_bm25.analysis.text import Token
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Sequence
 
 Compounds = Literal["identifiers", "all"]
 _T = TypeVar("_T")
@@ -23,7 +25,7 @@ MEMO_SIZE = 200_000  # runs, in about 50 MB
 
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
-_JOINTS = re.compile(r"[.\-_]+")
+_PART = re.compile(r"[^.\-_]+")
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _LETTERS_AND_DIGITS = re.compile(r"([^\W\d_]{2,})(\d+)|(\d+)([^\W\d_]{2,4})")
 _CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -47,60 +49,109 @@ class WordRules(NamedTuple):
     split_camel_case: bool = False
 
 
-def words_of(run: str, rules: WordRules = WordRules()) -> list[str]:  # noqa: B008
+def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
     """Return the words of a run that is not Chinese as they are spelt, the whole before its parts."""
     if is_syllabic(run):
-        return [run[i : i + 2] for i in range(max(len(run) - 1, 1))]
+        return [Token(run[i : i + 2], i, min(i + 2, len(run))) for i in range(max(len(run) - 1, 1))]
     if run[-1] in "+#":
-        return [run]
-    compound = _without_signs(run)
-    if number := _DOTTED_NUMBER.fullmatch(compound):
-        major_minor = ".".join(number[1].split(".")[:2])
-        return list(dict.fromkeys((number[1], major_minor)))
-    parts = _JOINTS.split(compound)
+        return [Token(run, 0, len(run))]
+    if _is_simple(run) and not rules.split_camel_case:
+        return [Token(run, 0, len(run))]
+    compound, places = _without_signs(run)
+    return _in_run(_words_of_compound(compound, rules), places)
+
+
+def _is_simple(run: str) -> bool:
+    """Return whether a run is a word as most are: nothing of it can be cut off."""
+    return run.isascii() and run.isalpha()
+
+
+def _words_of_compound(compound: str, rules: WordRules) -> list[Token]:
+    if number := _number(compound):
+        major_minor = _cut(compound, number.start, number.start + len(".".join(number.text.split(".")[:2])))
+        return list(dict.fromkeys((number, major_minor)))
     if acronym := _acronym(compound, rules):
         return [acronym]
+    parts = _parts(compound)
     of_parts = [word for part in parts for word in _part_words(part, rules.split_camel_case)]
     return [*_wholes(compound, parts, rules), *of_parts]
 
 
-def phrase_of(run: str, rules: WordRules = WordRules()) -> list[str]:  # noqa: B008
+def phrase_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
     """Return the words of a run in their order, each character in one of them: no whole beside its parts."""
     if is_syllabic(run) or run[-1] in "+#":
         return []
-    compound = _without_signs(run)
-    if _DOTTED_NUMBER.fullmatch(compound):
-        return []
-    parts = _JOINTS.split(compound)
-    if acronym := _acronym(compound, rules):
-        return [acronym]
-    return ["".join(parts)] if _is_prefixed(compound, parts, rules) else parts
+    if _is_simple(run):
+        return [Token(run, 0, len(run))]
+    compound, places = _without_signs(run)
+    return [] if _number(compound) else _in_run(_spelt_compound(compound, rules), places)
 
 
-def spelt_words(run: str, rules: WordRules = WordRules()) -> list[str]:  # noqa: B008
+def spelt_words(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: B008
     """Return the words of a run as :func:`phrase_of` does, with numbers, ``C++``, and each kana or hangul."""
     if is_syllabic(run):
-        return list(run)
+        return [Token(char, at, at + 1) for at, char in enumerate(run)]
     if run[-1] in "+#":
-        return [run]
-    if number := _DOTTED_NUMBER.fullmatch(_without_signs(run)):
-        return [number[1]]
-    return phrase_of(run, rules)
+        return [Token(run, 0, len(run))]
+    compound, places = _without_signs(run)
+    number = _number(compound)
+    return _in_run([number] if number else _spelt_compound(compound, rules), places)
 
 
-def _without_signs(run: str) -> str:
-    if len(folded := run.casefold()) != len(run):
-        run = folded  # as STRASSE and straße: letters are counted below
-    return without_apostrophes(run).replace(",", "")
+def _spelt_compound(compound: str, rules: WordRules) -> list[Token]:
+    if acronym := _acronym(compound, rules):
+        return [acronym]
+    parts = _parts(compound)
+    return [_joined(compound, parts)] if _is_prefixed(compound, parts, rules) else parts
 
 
-def _acronym(compound: str, rules: WordRules) -> str:
+def _without_signs(run: str) -> tuple[str, Sequence[int]]:
+    """Return a run without apostrophes and commas, and the place of each of its characters in the run."""
+    # As STRASSE and straße: letters are counted.
+    letters = run.casefold() if len(run.casefold()) != len(run) else run
+    compound = without_apostrophes(letters).replace(",", "")
+    if compound == run:
+        return run, range(len(run))
+    places = [at for at, char in enumerate(run) for _ in (char if letters is run else char.casefold())]
+    for possessive in reversed(list(_POSSESSIVE.finditer(letters))):
+        letters = letters[: possessive.start()] + letters[possessive.end() :]
+        del places[possessive.start() : possessive.end()]
+    return compound, [at for char, at in zip(letters, places, strict=True) if char not in "',"]
+
+
+def _in_run(words: list[Token], places: Sequence[int]) -> list[Token]:
+    """Return words of a compound with their places in the run."""
+    if isinstance(places, range):
+        return words
+    return [Token(text, places[start], places[end - 1] + 1) for text, start, end in words]
+
+
+def _cut(compound: str, start: int, end: int) -> Token:
+    return Token(compound[start:end], start, end)
+
+
+def _number(compound: str) -> Token | None:
+    """Return a number with dots, such as a version, without the v before it."""
+    match = _DOTTED_NUMBER.fullmatch(compound)
+    return None if match is None else _cut(compound, *match.span(1))
+
+
+def _parts(compound: str) -> list[Token]:
+    """Return the parts between the joints."""
+    return [_cut(compound, *part.span()) for part in _PART.finditer(compound)]
+
+
+def _joined(compound: str, parts: list[Token]) -> Token:
+    return Token("".join(part.text for part in parts), 0, len(compound))
+
+
+def _acronym(compound: str, rules: WordRules) -> Token | None:
     """Join single letters with dots, in capitals, as which they are no stop word: ``u.s`` becomes ``US``."""
     is_one = rules.compounds != "all" and _ACRONYM.fullmatch(compound)
-    return compound.replace(".", "").upper() if is_one else ""
+    return Token(compound.replace(".", "").upper(), 0, len(compound)) if is_one else None
 
 
-def _wholes(compound: str, parts: list[str], rules: WordRules) -> list[str]:
+def _wholes(compound: str, parts: list[Token], rules: WordRules) -> list[Token]:
     """Return the words that a compound is as a whole.
 
     A whole is rare, and its IDF high, so that it must be worth it: beside ``information`` and ``retrieval``,
@@ -109,31 +160,43 @@ def _wholes(compound: str, parts: list[str], rules: WordRules) -> list[str]:
     if not 1 < len(parts) <= MAX_PARTS:
         return []
     if rules.compounds == "all" or _is_identifier(compound, parts):
-        return [compound]
-    return ["".join(parts)] if _is_prefixed(compound, parts, rules) else []
+        return [Token(compound, 0, len(compound))]
+    return [_joined(compound, parts)] if _is_prefixed(compound, parts, rules) else []
 
 
-def _is_identifier(compound: str, parts: list[str]) -> bool:
+def _is_identifier(compound: str, parts: list[Token]) -> bool:
     """Return whether a compound is the name of something: by a digit, an underscore, a dot or camel case."""
-    named = "_" in compound or "." in compound or not all(map(str.isalpha, parts))
+    named = "_" in compound or "." in compound or not all(part.text.isalpha() for part in parts)
     return named or _CAMEL_HUMPS.search(compound) is not None
 
 
-def _is_prefixed(compound: str, parts: list[str], rules: WordRules) -> bool:
+def _is_prefixed(compound: str, parts: list[Token], rules: WordRules) -> bool:
     """Return whether a compound is also written as one word: ``on-line``, ``e-mail``, ``re-use``."""
     if rules.compounds == "all" or len(parts) != 2 or "-" not in compound or _is_identifier(compound, parts):
         return False
-    return len(parts[0]) <= MAX_PREFIX_LENGTH or is_stop_word(parts[0], rules.stop_words)
+    return len(parts[0].text) <= MAX_PREFIX_LENGTH or is_stop_word(parts[0].text, rules.stop_words)
 
 
-def _part_words(part: str, split_camel_case: bool) -> list[str]:
+def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
     """Return a part, its letters and digits apart, and its humps."""
-    halves = _LETTERS_AND_DIGITS.fullmatch(part)
-    words = [part, *filter(None, halves.groups())] if halves else [part]
-    if split_camel_case and len(humps := _CAMEL_HUMPS.split(part)) > 1:
-        of_humps = (word for hump in humps for word in _part_words(hump, split_camel_case=False))
-        words += [word for word in of_humps if word not in words]
+    halves = _LETTERS_AND_DIGITS.fullmatch(part.text)
+    words = (
+        [part, *(_within(part, *halves.span(group)) for group in range(1, 5) if halves[group])] if halves else [part]
+    )
+    if split_camel_case and len(humps := _humps(part)) > 1:
+        of_humps = [word for hump in humps for word in _part_words(hump, split_camel_case=False)]
+        known = {word.text for word in words}
+        words += [word for word in of_humps if word.text not in known]
     return words
+
+
+def _within(part: Token, start: int, end: int) -> Token:
+    return Token(part.text[start:end], part.start + start, part.start + end)
+
+
+def _humps(part: Token) -> list[Token]:
+    borders = [0, *(hump.start() for hump in _CAMEL_HUMPS.finditer(part.text)), len(part.text)]
+    return [_within(part, start, end) for start, end in pairwise(borders)]
 
 
 class _Stemmer(Protocol):
@@ -181,6 +244,17 @@ class RunMemo(dict[str, _T]):
         raise NotImplementedError
 
 
+class _PlaceMemo(RunMemo[list[Token]]):
+    """Memo of the terms of runs with their places."""
+
+    def __init__(self, locate: Callable[[str], list[Token]]) -> None:
+        super().__init__()
+        self._locate = locate
+
+    def _make(self, run: str) -> list[Token]:
+        return self._locate(run)
+
+
 class TermMemo(RunMemo[tuple[str, ...]]):
     """Memo of the terms of every run that is not Chinese, without those of dropped words, which are case-folded."""
 
@@ -189,7 +263,16 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         self._rules = rules
         self._stemming = stemming
         self._dropped = rules.stop_words if dropped is None else dropped
+        self.places = _PlaceMemo(self._locate)
+
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        """Return no terms of Chinese, which the segmenter cuts."""
+        return () if is_han(run) else super().__missing__(run)
+
+    def _locate(self, run: str) -> list[Token]:
+        kept = (word for word in words_of(run, self._rules) if not is_stop_word(word.text, self._dropped))
+        terms = [Token(self._stemming.term(text), start, end) for text, start, end in kept]
+        return [term for term in terms if len(term.text) <= MAX_TOKEN_LENGTH]
 
     def _make(self, run: str) -> tuple[str, ...]:
-        kept = (word for word in words_of(run, self._rules) if not is_stop_word(word, self._dropped))
-        return tuple(term for term in map(self._stemming.term, kept) if len(term) <= MAX_TOKEN_LENGTH)
+        return tuple([term.text for term in self._locate(run)])

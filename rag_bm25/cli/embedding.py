@@ -12,8 +12,10 @@ import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
+from rag_bm25.cli.rendering import highlighting_for
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ConfigMismatchError, InputError, RagBM25Error
+from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -160,7 +162,7 @@ class DenseSearch:
     fusion: Annotated[
         Literal["rrf", "weighted"],
         typer.Option(help="How a hybrid search makes one ranking of two: of ranks, or of normalised scores."),
-    ] = "rrf"
+    ] = "weighted"
 
     def load(self) -> Model | None:
         """Return the model, unless the search is by words alone."""
@@ -186,11 +188,15 @@ class DenseSearch:
             return index.search_dense(vector, k, **dense)
         return index.search_hybrid(query, vector, k, fusion=FUSIONS[self.fusion](), arm_scores=True, **options)
 
+    def highlighting(self, width: int) -> Highlighting | bool:
+        """Return the highlighting for hits on a terminal; a dense search has no words to mark."""
+        return False if self.mode == "dense" else highlighting_for(width)
+
     def note_missing(self, index: BM25Index) -> None:
         """Say that only words were searched for, where the index has dense vectors as well."""
         if index.config.dense_dim is not None and self.embedding is None and self.mode is None:
             print_note(
-                "searched by words alone: the index has dense vectors, too, and --embedding with their model searches "
+                "searching by words alone: the index has dense vectors, too, and --embedding with their model searches "
                 "both (--mode sparse leaves this out)"
             )
 

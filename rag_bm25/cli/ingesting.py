@@ -1,5 +1,6 @@
 """``rag-bm25 ingest``."""
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -132,6 +133,7 @@ def ingest(
             print_note(f"{stale}. Use --prune to delete such chunks.")
         _print_rejected(report)
         _print_failures(report.failed)
+        sys.stdout.flush()  # whoever reads it may wait for the end of each change
         return not (report.rejected or report.failed)
 
     with find_with_stdin(paths, sources, root, name, stdin_name) as found:

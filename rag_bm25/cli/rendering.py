@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.evaluation import config_line
+from rag_bm25.hits.highlights import SIZES, Highlighting
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.settings import format_fields
 from rag_bm25.query.explanation import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -34,15 +34,10 @@ if TYPE_CHECKING:
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.weighting.calibration import Calibration
 
-Highlighter: TypeAlias = Callable[[str], "list[tuple[int, int]]"]
-
 MAX_LISTED = 5
 SNIPPET_LINES = 3
 INDENT = 4
-LEAD = 40  # characters shown before the first term
-
-HAN = "㐀-䶿一-鿿"
-RUNS = re.compile(rf"[{HAN}]+|[^\W{HAN}]+(?:[.'’_-][^\W{HAN}]+)*")
+GAP = " … "  # between fragments
 
 
 def join_first(values: Iterable[object]) -> str:
@@ -64,62 +59,54 @@ def count(number: int, noun: str) -> str:
 # Hits
 
 
-def render_hit(rank: int, hit: Hit, width: int, mark: Highlighter | None) -> RenderableType:
-    """Return a hit: its place, score and id, and the part of its text with the query's terms, or its whole context."""
+def highlighting_for(width: int) -> Highlighting:
+    """Return the highlighting that fills the lines of a hit on a terminal: an ideograph takes two places."""
+    least, most = SIZES
+    return Highlighting(max_fragments=10, size=min(max((width - INDENT - 1) * SNIPPET_LINES // 2, least), most))
+
+
+def render_hit(rank: int, hit: Hit, width: int, marks: Sequence[tuple[int, int]] = ()) -> RenderableType:
+    """Return a hit: its place, score and id, and its best fragments, or its whole context with marks."""
     head = Text.assemble((f"{rank:>2}  ", "dim"), (f"{hit.score:.4f}", "cyan"), "  ", (hit.id, "bold"))
     for name in ("title", "source"):
         detail = str(hit.metadata.get(name) or "")
         if detail and detail not in hit.id:
             head.append(f"  {detail}", "dim")
-    text = Text(hit.text if hit.context is None else hit.context.text)
-    for start, end in mark(text.plain) if mark else ():
-        text.stylize("bold yellow", start, end)
-    snippet = text if hit.context else _cut_snippet(text, (width - INDENT - 1) * SNIPPET_LINES)
+    if hit.context is not None:
+        snippet = _mark(Text(hit.context.text), marks)
+    else:
+        snippet = _make_snippet(hit, (width - INDENT - 1) * SNIPPET_LINES)
     return Group(head, Padding(snippet, (0, 0, 0, INDENT), expand=False))
 
 
-def make_highlighter(query: str, config: IndexConfig) -> Highlighter:
-    """Return a function that finds the query's terms in a text, in every form that the analyzer maps to them."""
-    analyzer = config.build_analyzer()
-    terms = _texts(AnalysedText.of_query(analyzer, query))
-    tokens_of = lru_cache(maxsize=10_000)(lambda text: _texts(AnalysedText.of(analyzer(text))))
-
-    def spans(text: str) -> list[tuple[int, int]]:
-        present = terms & tokens_of(text)
-        return list(_find_spans(text, present, tokens_of)) if present else []
-
-    return spans
+def _mark(text: Text, marks: Iterable[tuple[int, int]]) -> Text:
+    for start, end in marks:
+        text.stylize("bold yellow", start, end)
+    return text
 
 
-def _texts(analysed: AnalysedText) -> frozenset[str]:
-    return frozenset((*analysed.words, *analysed.bigrams))
-
-
-def _find_spans(
-    text: str, terms: frozenset[str], tokens_of: Callable[[str], frozenset[str]]
-) -> Iterator[tuple[int, int]]:
-    """Yield the places of words with one of the terms among their tokens; of Chinese runs, each part that is a term."""
-    lengths = sorted({len(term) for term in terms}, reverse=True)
-    for run in RUNS.finditer(text):
-        if not re.match(f"[{HAN}]", run[0]):
-            if terms & tokens_of(run[0]):
-                yield run.span()
-            continue
-        for length in lengths:
-            for start in range(run.start(), run.end() - length + 1):
-                part = tokens_of(text[start : start + length])
-                if any(len(term) == length for term in terms & part):
-                    yield start, start + length
-
-
-def _cut_snippet(text: Text, width: int) -> Text:
-    """Return a part of the text in one line, beginning a little before the first marked term."""
-    first = min((span.start for span in text.spans), default=0)
-    start = max(0, first - LEAD)
-    part = text[start:] if start else text
-    part.plain = re.sub(r"\s", " ", part.plain)
-    part.truncate(width - 2, overflow="ellipsis")
-    return Text("…").append_text(part) if start else part
+def _make_snippet(hit: Hit, width: int) -> Text:
+    """Return the best fragments of a hit that fit into a width, in text order, or else the beginning of its text."""
+    text = _mark(Text(hit.text), chain.from_iterable(one.marks for one in hit.highlights or ()))
+    text.plain = re.sub(r"\s", " ", text.plain)
+    places = [(0, len(hit.text))] if cell_len(text.plain) <= width or not hit.highlights else []
+    room = width - 2  # the ellipses at both ends
+    for one in [] if places else hit.highlights or ():
+        needed = cell_len(text.plain[one.start : one.end]) + len(GAP)
+        if needed <= room or not places:
+            places.append((one.start, one.end))
+            room -= needed
+    snippet = Text()
+    end = 0
+    for start, after in sorted(places):
+        if start > end:
+            snippet.append("…" if not end else GAP if hit.text[end:start].strip() else " ")
+        snippet.append_text(text[start:after])
+        end = after
+    if end < len(hit.text.rstrip()):
+        snippet.append("…")
+    snippet.truncate(width, overflow="ellipsis")
+    return snippet
 
 
 # Trees and tables

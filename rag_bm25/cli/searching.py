@@ -1,6 +1,6 @@
 """``rag-bm25 search``, ``similar``, ``explain`` and ``terms``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -13,13 +13,16 @@ from rag_bm25.cli.console import open_console, print_json, print_note, print_res
 from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import Highlighter, make_highlighter, render_explanation, render_hit
+from rag_bm25.cli.rendering import render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
+from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
+from rag_bm25.index.index import BM25Index
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.query.options import QUERY_OPTIONS
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
@@ -131,6 +134,7 @@ def search(
     dense: DenseSearch,
     k: HitCount = 10,
     explain: Annotated[bool, opt.option("Explain the score of every hit.", "--explain")] = False,
+    highlight: Annotated[bool, opt.option("Add the best sentences of each hit to the JSON.", "--highlight")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show the chunks with the highest BM25 scores.
@@ -142,14 +146,15 @@ def search(
     model = dense.load()
     with place.open_existing(read_only=True) as index:
         asked = {**options, **boosts.options()}
-        hits = dense.search(index, model, query, k, {**scope, **asked, **selection.options()})
+        shown = highlight if as_json else dense.highlighting(open_console().width)
+        hits = dense.search(index, model, query, k, {**scope, **asked, **selection.options(), "highlight": shown})
         trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
         reason = None if hits or as_json else why_nothing(index, query, scope, options)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
-        print_hits(hits, trees, make_highlighter(query, index.config))
+        print_hits(hits, trees, mark_contexts(index, query, hits, {"namespace": question.namespace, **options}))
         dense.note_missing(index)
     if reason:
         print_note(reason)
@@ -184,13 +189,27 @@ def _to_json(hit: Hit) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def mark_contexts(
+    index: BM25Index, query: str, hits: Sequence[Hit], options: Mapping[str, Any]
+) -> list[Sequence[tuple[int, int]]]:
+    """Return the places of the query's terms in the context of each hit, none where there is no context."""
+    every = Highlighting(max_fragments=MAX_FRAGMENTS)
+    asked = {name: options[name] for name in options if name in QUERY_OPTIONS | {"namespace"}}
+    contexts = [index.highlight(query, hit.context.text, every, **asked) if hit.context else [] for hit in hits]
+    return [[mark for fragment in fragments for mark in fragment.marks] for fragments in contexts]
+
+
 def print_hits(
-    hits: Sequence[Hit], trees: Sequence[Explanation] = (), mark: Highlighter | None = None, *, first: int = 1
+    hits: Sequence[Hit],
+    trees: Sequence[Explanation] = (),
+    marks: Sequence[Sequence[tuple[int, int]]] = (),
+    *,
+    first: int = 1,
 ) -> None:
-    """Print hits, numbered from `first`, each with its explanation if there are any."""
+    """Print hits, numbered from `first`, with their explanations, and their contexts with marks."""
     console = open_console()
     for at, hit in enumerate(hits):
-        console.print(render_hit(first + at, hit, console.width, mark if console.is_terminal else None))
+        console.print(render_hit(first + at, hit, console.width, marks[at] if marks else ()))
         if trees:
             console.print(render_explanation(trees[at]))
 

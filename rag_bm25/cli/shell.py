@@ -22,8 +22,8 @@ from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.listing import describe_chunk
 from rag_bm25.cli.passages import render_chunk
 from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import make_highlighter, render_explanation, render_stats
-from rag_bm25.cli.searching import HitCount, Question, print_hits
+from rag_bm25.cli.rendering import render_explanation, render_stats
+from rag_bm25.cli.searching import HitCount, Question, mark_contexts, print_hits
 from rag_bm25.cli.settings import parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError, RagBM25Error
@@ -56,6 +56,7 @@ def shell(
     """
     scope, asked, model = question.scope(), {**question.options(), **boosts.options()}, dense.load()
     with place.open_existing(read_only=True) as index:
+        dense.note_missing(index)
         session = Session(index, dense, model, k, scope, asked, selection.options())
         with _lines(place.collection, history) as lines:
             failed = sum(not session.obey(line) for line in lines)
@@ -124,11 +125,13 @@ class Session:
             self._print_hits()
 
     def _search(self, k: int) -> Sequence[Hit]:
-        return self.dense.search(self.index, self.model, self.query, k, {**self.scope, **self.asked, **self.selection})
+        shown = {"highlight": self.dense.highlighting(open_console().width)}
+        options = {**self.scope, **self.asked, **self.selection, **shown}
+        return self.dense.search(self.index, self.model, self.query, k, options)
 
     def _print_hits(self, first: int = 1) -> None:
-        mark = make_highlighter(self.query, self.index.config)
-        print_hits(self.hits[first - 1 :], mark=mark, first=first)
+        hits, options = self.hits[first - 1 :], {"namespace": self.scope["namespace"], **self.asked}
+        print_hits(hits, marks=mark_contexts(self.index, self.query, hits, options), first=first)
         self.listed = self.hits
         if not self.hits:
             print_note(why_nothing(self.index, self.query, self.scope, self.asked))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -63,6 +64,39 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class Fragment:
+    """A part of a text that holds terms of a query, see `highlight` in :class:`~rag_bm25.hits.options.HitOptions`.
+
+    Parameters
+    ----------
+    text : str
+        The part: a sentence, or a part of a long one.
+    start, end : int
+        Its place in the whole text, in characters.
+    score : float
+        Sum of the weights in the query of the distinct terms in it, >= 0: boost times repetition times IDF.
+    marks : tuple of (int, int)
+        Start and end of the terms in the whole text, in text order. None overlap.
+    """
+
+    text: str
+    start: int
+    end: int
+    score: float
+    marks: tuple[tuple[int, int], ...]
+
+    def _repr_html_(self) -> str:
+        """Return the text with its marks, as notebooks show it."""
+        pieces: list[str] = []
+        at = self.start
+        for start, end in self.marks:
+            before, marked = self.text[at - self.start : start - self.start], self.text[start - self.start :]
+            pieces += escape(before), f"<mark>{escape(marked[: end - start])}</mark>"
+            at = end
+        return "".join([*pieces, escape(self.text[at - self.start :])])
+
+
+@dataclass(frozen=True)
 class Hit:
     """A search hit.
 
@@ -78,6 +112,11 @@ class Hit:
         Score of the group of the hit; None without `group_by`.
     context : Passage or None
         The hit with its neighbours, or its whole document; None without `expand`.
+    highlights : tuple of Fragment or None
+        The best fragments of the text, best first; empty if no term of the query is in it; None without `highlight`.
+    field_highlights : dict of str to tuple of Fragment, or None
+        Those of the fields of the index that hold a term, by name; their places are in the text of the field, which has
+        a line for each item of a list.
     """
 
     id: str
@@ -87,6 +126,15 @@ class Hit:
     namespace: str = ""
     group_score: float | None = field(default=None, kw_only=True)
     context: Passage | None = field(default=None, kw_only=True)
+    highlights: tuple[Fragment, ...] | None = field(default=None, kw_only=True)
+    field_highlights: dict[str, tuple[Fragment, ...]] | None = field(default=None, kw_only=True)
+
+    def _repr_html_(self) -> str:
+        """Return the hit with its fragments, or else its text, as notebooks show it."""
+        fields = [one for some in (self.field_highlights or {}).values() for one in some]
+        shown = [one._repr_html_() for one in (*fields, *(self.highlights or ()))] or [escape(self.text)]
+        lines = "".join(f"<p>{line}</p>" for line in shown)
+        return f"<div><b>{escape(self.id)}</b> {self.score:.4f}{lines}</div>"
 
 
 @dataclass(frozen=True)
@@ -103,7 +151,7 @@ class HybridHit(Hit):
         As for :class:`Chunk`.
     sparse_score, dense_score : float or None
         Score in each arm; None if the chunk is not among the candidates of the arm, or arm scores were not requested.
-    group_score, context
+    group_score, context, highlights, field_highlights
         As for :class:`Hit`.
     """
 

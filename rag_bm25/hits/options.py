@@ -11,6 +11,7 @@ from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import Boost, check_boosts, check_metadata_key
 from rag_bm25.hits.groups import Grouping, GroupScore
+from rag_bm25.hits.highlights import Highlighting, check_highlight
 from rag_bm25.query.options import QUERY_OPTIONS, QueryOptions
 
 Expansion = Literal["neighbors", "document"]
@@ -50,6 +51,9 @@ class HitOptions(TypedDict, total=False):
     expand : {"neighbors", "document"}
         Give each hit its `context`: the chunks before and after it, or the whole document, see
         :meth:`rag_bm25.BM25Index.neighbors`.
+    highlight : bool or Highlighting
+        Give each hit its `highlights`: the best sentences of its text, and the places of the query's terms in them,
+        those of expansion, feedback, `must` and `phrases` included.
     """
 
     boosts: Sequence[Boost] | None
@@ -61,6 +65,7 @@ class HitOptions(TypedDict, total=False):
     mmr: float | None
     candidates: int | None
     expand: Expansion | None
+    highlight: bool | Highlighting
 
 
 class SearchOptions(QueryOptions, HitOptions, total=False):
@@ -82,6 +87,7 @@ class HitPlan:
     mmr: float | None = None
     candidates: int | None = None
     expand: Expansion | None = None
+    highlighting: Highlighting | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -128,7 +134,8 @@ def _check_plan(options: Mapping[str, Any]) -> HitPlan:
     if expand is not None:
         check_choice("expand", expand, get_args(Expansion))
     boosts, grouping = check_boosts(options.get("boosts")), _check_grouping(options)
-    return HitPlan(boosts, options.get("rerank"), near, grouping, mmr, candidates, expand)
+    highlighting = check_highlight(options.get("highlight"))
+    return HitPlan(boosts, options.get("rerank"), near, grouping, mmr, candidates, expand, highlighting)
 
 
 def _check_grouping(options: Mapping[str, Any]) -> Grouping | None:

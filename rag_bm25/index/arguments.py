@@ -101,12 +101,16 @@ def check_window(name: str, count: int | None) -> int:
 def refuse_in_dense(plan: HitPlan, others: Mapping[str, Any]) -> None:
     """Refuse options that a dense search cannot follow."""
     if others:
-        options = ", ".join(sorted(HIT_OPTIONS - {"boosts", "rerank"} | {"filter", "namespace", "search_params"}))
+        options = ", ".join(
+            sorted(HIT_OPTIONS - {"boosts", "rerank", "highlight"} | {"filter", "namespace", "search_params"})
+        )
         raise TypeError(f"unexpected keyword argument {min(others)!r}; the options are {options}")
     if plan.boosts:
         raise ParameterError("boosts are not supported here: a similarity may be negative, and a factor would raise it")
     if plan.rerank is not None:
         raise ParameterError("rerank is not supported here: a dense search has no query text. Use search_hybrid")
+    if plan.highlighting is not None:
+        raise ParameterError("highlight is not supported here: a dense search has no query text. Use search_hybrid")
 
 
 def refuse_word_options(options: Mapping[str, Any]) -> None:

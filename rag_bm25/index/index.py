@@ -14,6 +14,7 @@ from rag_bm25.documents.checks import check_id, check_ids, check_namespace, chec
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
 from rag_bm25.events import Events
+from rag_bm25.hits.highlights import Highlighting, check_highlight
 from rag_bm25.hits.options import split_options
 from rag_bm25.index.arguments import (
     check_chunk_namespace,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
-    from rag_bm25.documents.chunks import AddReport, GivenChunk, HybridHit, Passage
+    from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, HybridHit, Passage
     from rag_bm25.events import Event, Progress
     from rag_bm25.hits.options import HitOptions, HitPlan, SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
@@ -658,7 +659,7 @@ class BM25Index:
         **options
             See :class:`~rag_bm25.query.options.QueryOptions` for those of the query, and
             :class:`~rag_bm25.hits.options.HitOptions` for those of its hits, such as `group_by`, `boosts`, `rerank` and
-            `expand`.
+            `expand`, and `highlight`.
 
         Returns
         -------
@@ -709,6 +710,8 @@ class BM25Index:
         else:
             texts = [str(Query.of(query)) for query in queries]
             hits = self._select(weighted.queries, texts, k, scope, asked, plan)
+        highlight = self._searcher.highlight
+        hits = [highlight(query, some, plan) for query, some in zip(weighted.queries, hits, strict=True)]
         return [self._with_contexts(some, plan) for some in hits]
 
     def more_like_this(
@@ -758,7 +761,47 @@ class BM25Index:
         limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
         query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
         (hits,) = self._select([query], [row.text], k, scope, asked, plan, but=(row.namespace, row.id))
-        return self._with_contexts(hits, plan)
+        return self._with_contexts(self._searcher.highlight(query, hits, plan), plan)
+
+    def highlight(
+        self,
+        query: QueryLike,
+        text: str,
+        highlighting: Highlighting | None = None,
+        *,
+        namespace: Namespaces = "",
+        **options: Unpack[QueryOptions],
+    ) -> list[Fragment]:
+        """Highlight the terms of a query in any text, as `highlight` of a search does in hits.
+
+        Parameters
+        ----------
+        query : str, mapping of str to float, or Query
+            As for :meth:`search`.
+        text : str
+            Any text, of any size. It need not be stored.
+        highlighting : Highlighting, optional
+            Number and size of the fragments.
+        namespace, **options
+            As for :meth:`search`: they decide which terms the query has, and their weights.
+
+        Returns
+        -------
+        list of Fragment
+            Best first. Terms that no chunk has are marked, too, with a weight of 0.
+
+        Examples
+        --------
+        ::
+
+            for fragment in index.highlight("notice period", Path("contract.md").read_text(), Highlighting(size=300)):
+                print(fragment.start, fragment.text)
+        """
+        if not isinstance(text, str):
+            raise InputError(f"text must be a str, got {type(text).__name__}")
+        chosen = check_highlight(True if highlighting is None else highlighting) or Highlighting()
+        (weighted,) = self._searcher.weigh([query], parse_scope(None, namespace), {**options}).queries
+        return list(self._searcher.highlighter(weighted, chosen).highlight(as_str(text)))
 
     def neighbors(self, hit: Hit | Chunk, before: int | None = 1, after: int | None = 1) -> Passage:
         """Return a chunk with the chunks before and after it in its document.
@@ -830,7 +873,7 @@ class BM25Index:
             Milvus's search parameters, such as ``{"ef": 200}``; the engine decides which exist.
         **options
             See :class:`~rag_bm25.hits.options.HitOptions`, except `boosts`, since similarities may be negative, and
-            `rerank`, since there is no query text.
+            `rerank` and `highlight`, since there is no query text.
 
         Returns
         -------
@@ -1290,6 +1333,7 @@ class BM25Index:
     asource_roots = in_thread(source_roots)
     aget = in_thread(get)
     aget_embeddings = in_thread(get_embeddings)
+    achunk_terms = in_thread(chunk_terms)
     asearch = in_thread(search)
     asearch_batch = in_thread(search_batch)
     amore_like_this = in_thread(more_like_this)
@@ -1301,6 +1345,7 @@ class BM25Index:
     amax_scores = in_thread(max_scores)
     asuggest = in_thread(suggest)
     aexplain = in_thread(explain)
+    aexplain_hybrid = in_thread(explain_hybrid)
     aterm_statistics = in_thread(term_statistics)
     aterms = in_thread(terms)
     astats = in_thread(stats)

@@ -11,12 +11,14 @@ from rag_bm25.langchain.document_index import MilvusBM25DocumentIndex
 from rag_bm25.langchain.hybrid_retriever import MilvusHybridRetriever
 from rag_bm25.langchain.reranking import cross_encoder_reranker
 from rag_bm25.langchain.retriever import MilvusBM25Retriever
+from rag_bm25.langchain.self_query import MilvusBM25Translator
 from rag_bm25.langchain.tools import create_search_tool
 from rag_bm25.langchain.vector_store import MilvusBM25VectorStore
 
 __all__ = [
     "MilvusBM25DocumentIndex",
     "MilvusBM25Retriever",
+    "MilvusBM25Translator",
     "MilvusBM25VectorStore",
     "MilvusHybridRetriever",
     "create_search_tool",

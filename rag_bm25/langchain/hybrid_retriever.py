@@ -46,6 +46,8 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
         As for :class:`MilvusBM25Retriever`.
     boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand, group_score_key
         As for :class:`MilvusBM25Retriever`; in mode "dense", without `boosts` and `rerank`.
+    highlight
+        As for :class:`MilvusBM25Retriever`; not in mode "dense".
     embedding : Embeddings
         The model; may be left out in mode "sparse".
     mode : {"hybrid", "sparse", "dense"}

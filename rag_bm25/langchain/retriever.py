@@ -14,6 +14,7 @@ from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
 from rag_bm25.hits.boosts import check_boosts
 from rag_bm25.hits.groups import GroupScore  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.hits.highlights import Highlighting  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.hits.options import HIT_OPTIONS, Expansion
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.owning import IndexOwner
@@ -68,10 +69,13 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         As for :meth:`rag_bm25.BM25Index.search`.
     feedback, relevant, irrelevant, search_params, rescore
         As for :meth:`rag_bm25.BM25Index.search`.
-    boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand
+    boosts, rerank, near_duplicates, group_by, group_size, group_score, mmr, candidates, expand, highlight
         As for :meth:`rag_bm25.BM25Index.search`, see :class:`rag_bm25.hits.options.HitOptions`. With `group_by`, `k` is
         the number of groups. With `expand`, the text of a document is that of the hit's context; its id and its
         metadata are those of the hit. :func:`cross_encoder_reranker` makes a `rerank` of LangChain's cross-encoders.
+        With `highlight`, the metadata have the fragments under ``"highlights"``: a list of dicts with the fields of
+        :class:`rag_bm25.Fragment`, whose places are in the text of the document; those of fields by their names under
+        ``"field_highlights"``.
     score_threshold : float, optional
         Leave out documents with a lower BM25 score. Scores have no common upper bound and depend on the query; for a
         threshold in 0..1 use :meth:`MilvusBM25VectorStore.as_retriever` with ``similarity_score_threshold``.
@@ -130,6 +134,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     mmr: float | None = Field(default=None, ge=0, le=1)
     candidates: int | None = Field(default=None, ge=1, le=MAX_K)
     expand: Expansion | None = None
+    highlight: bool | InstanceOf[Highlighting] = False
     score_threshold: float | None = None
     score_key: str | None = None
     group_score_key: str | None = None

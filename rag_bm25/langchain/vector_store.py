@@ -51,7 +51,8 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
     - the options of :meth:`rag_bm25.BM25Index.search` and :meth:`rag_bm25.BM25Index.search_hybrid`, such as `filter`,
       `namespace`, `idf`, `group_by` and `expand`. `fusion` may be a name, "rrf" or "weighted". In mode "dense",
       `search_params` are those of the dense search unless `dense_search_params` are given. With `expand`, the text of a
-      document is that of the hit's context.
+      document is that of the hit's context. With `highlight`, which needs another mode than "dense", the metadata have
+      the fragments under ``"highlights"``, as those of :class:`MilvusBM25Retriever`.
 
     LangChain describes the methods that are not described here. Documents come by falling score; those of `get_by_ids`,
     in the order of the ids. A search by a vector has the mode "dense". Asynchronous methods do not block the event

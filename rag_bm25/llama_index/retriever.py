@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
 from rag_bm25.errors import InputError
 from rag_bm25.hits.options import split_options
 from rag_bm25.index.arguments import check_k, check_namespaces
+from rag_bm25.index.index import BM25Index
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.llama_index.filters import to_filter
 
@@ -16,7 +18,7 @@ with require_extra('this needs llama-index-core: pip install "rag-bm25[llama-ind
     from llama_index.core.retrievers import BaseRetriever
     from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 
-HYBRID = {"fusion", "sparse_k", "dense_k", "sparse_filter", "dense_filter", "arm_scores", "dense_search_params"}
+HYBRID = {name for name, one in signature(BM25Index.search_hybrid).parameters.items() if one.kind is one.KEYWORD_ONLY}
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.filters import Filter
     from rag_bm25.index.arguments import FilterLike, Namespaces
-    from rag_bm25.index.index import BM25Index
 
 
 class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unused-ignore]

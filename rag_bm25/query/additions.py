@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermSource
+from rag_bm25.vectors.terms import term_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,11 +31,22 @@ if TYPE_CHECKING:
 class Addition:
     """Terms that are added to a query together."""
 
-    text: AnalysedText  # a chunk with all of its words has the words that it stands for
+    text: AnalysedText  # a chunk with all that is needed of it has the words that it stands for
     stands_for: frozenset[str]  # words of the query
     reason: str  # as `explain` shows it
     like: tuple[str, ...]  # words that all the added terms together may weigh no more than
     factors: tuple[tuple[str, float], ...]  # further factors of the weights, by name
+    phrase: tuple[Term, ...] = ()  # bigrams that are searched for in place of the words
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What is searched for, each term once."""
+        return self.phrase or tuple(dict.fromkeys(self.text.terms))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The keys of the terms that a chunk with the addition has."""
+        return tuple(term.key for term in self.phrase) or self.text.words
 
 
 @dataclass(frozen=True)
@@ -53,13 +65,14 @@ class ExpandedQuery:
     ) -> Iterable[QueryTerm]:
         """Return the added terms that the query does not have, each for the reason that gives the largest weight.
 
-        `weight_of` returns the weight of some words together.
+        `weight_of` returns the weight of the terms with some keys together.
         """
         heaviest: dict[Term, tuple[float, QueryTerm]] = {}
         for addition, qtf in self.additions.items():
-            source = TermSource(addition.reason, (*addition.factors, *_limit(addition, weight_of)))
+            factors = (*addition.factors, *_limit(addition, weight_of))
+            source = TermSource(addition.reason, factors, of_phrase=bool(addition.phrase))
             boost = source.boost * float(weighting.term_weights(qtf))
-            for term in dict.fromkeys(addition.text.terms):
+            for term in addition.terms:
                 if term not in self.own and boost > heaviest.get(term, (0.0,))[0]:
                     heaviest[term] = boost, QueryTerm(term, qtf, source)
         return [term for _, term in heaviest.values()]
@@ -70,7 +83,7 @@ class ExpandedQuery:
             if not term.is_bigram:
                 yield TermGroup(frozenset([ids[term.text]]), frozenset([term.text]))
         for addition in self.additions:
-            yield TermGroup(frozenset(map(ids.__getitem__, addition.text.words)), addition.stands_for)
+            yield TermGroup(frozenset(map(ids.__getitem__, addition.needed)), addition.stands_for)
 
 
 def _own_source(boosts: list[float]) -> TermSource:
@@ -83,7 +96,7 @@ def _own_source(boosts: list[float]) -> TermSource:
 
 def _limit(addition: Addition, weight_of: Callable[[Iterable[str]], float]) -> Iterator[tuple[str, float]]:
     """Yield the factor that keeps an addition from weighing more than the words it is like."""
-    most, own = weight_of(addition.like), weight_of(addition.text.words)
+    most, own = weight_of(addition.like), weight_of(addition.needed)
     if own > most:
-        added, like = (" ".join(map(repr, words)) for words in (addition.text.words, addition.like))
+        added, like = (" ".join(map(term_name, keys)) for keys in (addition.needed, addition.like))
         yield f"share, so that {added} weighs as {like}: {most:.6g} / {own:.6g}", most / own

@@ -66,6 +66,11 @@ class Conditions:
         of_must = (wanted.ids for wanted in self.must)
         return frozenset().union(*of_must, *(phrase.ids for phrase in self.phrases))
 
+    @property
+    def required_texts(self) -> list[str]:
+        """The texts whose words every chunk has that meets the conditions."""
+        return [condition.text for condition in self.must] + [phrase.text for phrase in self.phrases]
+
     def failure(self, vector: SparseVector, texts: Sequence[str], analyzer: TextAnalyzer) -> str:
         """Return which condition a chunk does not meet, as a clause; "" if it meets all.
 

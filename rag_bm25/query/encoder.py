@@ -12,6 +12,7 @@ import numpy as np
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
 from rag_bm25.query.terms import QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
+from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -85,15 +86,14 @@ class QueryEncoder:
     def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
         return np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
 
-    def _weight_of(self, statistics: CorpusStatistics, words: Iterable[str]) -> float:
-        """Return how much distinct words weigh together; unknown ones count as if one chunk had them."""
+    def _weight_of(self, statistics: CorpusStatistics, keys: Iterable[str]) -> float:
+        """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
         if not statistics.num_chunks:
             return 0.0
-        distinct = list(dict.fromkeys(words))
+        distinct = list(dict.fromkeys(keys))
         df = np.maximum(statistics.df(self._ids_of(distinct)), 1)
-        return math.fsum(
-            self.weighting.weights(np.ones(len(distinct), np.int64), df, statistics.collection_stats).tolist()
-        )
+        once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
+        return math.fsum(self.weighting.weights(once, df, statistics.collection_stats, are_bigrams).tolist())
 
     def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
         """Boost bigrams by the weight of their kind, or leave them out."""
@@ -102,7 +102,7 @@ class QueryEncoder:
         sources: dict[tuple[int, bool], tuple[TermSource, TermSource]] = {}  # most bigrams share one
         for asked in wanted:
             factor = of_words if asked.term.is_word_bigram else of_characters
-            if not asked.term.is_bigram:
+            if not asked.term.is_bigram or asked.source.of_phrase:
                 yield asked
             elif factor[1] > 0:
                 before, key = asked.source, (id(asked.source), asked.term.is_word_bigram)

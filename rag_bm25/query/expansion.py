@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.checks import check_int
+from rag_bm25.checks import check_int, check_switch
 from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.query.additions import Addition, ExpandedQuery
 from rag_bm25.query.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, most_frequent
@@ -55,6 +55,9 @@ class QueryExpansion:
         Near spellings; needs rapidfuzz.
     prefix : Prefix
         How the prefixes of a query are completed; without prefixes, it has no effect.
+    phrases : bool
+        Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
+        has these for all of them. If not, each of its words counts by itself.
 
     Examples
     --------
@@ -65,8 +68,10 @@ class QueryExpansion:
     synonyms: Synonyms | None = None
     fuzzy: Fuzzy | None = None
     prefix: Prefix = Prefix()
+    phrases: bool = True
 
     def __post_init__(self) -> None:
+        check_switch("phrases", self.phrases)
         for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy), ("prefix", Prefix)):
             value = getattr(self, name)
             if not isinstance(value, kind) and (value is not None or name == "prefix"):
@@ -105,13 +110,22 @@ class Expander:
         text = AnalysedText.of_query(self.analyzer, part.text)
         counts = Counter(text.terms)
         for match in self.synonyms.matches(text.words) if self.synonyms is not None else ():
-            expanded.additions.update(_synonyms(match, text.words, part.boost))
+            expanded.additions.update(self._synonyms(match, text.words, part.boost))
             counts -= Counter(match.source.terms if match.replaced else ())
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
         if speller is not None:
             words = [term.text for term in counts if not term.is_bigram]
             expanded.additions.update(_respellings(speller, part, words))
+
+    def _synonyms(self, match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
+        """Yield the synonyms of a piece of a query."""
+        stands_for = words[match.start : match.end]
+        reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
+        for substitute in match.substitutes:
+            factors = (("weight of the synonym", substitute.weight), *_boost(boost))
+            phrase = substitute.phrase if self.expansion.phrases else ()
+            yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
 
     def _complete(self, part: QueryPart, dfs: DfLookup) -> list[Addition]:
         """Return the completions of a prefix as it is written or, if it has none, as it is analysed."""
@@ -125,14 +139,6 @@ class Expander:
                 like, factors = (terms[0],), _boost(part.boost)
                 return [Addition(AnalysedText((term,)), stands_for, reason, like, factors) for term in terms]
         return []
-
-
-def _synonyms(match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
-    stands_for = words[match.start : match.end]
-    reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
-    for substitute in match.substitutes:
-        factors = (("weight of the synonym", substitute.weight), *_boost(boost))
-        yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors)
 
 
 def _respellings(speller: Speller, part: QueryPart, words: Sequence[str]) -> Iterator[Addition]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.checks import as_str, check_path, is_iterable
 from rag_bm25.errors import InputError, short_repr
+from rag_bm25.vectors.terms import Term
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -151,6 +152,13 @@ class Substitute:
 
     analysed: AnalysedText
     weight: float  # of the synonym as a whole, in 0.001..1
+
+    @property
+    def phrase(self) -> tuple[Term, ...]:
+        """The bigrams across the words of the synonym, if they hold all of these together."""
+        words, bigrams = self.analysed.words, dict.fromkeys(self.analysed.bigrams)
+        across = [bigram for bigram in bigrams if not any(bigram in word for word in words)]
+        return tuple(Term(bigram, is_bigram=True) for bigram in across) if 1 < len(words) <= len(across) + 1 else ()
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ class TermSource:
     reason: str = ""  # as `explain` shows it, such as "synonym of 'contract'"; empty for a term of the query itself
     factors: tuple[tuple[str, float], ...] = ()  # by name, all > 0
     feedback: FeedbackFactor | None = None
+    of_phrase: bool = False  # whether bigrams stand for words, and so have the weight of words
 
     @cached_property
     def boost(self) -> float:

@@ -104,6 +104,15 @@ class TestLlamaIndex:
         run_the_guide("llama-index")
 
 
+@embedded
+@pytest.mark.filterwarnings("default")  # of other packages
+def test_the_component_for_haystack_is_part_of_a_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
+    run_the_guide("Haystack")
+
+
 @pytest.mark.parametrize(
     ("adapter", "module", "package"),
     [

@@ -11,40 +11,32 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from rag_bm25 import Hit, IndexConfig
+from rag_bm25 import Hit, Passage
+from rag_bm25.analysis import Analyzer
 from rag_bm25.cli import console
-from rag_bm25.cli.rendering import Highlighter, count, make_highlighter, render_hit
+from rag_bm25.cli.rendering import count, highlighting_for, render_hit
+from rag_bm25.hits.highlights import Highlighter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-CONFIG = IndexConfig(chunk_size=500)
-
-
-def marked(query: str, text: str) -> list[str]:
-    return [text[start:end] for start, end in make_highlighter(query, CONFIG)(text)]
+ANALYZER = Analyzer()
 
 
-@pytest.mark.parametrize(
-    ("query", "text", "words"),
-    [
-        ("sparse vectors", "Sparse VECTOR spaces, a vector's sparsity", ["Sparse", "VECTOR", "vector's"]),
-        ("寵物", "小型宠物和寵物店", ["宠物", "寵物"]),
-        ("劳动合同", "解除劳动合同的", ["劳动合同", "劳动", "合同", "动合"]),
-        ("E-42", "显示 E-42，不是 F-43", ["E-42"]),
-        ("v2.5.1", "fixed in v2.5.1.", ["v2.5.1"]),
-        ("unheard of", "nothing to see", []),
-        ("", "text", []),
-    ],
-)
-def test_the_terms_of_a_query_are_found_in_every_form(query: str, text: str, words: list[str]) -> None:
-    assert sorted(set(marked(query, text))) == sorted(words)
+def highlighted(text: str, query: str, width: int = 60) -> Hit:
+    """Return a hit of a search for a query, as the command line asks for it."""
+    weights = dict.fromkeys(ANALYZER.query(query), 1.0)
+    return Hit("r1", 1.5, text, highlights=Highlighter(ANALYZER, weights, highlighting_for(width)).highlight(text))
 
 
-def rendered(hit: Hit, mark: Highlighter | None = None, width: int = 60) -> list[str]:
-    plain = Console(file=io.StringIO(), width=width)
-    plain.print(render_hit(1, hit, width, mark))
+def rendered(hit: Hit, marks: Sequence[tuple[int, int]] = (), width: int = 60, *, colour: bool = False) -> list[str]:
+    plain = Console(file=io.StringIO(), width=width, force_terminal=colour, color_system="standard" if colour else None)
+    plain.print(render_hit(1, hit, width, marks))
     return plain.file.getvalue().splitlines()
+
+
+def marked(lines: Sequence[str]) -> list[str]:
+    return re.findall(r"\x1b\[1;33m(.*?)\x1b", "".join(lines))
 
 
 def test_title_and_source_are_shown_where_the_id_does_not_tell_them() -> None:
@@ -54,14 +46,35 @@ def test_title_and_source_are_shown_where_the_id_does_not_tell_them() -> None:
     assert rendered(row)[0] == " 1  1.5000  r1  A title  rows.jsonl"
 
 
-def test_a_long_text_is_cut_to_three_lines_around_the_first_term() -> None:
-    text = "前" * 500 + "劳动合同" + "后" * 500
-    lines = rendered(Hit("r1", 1.5, text), make_highlighter("劳动合同", CONFIG))
+def test_a_long_text_is_cut_to_three_lines_around_its_terms() -> None:
+    lines = rendered(highlighted("前" * 500 + "劳动合同" + "后" * 500, "劳动合同"))
     assert len(lines) == 4
     assert lines[1].startswith("    …前")
     assert "劳动合同" in "".join(line.strip() for line in lines[1:])
     assert lines[3].rstrip().endswith("…")
     assert max(map(cell_len, lines)) <= 60
+
+
+def test_the_best_fragments_are_shown_in_text_order() -> None:
+    filler = "Nothing is said here about it. " * 10
+    text = f"{filler}Rates rise. {filler}Interest rates fall.\nLoans follow. {filler}"
+    (_, *lines) = rendered(highlighted(text, "interest rates loans"), width=200)
+    assert " ".join(map(str.strip, lines)) == "…Rates rise. … Interest rates fall. Loans follow.…"
+
+
+def test_the_terms_are_marked_on_a_terminal() -> None:
+    assert marked(rendered(highlighted("The interest rates rise.", "rate"), colour=True)) == ["rates"]
+    hit = Hit("r1", 1.5, "rates", context=Passage("before rates after", 7, 12, ()))
+    assert marked(rendered(hit, [(7, 12)], colour=True)) == ["rates"]
+    assert "\x1b" not in "".join(rendered(highlighted("The interest rates rise.", "rate")))
+
+
+def test_a_short_text_is_shown_whole() -> None:
+    assert rendered(highlighted("One. Two. Three.", "two"))[1].strip() == "One. Two. Three."
+
+
+def test_a_text_without_terms_is_shown_from_its_beginning() -> None:
+    assert rendered(highlighted("word " * 100, "other"))[1].startswith("    word word")
 
 
 def test_lines_of_a_chunk_are_joined() -> None:
@@ -94,7 +107,7 @@ def test_no_text_can_steer_the_terminal(
 
 def test_a_hit_cannot_steer_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     hit = Hit(f"id{ESCAPES}", 1.5, f"text{ESCAPES}", {"source": f"s{ESCAPES}", "title": f"t{DIRECTION}"})
-    console.show(render_hit(1, hit, 200, None))
+    console.show(render_hit(1, hit, 200))
     assert not set("\x1b\x07\x9b\x7f\x00\b\u202e") & set(capfd.readouterr().out)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.reference import split
 
-from rag_bm25 import BM25Index, Decay, IndexConfig, ValueBoost
+from rag_bm25 import BM25Index, Decay, Fragment, Highlighting, IndexConfig, ParameterError, ValueBoost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -136,3 +136,26 @@ def test_more_like_this_is_a_search_for_the_vector_of_the_chunk(index: BM25Index
     (one,) = index.more_like_this("text#40", 1, max_terms=1)
     assert one.score < found[0].score
     assert len(index.more_like_this("text#40", 5, **OPTIONS)) == 5
+
+
+def test_highlights_mark_the_terms_of_the_query_in_each_hit(index: BM25Index) -> None:
+    for hits in index.search_batch(["fig lonely", "plum", "never"], 5, highlight=Highlighting(size=20)):
+        for hit in hits:
+            assert hit.highlights
+            for one in hit.highlights:
+                assert one.text == hit.text[one.start : one.end]
+                assert {hit.text[start:end] for start, end in one.marks} <= {"fig", "lonely", "plum"}
+    (alone,) = index.search("lonely", 1, highlight=True, expand="neighbors", group_by="page")
+    weight = index.term_statistics(["lonely"])[0].idf
+    assert alone.highlights == (Fragment("fig fig lonely", 0, 14, pytest.approx(weight), ((8, 14),)),)
+    (both,) = index.search_hybrid("lonely", [0.0, 1.0], 1, highlight=True)
+    assert both.highlights == alone.highlights
+    assert index.search("lonely", 1)[0].highlights is None
+    assert index.highlight("lonely", "a lonely fig")[0].marks == ((2, 8),)
+    with pytest.raises(ParameterError, match="highlight is not supported here: a dense search has no query text"):
+        index.search_dense([0.0, 1.0], 1, highlight=True)
+
+
+def test_highlights_of_chunks_that_resemble_one_mark_what_they_share(index: BM25Index) -> None:
+    (hit,) = index.more_like_this("best", 1, highlight=True)
+    assert {hit.text[start:end] for one in hit.highlights or () for start, end in one.marks} == {"fig"}

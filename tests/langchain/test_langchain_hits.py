@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import Any
 
 import pytest
 from langchain_core.cross_encoders import BaseCrossEncoder
 from support.langchain_models import Letters, vector_of
 
-from rag_bm25 import ParameterError, ValueBoost
+from rag_bm25 import BM25Index, FieldWeight, Highlighting, IndexConfig, ParameterError, ValueBoost
 from rag_bm25.langchain import (
     MilvusBM25Retriever,
     MilvusBM25VectorStore,
     MilvusHybridRetriever,
     cross_encoder_reranker,
 )
-
-if TYPE_CHECKING:
-    from rag_bm25 import BM25Index
 
 TEXTS = ["fade bead", "fade fade", "fade", "gag fade", "fade bead cab"]
 IDS = ["a#0", "a#1", "a#2", "b#0", "c#0"]
@@ -115,3 +113,39 @@ def test_conditions_are_options_of_every_class(index: BM25Index) -> None:
     assert {document.id for document in store.similarity_search("fade", phrases=["fade bead"])} == {"a#0", "c#0"}
     with pytest.raises(ValueError, match="slop\n  Input should be greater than or equal to 0"):
         plain.invoke("fade", slop=-1)
+
+
+def test_highlights_are_in_the_metadata(index: BM25Index) -> None:
+    store = MilvusBM25VectorStore(index, embedding=Letters(), mode="sparse")
+    hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), k=1, highlight=True)
+    lexical = MilvusBM25Retriever(index=index, k=1, highlight=Highlighting(max_fragments=1))
+    (found,) = index.search("cab", 1, highlight=True)
+    fragment = {"text": "fade bead cab", "start": 0, "end": 13, "marks": [[10, 13]]}
+    for retrieve in (lexical.invoke, hybrid.invoke, lambda query: store.similarity_search(query, 1, highlight=True)):
+        (document,) = retrieve("cab")
+        (given,) = document.metadata["highlights"]
+        assert given == {**fragment, "score": found.highlights[0].score}
+    assert "highlights" not in MilvusBM25Retriever(index=index, k=1).invoke("cab")[0].metadata
+    json.dumps(document.metadata)
+
+
+def test_marks_are_places_of_the_text_of_the_document(index: BM25Index) -> None:
+    retriever = MilvusBM25Retriever(index=index, k=1, highlight=True, expand="document")
+    (found,) = retriever.invoke("bead", filter={"source": "a"})
+    (fragment,) = found.metadata["highlights"]
+    assert [found.page_content[start:end] for start, end in fragment["marks"]] == ["bead"]
+    assert found.page_content[fragment["start"] : fragment["end"]] == fragment["text"]
+
+
+def test_highlights_of_fields_have_their_names() -> None:
+    config = IndexConfig(chunk_size=10, fields={"title": FieldWeight(chunk_size=5)})
+    with BM25Index.open(":memory:", "titled", config=config) as index:
+        index.add(["the text"], metadatas=[{"title": "cab rides"}])
+        (found,) = MilvusBM25Retriever(index=index, highlight=True).invoke("cab")
+    assert found.metadata["highlights"] == []
+    assert [one["marks"] for one in found.metadata["field_highlights"]["title"]] == [[[0, 3]]]
+
+
+def test_a_dense_search_has_no_words_to_mark(index: BM25Index) -> None:
+    with pytest.raises(ParameterError, match="highlight"):
+        MilvusHybridRetriever(index=index, embedding=Letters(), mode="dense", highlight=True).invoke("cab")

@@ -204,7 +204,8 @@ class HybridSearcher:
             last = FusedCandidates(found[0], found[1], bound)
             return last.fuse(request), all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
 
-        return self._select(find, str(Query.of(query)), request.k, request.plan), last
+        hits = self._select(find, str(Query.of(query)), request.k, request.plan)
+        return self._searcher.highlight(weighted, hits, request.plan), last
 
     def _select(self, find: Callable[[int], tuple[list[H], bool]], query: str, k: int, plan: HitPlan) -> list[H]:
         """Select hits from the candidates of the arms; `find` searches for a multiple of these."""

@@ -8,17 +8,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from threading import RLock
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.checks import check_sequence
+from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
 from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.index.arguments import list_namespaces
+from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.memo import QueryMemo
 from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics, count_part
 from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates, warn_incomplete
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.encoder import DocumentEncoder
     from rag_bm25.hits.boosts import Boost
+    from rag_bm25.hits.highlights import Highlighter, Highlighting
+    from rag_bm25.hits.options import HitPlan
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.query.feedback import Feedback
@@ -71,6 +75,8 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.query import QueryWeighting
 
     SparseSearch: TypeAlias = Callable[[Sequence[SparseVector], SearchArm], list[list[Match]]]
+
+H = TypeVar("H", bound=Hit)
 
 MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
 SPARE_ROWS = 16  # asked for beyond df: two rows of a chunk while it is updated, and chunks added meanwhile
@@ -305,6 +311,18 @@ class Searcher:
             return ""
         texts = [row.text, *(field_text(row.metadata, name) for name in self._encoder.weighting.fields)]
         return conditions.failure(row.vector, texts, self._analyzer)
+
+    # Highlights
+
+    def highlighter(self, query: WeightedQuery, highlighting: Highlighting) -> Highlighter:
+        """Return a highlighter of the terms of a query."""
+        return make_highlighter(query.terms, query.conditions, self._analyzer, highlighting)
+
+    def highlight(self, query: WeightedQuery, hits: list[H], plan: HitPlan) -> list[H]:
+        """Give each hit its highlights, if the options ask for them."""
+        if plan.highlighting is None:
+            return hits
+        return highlight_hits(self.highlighter(query, plan.highlighting), hits, self._encoder.weighting.fields)
 
     # Explanations
 

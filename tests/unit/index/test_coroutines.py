@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rag_bm25 import BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
+from rag_bm25.index.coroutines import PAGE, iterate_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -195,6 +196,21 @@ class TestTheLoopGoesOn:
             assert run(wait(gate)) == 2
         assert len(filled.search("fig", 200)) == 100
         assert len(gate.threads) == 1
+
+
+def test_an_iterator_is_advanced_by_pages_in_threads() -> None:
+    threads: set[str] = set()
+
+    def numbers() -> Iterator[int]:
+        for number in range(2 * PAGE + 1):
+            threads.add(threading.current_thread().name)
+            yield number
+
+    async def collect() -> list[int]:
+        return [number async for number in iterate_in_thread(numbers)]
+
+    assert run(collect()) == list(range(2 * PAGE + 1))
+    assert "MainThread" not in threads
 
 
 class TestCancelled:

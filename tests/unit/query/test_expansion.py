@@ -14,6 +14,7 @@ from rag_bm25.query.expansion import Expander
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
+from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import TermIds, is_bigram
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import QueryWeighting
@@ -204,13 +205,13 @@ def test_prefix_is_looked_for_as_it_is_analysed_where_it_is_not_found_as_it_is_w
 
 def test_bigrams_of_a_synonym_are_added_and_those_of_a_replaced_word_taken_away() -> None:
     chunks = ["解除劳动合同", "雇佣协议", "协议"]
-    terms = weigh("劳动合同", "劳动合同 => 雇佣协议", chunks, Analyzer())
+    terms = weigh("劳动合同", "劳动合同 => 雇佣协议", chunks, Analyzer(), phrases=False)
     assert [term.strip("\0") for term in terms.terms if is_bigram(term)] == ["雇佣", "佣协", "协议"]
     assert [term for term in terms.terms if not is_bigram(term)] == ["雇佣", "协议"]
 
 
 def test_bigrams_of_a_synonym_share_as_its_words_do() -> None:
-    terms = weigh("协议", "协议, 雇佣合同", ["解除劳动合同", "雇佣协议", "协议"], Analyzer())
+    terms = weigh("协议", "协议, 雇佣合同", ["解除劳动合同", "雇佣协议", "协议"], Analyzer(), phrases=False)
     shares = {
         term: origin.factors[1][1] for term, origin in zip(terms.terms, terms.sources, strict=True) if origin.reason
     }
@@ -256,3 +257,47 @@ def test_number_of_completions_is_checked(max_terms: Any) -> None:
     with pytest.raises(ParameterError) as caught:
         Prefix(max_terms)
     assert str(caught.value) == f"max_terms must be an int in 1..1024, got {max_terms!r}"
+
+
+TOWNS = ["ny", "new york", "york, new", "new car", "a new york state of mind", "ny new york", "york"]
+
+
+def test_a_synonym_of_several_words_is_their_phrase() -> None:
+    terms = weigh("ny", "ny, new york", TOWNS, Analyzer())
+    assert terms.terms == ["ny", "\0new york"]
+    of_word, of_phrase = terms.weights.tolist()
+    assert of_word == pytest.approx(math.log(1 + (7 - 2 + 0.5) / (2 + 0.5)))
+    assert of_phrase == pytest.approx(0.8 * math.log(1 + (7 - 3 + 0.5) / (3 + 0.5))), "that of a word, not of a bigram"
+    assert terms.words_had_by(vector_of(terms, "\0new york")) == {"ny"}
+
+
+def test_a_phrase_weighs_no_more_than_the_word_that_it_stands_for() -> None:
+    of_word, *of_phrase = weigh("ny", "ny, new york state", [*TOWNS[:1], "new york state"], Analyzer()).weights.tolist()
+    assert len(of_phrase) == 2
+    assert sum(of_phrase) == pytest.approx(0.8 * of_word)
+    terms = weigh("ny", "ny, new york", ["ny"] * 5 + ["new york"], Analyzer())
+    assert terms.weights[1] == pytest.approx(0.8 * terms.weights[0])
+
+
+def test_a_chinese_phrase_is_the_bigrams_across_its_words() -> None:
+    terms = weigh("协议", "协议, 雇佣合同", ["雇佣合同", "雇佣了，合同", "协议"], Analyzer())
+    assert reasons(terms)["\0佣合"] == "synonym of '协议'"
+    assert {term for term, reason in reasons(terms).items() if reason} == {"\0佣合"}
+
+
+@pytest.mark.parametrize(
+    ("synonym", "words"),
+    [("state of the art", ["state", "art"]), ("version 2", ["version", "2"]), ("Milvus 市", ["milvus", "市"])],
+)
+def test_words_that_no_bigrams_hold_together_count_one_by_one(synonym: str, words: list[str]) -> None:
+    added = [term for term, reason in reasons(weigh("ny", f"ny, {synonym}", TOWNS, Analyzer())).items() if reason]
+    assert [term for term in added if not is_bigram(term)] == words
+
+
+def test_without_bigrams_the_words_of_a_synonym_count_one_by_one() -> None:
+    assert weigh("ny", "ny, new york").terms == ["ny", "new", "york"]
+    assert weigh("ny", "ny, new york", TOWNS, Analyzer(), phrases=False).terms == ["ny", "new", "york", "\0new york"]
+
+
+def vector_of(terms: QueryTerms, *held: str) -> SparseVector:
+    return SparseVector.from_dict({int(terms.ids[terms.terms.index(term)]): 1.0 for term in held})

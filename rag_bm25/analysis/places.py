@@ -1,0 +1,89 @@
+"""The places of tokens in a text, of any analyzer."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, partial
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis.runs import is_han, locate_runs
+from rag_bm25.analysis.text import Token
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
+
+    from rag_bm25.analysis.text import TextAnalyzer
+
+
+_place_of = itemgetter(1, 2)
+
+
+class WantedTerms(frozenset[str]):
+    """Terms to locate, by the way in which each is looked for."""
+
+    @cached_property
+    def pairs(self) -> list[str]:
+        """The bigrams of characters, without their mark."""
+        return [term[1:] for term in self if is_bigram(term) and " " not in term]
+
+    @cached_property
+    def has_word_bigrams(self) -> bool:
+        return any(is_bigram(term) and " " in term for term in self)
+
+    @cached_property
+    def has_others(self) -> bool:
+        """Whether there are words that are not Chinese."""
+        return any(not is_bigram(term) and not is_han(term) for term in self)
+
+    def chinese_starts(self, text: str) -> list[int]:
+        """Return the places where Chinese words are spelt in a text, as words or as parts of others, sorted."""
+        starts = []
+        for word in self._chinese:
+            at = text.find(word)
+            while at >= 0:
+                starts.append(at)
+                at = text.find(word, at + 1)
+        return sorted(starts)
+
+    def may_be_within(self, words: Iterable[str]) -> bool:
+        """Return whether one of the Chinese words may be a part of one of these."""
+        for word in words:
+            if len(word) > 2:
+                for wanted in self._chinese:
+                    if wanted in word and wanted != word:
+                        return True
+        return False
+
+    @cached_property
+    def _chinese(self) -> list[str]:
+        return [term for term in self if is_han(term)]
+
+
+def shift(tokens: Iterable[Token], by: int) -> list[Token]:
+    """Return the tokens of a part of a text with their places in the text."""
+    return [Token(token, start + by, end + by) for token, start, end in tokens]
+
+
+def make_locator(analyzer: TextAnalyzer, wanted: AbstractSet[str]) -> Callable[[str], list[Token]]:
+    """Return a function that returns the wanted tokens of a text with their places, in text order.
+
+    An analyzer that does not know them is asked for the tokens of each run alone; those that no run has are looked for
+    as they are spelt.
+    """
+    make: Callable[[AbstractSet[str]], Callable[[str], list[Token]]] | None = getattr(analyzer, "locator", None)
+    locate = partial(_search_tokens, analyzer, wanted) if make is None else make(wanted)
+    return lambda text: sorted(locate(text), key=_place_of)
+
+
+def _search_tokens(analyzer: TextAnalyzer, wanted: AbstractSet[str], text: str) -> list[Token]:
+    present, found = wanted & set(analyzer(text)), []
+    for match in locate_runs(text) if present else ():
+        if not is_han(match[0]):
+            found += [Token(term, *match.span()) for term in present & set(analyzer(match[0]))]
+    for term in present - {token.text for token in found}:
+        spelling = re.escape(term.removeprefix(BIGRAM_MARK))
+        found += [Token(term, *match.span()) for match in re.finditer(spelling, text, re.IGNORECASE) if match[0]]
+    return found

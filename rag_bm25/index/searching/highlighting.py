@@ -1,0 +1,56 @@
+"""Highlight hits by the weighted query that found them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from rag_bm25.analysis import Analyzer
+from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.documents.chunks import Hit
+from rag_bm25.hits.highlights import Highlighter
+from rag_bm25.weighting.fields import field_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.hits.highlights import Highlighting
+    from rag_bm25.query.conditions import Conditions
+    from rag_bm25.query.terms import QueryTerms
+
+H = TypeVar("H", bound=Hit)
+
+
+def make_highlighter(
+    terms: QueryTerms, conditions: Conditions | None, analyzer: TextAnalyzer, highlighting: Highlighting
+) -> Highlighter:
+    """Return a highlighter of the terms of a query; those that have no weight, as in its conditions, count nothing."""
+    weights: defaultdict[str, float] = defaultdict(float)
+    ignored = _ignored_characters(analyzer)
+    for term, boost, weight in zip(terms.terms, terms.boost.tolist(), terms.weights.tolist(), strict=True):
+        if boost > 0 and ignored.isdisjoint(term):  # feedback may have taken a term out
+            weights[term] += weight
+    if conditions is not None:
+        for text in conditions.required_texts:
+            weights |= dict.fromkeys(set(AnalysedText.of_query(analyzer, text).words) - weights.keys(), 0.0)
+    return Highlighter(analyzer, dict(weights), highlighting)
+
+
+def _ignored_characters(analyzer: TextAnalyzer) -> frozenset[str]:
+    """Return the words of one ideograph that queries leave out: bigrams with them would mark these."""
+    words = analyzer.config.query_stop_words if isinstance(analyzer, Analyzer) else ()
+    return frozenset(word for word in words if len(word) == 1 and not word.isascii())
+
+
+def highlight_hits(highlighter: Highlighter, hits: Sequence[H], fields: Iterable[str]) -> list[H]:
+    """Give each hit the fragments of its text and of its fields."""
+    names = list(fields)
+    highlighted = []
+    for hit in hits:
+        texts = {name: field_text(hit.metadata, name) for name in names}
+        of_fields = {name: some for name, text in texts.items() if (some := highlighter.highlight(text))}
+        highlights = highlighter.highlight(hit.text)
+        highlighted.append(replace(hit, highlights=highlights, field_highlights=of_fields if names else None))
+    return highlighted
