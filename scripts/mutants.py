@@ -226,6 +226,7 @@ MUTANTS = [
     Mutant("evaluation/tuning", "if not values and name in REFINED", "if name in REFINED"),
     Mutant("query/synonyms", "if 1 < len(words) <= len(across) + 1 else ()", "if 1 < len(words) else ()"),
     Mutant("query/synonyms", "if not any(bigram in word for word in words)]", "]"),
+    Mutant("query/synonyms", "for bigram in bigrams) if", "for bigram in across) if"),
     Mutant("query/encoder", "or asked.source.of_phrase:", "and True:"),
     Mutant("query/additions", "tuple(term.key for term in self.phrase) or self.text.words", "self.text.words"),
     Mutant("weighting/idf", "values + risen > 0, values + risen)", "values > 0, values)"),
