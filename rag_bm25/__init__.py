@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.fusion import RRF, Weighted
     from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
     from rag_bm25.index.stats import IndexStats
+    from rag_bm25.query.diagnosis import Diagnosis, Reason
     from rag_bm25.query.expansion import Prefix, QueryExpansion
     from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.feedback import BIM, BM25PRF, RM3, Axiomatic, Rocchio
     from rag_bm25.query.query import Query, QueryPart
+    from rag_bm25.query.scores import Placement, ScoreExplanation, TermScore
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.query.synonyms import Synonyms
     from rag_bm25.store.storage import StorageInfo, StorageOptions
@@ -66,6 +68,7 @@ __all__ = [
     "ChunkTerm",
     "ConfigMismatchError",
     "Decay",
+    "Diagnosis",
     "Difference",
     "Event",
     "Explanation",
@@ -85,6 +88,7 @@ __all__ = [
     "NumberBoost",
     "ParameterError",
     "Passage",
+    "Placement",
     "Prefix",
     "Progress",
     "Query",
@@ -92,14 +96,17 @@ __all__ = [
     "QueryPart",
     "RagBM25Error",
     "ReadOnlyError",
+    "Reason",
     "ReencodeReport",
     "RepairReport",
     "Rocchio",
+    "ScoreExplanation",
     "StorageInfo",
     "StorageOptions",
     "StoreError",
     "StoreLockedError",
     "Synonyms",
+    "TermScore",
     "TermStatistics",
     "ValueBoost",
     "VerifyReport",
@@ -121,6 +128,7 @@ _HOMES = {
     "ChunkTerm": "rag_bm25.index.searching.part_statistics",
     "ConfigMismatchError": "rag_bm25.errors",
     "Decay": "rag_bm25.hits.boosts",
+    "Diagnosis": "rag_bm25.query.diagnosis",
     "Difference": "rag_bm25.index.maintenance.verification",
     "Event": "rag_bm25.events",
     "Explanation": "rag_bm25.query.explanation",
@@ -140,6 +148,7 @@ _HOMES = {
     "NumberBoost": "rag_bm25.hits.boosts",
     "ParameterError": "rag_bm25.errors",
     "Passage": "rag_bm25.documents.chunks",
+    "Placement": "rag_bm25.query.scores",
     "Prefix": "rag_bm25.query.expansion",
     "Progress": "rag_bm25.events",
     "Query": "rag_bm25.query.query",
@@ -149,15 +158,18 @@ _HOMES = {
     "RRF": "rag_bm25.index.searching.fusion",
     "RagBM25Error": "rag_bm25.errors",
     "ReadOnlyError": "rag_bm25.errors",
+    "Reason": "rag_bm25.query.diagnosis",
     "ReencodeReport": "rag_bm25.index.maintenance.reencoding",
     "RepairReport": "rag_bm25.index.maintenance.verification",
     "Rocchio": "rag_bm25.query.feedback",
+    "ScoreExplanation": "rag_bm25.query.scores",
     "StorageInfo": "rag_bm25.store.storage",
     "StorageOptions": "rag_bm25.store.storage",
     "StoreError": "rag_bm25.errors",
     "StoreLockedError": "rag_bm25.errors",
     "Synonyms": "rag_bm25.query.synonyms",
     "TLS": "rag_bm25.store.tls",
+    "TermScore": "rag_bm25.query.scores",
     "TermStatistics": "rag_bm25.index.searching.part_statistics",
     "ValueBoost": "rag_bm25.hits.boosts",
     "VerifyReport": "rag_bm25.index.maintenance.verification",

@@ -15,6 +15,8 @@ event          level  counts                                  when
 ``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read: rows, and deltas not merged yet
 ``count``      INFO   ``chunks``, ``terms``                   N and df of the chunks that fit a filter were counted
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
+``request``    DEBUG  ``status_200`` and so on                a server answered a request over HTTP
+``tool``       DEBUG  the name of the tool                    a server answered an agent
 ``damage``     WARN   ``findings``                            the statistics are damaged: run repair
 ``incomplete`` WARN   ``candidates``                          so many chunks do not decide which hits are first
 =============  =====  ======================================  ===================================================
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "Events", "Progress", "report_progress"]
 
 LOGGER = logging.getLogger("rag_bm25")
-DEBUG_EVENTS = frozenset({"refresh", "search"})
+DEBUG_EVENTS = frozenset({"refresh", "search", "request", "tool"})
 
 
 @dataclass(frozen=True)

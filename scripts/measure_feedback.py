@@ -46,8 +46,8 @@ METHODS: dict[str, Feedback | None] = {
             ("Rocchio(beta=0.25)", Rocchio(beta=0.25)),
             ("BIM()", BIM()),
             ("BM25PRF()", BM25PRF()),
+            ("Axiomatic(beta=0.4)", Axiomatic(beta=0.4)),
             ("Axiomatic()", Axiomatic()),
-            ("Axiomatic(beta=0.2)", Axiomatic(beta=0.2)),
             ("Axiomatic(beta=0.1)", Axiomatic(beta=0.1)),
         )
     },

@@ -33,7 +33,9 @@ ROOMS = {
     "langchain": "vectors weighting documents query hits index ingestion",
     "llama_index": "documents hits index",
     "evaluation": "vectors analysis weighting documents statistics query index ingestion",
-    "cli": "_version vectors analysis weighting store documents query hits index ingestion bulk adapters evaluation",
+    "serving": "_version weighting documents query hits index ingestion",
+    "cli": "_version vectors analysis weighting store documents query hits index ingestion bulk adapters evaluation "
+    "serving",
 }
 ALLOWED = {room: f"{above} {GROUND}" for room, above in ROOMS.items()}
 ALLOWED |= {"errors": "", "_version": "", "events": "errors", "checks": "errors", "filters": "errors checks"}
@@ -46,6 +48,7 @@ HOMES = {
     "cli": "typer rich",
     "evaluation": "ir_measures matplotlib",
     "ingestion": "chardet mammoth openpyxl pathspec pptx pyarrow pypdfium2",
+    "serving": "mcp mcp_types opentelemetry prometheus_client pydantic starlette uvicorn",
     "langchain": "langchain_core langchain_text_splitters pydantic",
     "llama_index": "llama_index",
     "adapters": "langchain_milvus llama_index scipy",

@@ -99,10 +99,11 @@ def test_the_code_of_a_readme_runs_as_printed(
 
 
 @embedded
-@pytest.mark.parametrize("page", ["tutorial.md", "tutorial.zh-CN.md"])
-def test_a_tutorial_prints_what_it_says(
+@pytest.mark.parametrize("page", ["tutorial.md", "tutorial.zh-CN.md", "reasons.md", "reasons.zh-CN.md"])
+def test_a_page_prints_what_it_says(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("rapidfuzz")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     printed = 0
@@ -163,7 +164,7 @@ def test_the_chinese_readme_says_the_same() -> None:
         assert facts(translation) == facts(section), section.split("\n")[0]
 
 
-@pytest.mark.parametrize("page", ["hits", "conditions"])
+@pytest.mark.parametrize("page", ["hits", "conditions", "reasons"])
 def test_the_chinese_page_says_the_same(page: str) -> None:
     english, chinese = (
         (DOCS / f"{page}{language}.md").read_text(encoding="utf-8").split("\n## ") for language in ("", ".zh-CN")

@@ -19,6 +19,7 @@ from rag_bm25.cli import (
     maintaining,
     moving,
     searching,
+    serving,
     shell,
     tuning,
 )
@@ -133,6 +134,7 @@ _add(
 _add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
 _add("shell", shell.shell, "--collection manuals", "-k 5 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
+_add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
 _add("list", listing.list_, "", "sources --collection manuals", "chunks docs/law.txt")
 _add("show", listing.show, "docs/law.txt#12")
@@ -172,6 +174,13 @@ _add(
 )
 _add("merge", loading.merge, "parts", to=bulk)
 _add("load", loading.load, "parts", "parts --uri http://localhost:19530 --import-prefix uploads/parts", to=bulk)
+_add(
+    "serve",
+    serving.serve,
+    "--http 127.0.0.1:8765",
+    "--mcp",
+    "--http 127.0.0.1:8765 --allow-writes",
+)
 _add("drop", moving.drop, "--collection manuals", "--collection manuals --yes")
 _add(
     "adopt",

@@ -111,10 +111,10 @@ class Place:
         options = {"token": self.token, "tls": get_tls(self.uri), "read_only": read_only, **options}
         return BM25Index.open(self.uri, self.collection, **options)
 
-    def open_existing(self, *, read_only: bool = False) -> BM25Index:
+    def open_existing(self, *, read_only: bool = False, **options: Any) -> BM25Index:
         """Open an index that must exist; a search finds what the command before it has written."""
         try:
-            return self.open(read_only=read_only, consistency="Strong")
+            return self.open(read_only=read_only, consistency="Strong", **options)
         except IndexNotFoundError as error:
             raise IndexNotFoundError(f"{str(error).rpartition(';')[0]}; `rag-bm25 ingest` creates one") from None
 

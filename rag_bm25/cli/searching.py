@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -12,17 +13,16 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import open_console, print_json, print_note, print_result
 from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
-from rag_bm25.cli.reasons import why_nothing
-from rag_bm25.cli.rendering import render_explanation, render_hit
+from rag_bm25.cli.rendering import INDENT, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
 from rag_bm25.index.index import BM25Index
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.options import QUERY_OPTIONS
+from rag_bm25.query.scores import ScoreExplanation
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
@@ -145,19 +145,42 @@ def search(
     query, scope, options = " ".join(words), question.scope(), question.options()
     model = dense.load()
     with place.open_existing(read_only=True) as index:
-        asked = {**options, **boosts.options()}
-        shown = highlight if as_json else dense.highlighting(open_console().width)
-        hits = dense.search(index, model, query, k, {**scope, **asked, **selection.options(), "highlight": shown})
-        trees = [index.explain(query, hit.id, **scope, **asked) for hit in hits if explain]
-        reason = None if hits or as_json else why_nothing(index, query, scope, options)
+        scored = {**scope, **options, **boosts.options()}
+        asked = {**scored, **selection.options()}
+        fragments = highlight if as_json else dense.highlighting(open_console().width)
+        hits = dense.search(index, model, query, k, {**asked, "highlight": fragments})
+        shown = asked if model is None else scored  # the place of a hit is not that of the search by words
+        trees = [index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **shown) for hit in hits if explain]
+        diagnosis = None if hits or as_json else index.why_nothing(query, k, **asked)
         if as_json:
             extra = [{"explanation": tree.to_dict()} for tree in trees] or [{} for _ in hits]
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
         print_hits(hits, trees, mark_contexts(index, query, hits, {"namespace": question.namespace, **options}))
         dense.note_missing(index)
-    if reason:
-        print_note(reason)
+    if diagnosis:
+        print_note(str(diagnosis))
+
+
+def why(
+    query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
+    place: opt.Place,
+    question: Question,
+    boosts: Boosts,
+    selection: Selection,
+    id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a chunk that was expected.")] = None,
+    k: HitCount = 10,
+    min_score: Annotated[float | None, opt.option("Score below which hits are of no use.")] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show why a search finds nothing or, with an id, why a chunk is not among its hits."""
+    asked: dict[str, Any] = {**question.scope(), **question.options(), **boosts.options(), **selection.options()}
+    with place.open_existing(read_only=True) as index:
+        if id is None:
+            diagnosis = index.why_nothing(query, k, min_score=min_score, **asked)
+        else:
+            diagnosis = index.why_not(query, id, k, min_score=min_score, **asked)
+    print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
 
 
 def similar(
@@ -201,7 +224,7 @@ def mark_contexts(
 
 def print_hits(
     hits: Sequence[Hit],
-    trees: Sequence[Explanation] = (),
+    trees: Sequence[ScoreExplanation] = (),
     marks: Sequence[Sequence[tuple[int, int]]] = (),
     *,
     first: int = 1,
@@ -211,7 +234,7 @@ def print_hits(
     for at, hit in enumerate(hits):
         console.print(render_hit(first + at, hit, console.width, marks[at] if marks else ()))
         if trees:
-            console.print(render_explanation(trees[at]))
+            console.print(Text(indent(trees[at].table(console.width - INDENT), " " * INDENT)))
 
 
 def explain(
@@ -220,16 +243,22 @@ def explain(
     place: opt.Place,
     question: Question,
     boosts: Boosts,
+    selection: Selection,
+    k: HitCount = 10,
+    tree: Annotated[bool, opt.option("Show every formula with its numbers.", "--tree")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show how the score of a chunk comes about.
+    """Show how the score of a chunk comes about: a line for each term.
 
     If the query does not find the chunk, show why: its terms are unknown, stop words, or not in the chunk.
     """
-    scope, options = question.scope(), question.options()
+    options = {**question.options(), **boosts.options(), **selection.options()}
     with place.open_existing(read_only=True) as index:
-        tree = index.explain(query, id, **scope, **options, **boosts.options())
-    print_result(as_json, tree.to_dict(), render_explanation(tree))
+        explained = index.explain(query, id, k=k, **question.scope(), **options)
+    width = open_console().width
+    print_result(
+        as_json, explained.to_dict(tree=tree), render_explanation(explained) if tree else Text(explained.table(width))
+    )
 
 
 def terms(

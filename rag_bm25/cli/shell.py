@@ -21,7 +21,6 @@ from rag_bm25.cli.embedding import DenseSearch, Model
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.listing import describe_chunk
 from rag_bm25.cli.passages import render_chunk
-from rag_bm25.cli.reasons import why_nothing
 from rag_bm25.cli.rendering import render_explanation, render_stats
 from rag_bm25.cli.searching import HitCount, Question, mark_contexts, print_hits
 from rag_bm25.cli.settings import parse_query_settings
@@ -30,6 +29,7 @@ from rag_bm25.errors import InputError, RagBM25Error
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
+from rag_bm25.query.scores import ScoreExplanation
 
 MAX_HISTORY = 2_000  # lines
 MAX_K = 16_384
@@ -124,17 +124,20 @@ class Session:
         if self.query:
             self._print_hits()
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {**self.scope, **self.asked, **self.selection}
+
     def _search(self, k: int) -> Sequence[Hit]:
         shown = {"highlight": self.dense.highlighting(open_console().width)}
-        options = {**self.scope, **self.asked, **self.selection, **shown}
-        return self.dense.search(self.index, self.model, self.query, k, options)
+        return self.dense.search(self.index, self.model, self.query, k, {**self._options, **shown})
 
     def _print_hits(self, first: int = 1) -> None:
         hits, options = self.hits[first - 1 :], {"namespace": self.scope["namespace"], **self.asked}
         print_hits(hits, marks=mark_contexts(self.index, self.query, hits, options), first=first)
         self.listed = self.hits
         if not self.hits:
-            print_note(why_nothing(self.index, self.query, self.scope, self.asked))
+            print_note(str(self.index.why_nothing(self.query, self.k, **self._options)))
 
     def _require_query(self) -> None:
         if not self.query:
@@ -154,10 +157,23 @@ class Session:
     # Commands
 
     def explain(self, argument: str) -> None:
+        explained = self._explain(argument)
+        show(Text(explained.table(open_console().width)))
+
+    def tree(self, argument: str) -> None:
+        show(render_explanation(self._explain(argument)))
+
+    def _explain(self, argument: str) -> ScoreExplanation:
         self._require_query()
         id_, namespace = self._find(argument)
-        tree = self.index.explain(self.query, id_, chunk_namespace=namespace, **self.scope, **self.asked)
-        show(render_explanation(tree))
+        selection = self.selection if self.model is None else {}  # the place of a hit is that of the search by words
+        asked = {**self.scope, **self.asked, **selection}
+        return self.index.explain(self.query, id_, chunk_namespace=namespace, k=self.k, **asked)
+
+    def why(self, argument: str) -> None:
+        self._require_query()
+        id_, namespace = self._find(argument)
+        show(Text(str(self.index.why_not(self.query, id_, self.k, chunk_namespace=namespace, **self._options))))
 
     def show(self, argument: str) -> None:
         id_, namespace = self._find(argument)
@@ -265,7 +281,9 @@ class Command:
 
 
 COMMANDS = {
-    "explain": Command(Session.explain, "[N|ID]", "how the score of a hit comes about, or why a chunk is no hit"),
+    "explain": Command(Session.explain, "[N|ID]", "how the score of a hit comes about: a line for each term"),
+    "tree": Command(Session.tree, "[N|ID]", "the same with every formula"),
+    "why": Command(Session.why, "[N|ID]", "why a chunk is no hit"),
     "show": Command(Session.show, "[N|ID]", "a hit or chunk: text, metadata, neighbours, terms"),
     "similar": Command(Session.similar, "[N|ID]", "chunks that resemble a hit or chunk"),
     "more": Command(Session.more, "[NUMBER]", "the next hits"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, parameter_error
 from rag_bm25.errors import short_repr
-from rag_bm25.query.explanation import Explanation, format_value
+from rag_bm25.query.explanation import Explanation, explain_product, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -404,8 +404,4 @@ def largest_factor(boosts: Sequence[Boost]) -> float:
 
 def explain_boosts(score: Explanation, boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> Explanation:
     """Explain a boosted score: that of the search, and a line for each factor."""
-    if not boosts:
-        return score
-    lines = tuple(boost.explain(metadata) for boost in boosts)
-    value = score.value * math.prod(line.value for line in lines)
-    return Explanation(value, "boosted score, product of:", (score, *lines))
+    return explain_product(score, [boost.explain(metadata) for boost in boosts])

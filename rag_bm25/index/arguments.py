@@ -81,11 +81,11 @@ def list_namespaces(names: Iterable[str]) -> str:
     return list_first(map(name_namespace, sorted(set(names))))
 
 
-def list_first(items: Iterable[str]) -> str:
+def list_first(items: Iterable[str], most: int = MAX_LISTED) -> str:
     """List items in a message, the first ones and the number of others if there are many."""
     every = list(items)
-    more = f" and {len(every) - MAX_LISTED:,} more" if len(every) > MAX_LISTED else ""
-    return ", ".join(every[:MAX_LISTED]) + more
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more
 
 
 def check_k(k: int, name: str = "k") -> int:

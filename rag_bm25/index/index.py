@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -9,7 +10,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rag_bm25.analysis import contract_of
-from rag_bm25.checks import as_str, check_callable, check_int, check_path
+from rag_bm25.checks import (
+    as_str,
+    check_callable,
+    check_int,
+    check_parameter,
+    check_path,
+    check_switch,
+    comparable,
+)
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
@@ -32,8 +41,11 @@ from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
+from rag_bm25.index.searching.chunk_inquiry import ChunkInquiry
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
+from rag_bm25.index.searching.inquiry import Search
+from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
@@ -41,6 +53,7 @@ from rag_bm25.index.stats import compute_stats
 from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
+from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
@@ -68,9 +81,11 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
     from rag_bm25.index.searching.searcher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
+    from rag_bm25.query.diagnosis import Diagnosis
     from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.options import QueryOptions, StatisticsPart
     from rag_bm25.query.query import QueryLike
+    from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.store.embeddings import Embed, Embeddings
     from rag_bm25.store.protocol import Store
@@ -1064,8 +1079,9 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
+        k: int = 10,
         **options: Unpack[SearchOptions],
-    ) -> Explanation:
+    ) -> ScoreExplanation:
         """Explain the score of a chunk, or why a search does not find it.
 
         Parameters
@@ -1078,14 +1094,18 @@ class BM25Index:
         chunk_namespace : str, optional
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
+        k : int
+            As it was given to the search; it matters with `rerank`, `group_by`, `near_duplicates` and `mmr`, for which
+            the search is made again.
         **options
-            As they were given to the search. `boosts` are explained; the score of `rerank` is the reranker's own.
+            As they were given to the search.
 
         Returns
         -------
-        Explanation
-            A tree; its root is the score that Milvus gives, to 1e-5 of it. Where a server may round its index to fp16,
-            the root says so: the score of a search is then within 0.1 % of it, and equal with ``rescore=True``.
+        ScoreExplanation
+            Its value is the score of the hit, to 1e-5 of it. As text it is a table, its `tree` shows every formula, and
+            its `terms` have the numbers. Where a server may round its index to fp16, the root of the tree says so: the
+            score of a search is then within 0.1 % of it, and equal with ``rescore=True``.
 
         Raises
         ------
@@ -1104,8 +1124,129 @@ class BM25Index:
         """
         scope = parse_scope(filter, namespace)
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
+        check_k(k)
         plan, asked = split_options(options)
-        return self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
+        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
+        if replace(plan, boosts=()).is_plain:
+            return explained
+        recorder = Recorder(plan.rerank)
+        again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None, "highlight": False}
+        hits = self.search(query, k, filter=filter, namespace=namespace, **again)
+        return with_placement(explained, place_hit(explained, hits, k, plan, recorder))
+
+    def why_nothing(
+        self,
+        query: QueryLike,
+        k: int = 10,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        min_score: float | None = None,
+        other_namespaces: bool = True,
+        **options: Unpack[SearchOptions],
+    ) -> Diagnosis:
+        """Find out why a search has no hits.
+
+        The search is made again, and then without its filter, its conditions and so on, so that this takes several
+        times as long.
+
+        Parameters
+        ----------
+        query, k, filter, namespace
+            As they were given to :meth:`search`.
+        min_score : float, optional
+            Score below which the program drops hits.
+        other_namespaces : bool
+            Whether reasons may name namespaces that were not searched. Pass False where those who ask must not learn
+            of them.
+        **options
+            As they were given to :meth:`search`.
+
+        Returns
+        -------
+        Diagnosis
+            The reasons, the most decisive first; none if there are hits.
+
+        Raises
+        ------
+        InputError, ParameterError, FilterError
+            As for :meth:`search`.
+
+        Examples
+        --------
+        ::
+
+            hits = index.search(query, filter={"kind": "law"})
+            if not hits:
+                print(index.why_nothing(query, filter={"kind": "law"}))
+        """
+        return self._inquire(query, k, filter, namespace, options, min_score, other_namespaces).why_nothing()
+
+    def why_not(
+        self,
+        query: QueryLike,
+        id: str,
+        k: int = 10,
+        *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
+        chunk_namespace: str | None = None,
+        min_score: float | None = None,
+        other_namespaces: bool = True,
+        **options: Unpack[SearchOptions],
+    ) -> Diagnosis:
+        """Find out why a chunk is not among the hits of a search.
+
+        Parameters
+        ----------
+        query
+            As it was given to :meth:`search`.
+        id : str
+            Id of the chunk; it need not exist.
+        k, filter, namespace
+            As they were given to :meth:`search`.
+        chunk_namespace
+            As for :meth:`explain`.
+        min_score, other_namespaces, **options
+            As for :meth:`why_nothing`.
+
+        Returns
+        -------
+        Diagnosis
+            The reasons, and the rank and the score of the chunk; no reasons if it is among the hits.
+
+        Raises
+        ------
+        InputError, ParameterError, FilterError
+            As for :meth:`search` and :meth:`explain`.
+
+        Examples
+        --------
+        ::
+
+            print(index.why_not("解除 合同", "law.txt#12", k=5))
+        """
+        inquiry = self._inquire(query, k, filter, namespace, options, min_score, other_namespaces)
+        place = check_chunk_namespace(chunk_namespace, parse_scope(None, namespace).namespaces)
+        return inquiry.why_not(check_id("id", id), place)
+
+    def _inquire(
+        self,
+        query: QueryLike,
+        k: int,
+        filter: FilterLike,
+        namespace: Namespaces,
+        options: SearchOptions,
+        min_score: float | None,
+        elsewhere: bool,
+    ) -> ChunkInquiry:
+        check_switch("other_namespaces", elsewhere)
+        if min_score is not None:
+            check_parameter("min_score", min_score, "a finite number", math.isfinite(comparable(min_score)))
+        plan, asked = split_options(options)
+        scope = parse_scope(filter, namespace)
+        search = Search(query, check_k(k), scope, asked, plan, dict(options), min_score, elsewhere)
+        return ChunkInquiry(self._store, self._live, self._searcher, search, self.search)
 
     def explain_hybrid(
         self,
@@ -1346,6 +1487,8 @@ class BM25Index:
     asuggest = in_thread(suggest)
     aexplain = in_thread(explain)
     aexplain_hybrid = in_thread(explain_hybrid)
+    awhy_nothing = in_thread(why_nothing)
+    awhy_not = in_thread(why_not)
     aterm_statistics = in_thread(term_statistics)
     aterms = in_thread(terms)
     astats = in_thread(stats)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rag_bm25.documents.chunks import Hit
+    from rag_bm25.query.diagnosis import Diagnosis
 
     Configs: TypeAlias = RunnableConfig | list[RunnableConfig] | None
 
@@ -198,6 +199,25 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         retriever = cls(index=index, **options)
         add_texts(index, texts, metadatas, ids, **retriever._write_options())
         return retriever
+
+    def why_nothing(self, query: str, **options: Any) -> Diagnosis:
+        """Find out why the retriever, or the lexical search of a hybrid one, returns no documents for a query.
+
+        Parameters
+        ----------
+        query : str
+            The query.
+        **options
+            As for ``invoke``; `score_threshold` is the minimum score.
+
+        Returns
+        -------
+        Diagnosis
+            As from :meth:`rag_bm25.BM25Index.why_nothing`.
+        """
+        asked = self._with_options(options)
+        least, given = asked.score_threshold, asked._lexical_options([query])  # noqa: SLF001 - one of its kind
+        return asked.index.why_nothing(query, asked.k, min_score=least, **given)
 
     def batch(
         self, inputs: list[str], config: Configs = None, *, return_exceptions: bool = False, **kwargs: Any

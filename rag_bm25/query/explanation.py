@@ -58,8 +58,18 @@ class Explanation:
     details: tuple[Explanation, ...] = ()
 
     def __str__(self) -> str:
+        return self.tree()
+
+    def tree(self) -> str:
+        """Return the tree as text, a number a line.
+
+        Returns
+        -------
+        str
+            Each number with its formula, above the numbers of the formula, which are indented.
+        """
         lines = [f"{format_value(self.value)} = {self.description}"]
-        lines += [f"  {line}" for detail in self.details for line in str(detail).splitlines()]
+        lines += [f"  {line}" for detail in self.details for line in detail.tree().splitlines()]
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,6 +107,14 @@ def format_value(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
 
 
+def explain_product(score: Explanation, factors: Sequence[Explanation]) -> Explanation:
+    """Explain a score that is multiplied by factors, if there are any."""
+    if not factors:
+        return score
+    value = score.value * math.prod(factor.value for factor in factors)
+    return Explanation(value, "boosted score, product of:", (score, *factors))
+
+
 @dataclass(frozen=True, eq=False)
 class QueryFacts:
     """The query's half of a score."""
@@ -130,14 +148,22 @@ def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
     details += [Explanation(0.0, f"{word!r} is a stop word: the analyzer leaves it out") for word in query.stop_words]
     score = sum(detail.value for detail in details)
     what = f"score of chunk {chunk.id!r} for the query {query.text!r}"
-    left_out = query.unmet or _missing_words(query, chunk)
-    if score > 0 and left_out:
-        return Explanation(0.0, f"{what}: left out, since {left_out}", tuple(details))
+    if reason := why_zero(query, chunk, score):
+        return Explanation(0.0, f"{what}: {'left out' if score > 0 else 'not found'}, since {reason}", tuple(details))
+    rounded = "" if query.tolerance is None else f", which the search gives to within {query.tolerance:.1%}"
+    return Explanation(score, f"{what}{rounded}, sum of:", tuple(details))
+
+
+def why_zero(query: QueryFacts, chunk: ChunkFacts, score: float) -> str:
+    """Say why a search does not find a chunk with this sum of contributions; "" if it does."""
     if score > 0:
-        rounded = "" if query.tolerance is None else f", which the search gives to within {query.tolerance:.1%}"
-        return Explanation(score, f"{what}{rounded}, sum of:", tuple(details))
-    why = "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
-    return Explanation(0.0, f"{what}: not found, since {why}", tuple(details))
+        return query.unmet or _missing_words(query, chunk)
+    return "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
+
+
+def contribution(query: QueryFacts, chunk: ChunkFacts, at: int) -> float:
+    """Return what a term adds to the score, as Milvus computes it: both weights are float32."""
+    return float(np.float32(query.terms.weights[at])) * chunk.vector.get(int(query.terms.ids[at]))
 
 
 def _missing_words(query: QueryFacts, chunk: ChunkFacts) -> str:
@@ -166,17 +192,15 @@ def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
     if stored == 0:
         chunks = f"df = {df:,} of N = {query.corpus.num_chunks:,} chunks have it"
         return Explanation(0.0, f"{name} is not in the chunk; {chunks}")
-    # As Milvus computes it: both weights are float32.
-    weight = float(np.float32(terms.weights[at]))
-    factors = (_explain_query_weight(query, at, weight), _explain_document_weight(chunk, term, id_, stored))
-    return Explanation(weight * stored, f"{name}, product of:", factors)
+    factors = (_explain_query_weight(query, at), _explain_document_weight(chunk, term, id_, stored))
+    return Explanation(contribution(query, chunk, at), f"{name}, product of:", factors)
 
 
-def _explain_query_weight(query: QueryFacts, at: int, weight: float) -> Explanation:
-    source = query.terms.sources[at]
+def _explain_query_weight(query: QueryFacts, at: int) -> Explanation:
+    source, weight = query.terms.sources[at], float(np.float32(query.terms.weights[at]))
     factors = [Explanation(value, what) for what, value in source.factors]
     factors += [] if source.feedback is None else [_explain_feedback(source.feedback)]
-    factors += [_explain_repetition(query.weighting, int(query.terms.qtf[at])), _explain_idf(query, at)]
+    factors += [_explain_repetition(query.weighting, int(query.terms.qtf[at])), explain_idf(query, at)]
     return Explanation(weight, "query weight, product of:", tuple(factors))
 
 
@@ -209,7 +233,7 @@ def _explain_repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
     return Explanation(value, "saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:", details)
 
 
-def _explain_idf(query: QueryFacts, at: int) -> Explanation:
+def explain_idf(query: QueryFacts, at: int) -> Explanation:
     """Explain the IDF by the branch of its formula that applies."""
     weighting, corpus = query.weighting, query.corpus
     known = _explain_df(query, at)

@@ -8,10 +8,9 @@ instead, and gives the counts to the IDF. :mod:`rag_bm25.query.learning` compute
 
 Chunks that users marked as relevant help much. On 567 lay questions about Chinese law with several answers (STARD),
 with one answer marked, the others are found with an nDCG@10 of .252 by Rocchio's method and .268 by the binary
-independence model, against .164 without feedback. Pseudo-feedback is meant for collections with many relevant chunks
-for each question. With one or two, as in the sets that this library was measured on, it ranks the first ten worse and
-finds no more among the first hundred. It is off by default. It takes a second search and a second read, about five
-times the time.
+independence model, against .164 without feedback. Pseudo-feedback finds a little more among the first hundred or
+thousand, and ranks the first ten no better or worse: docs/tuning.md. It is off by default. It takes a second search
+and a second read, about five times the time.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ class Rocchio:
 class BIM:
     r"""Binary independence model: the IDF counts relevant and other chunks apart [1]_.
 
-    Meant for marked chunks. As pseudo-feedback, it did harm on every set that was measured.
+    Meant for marked chunks. As pseudo-feedback, it does harm.
 
     Every term is weighed by :func:`rag_bm25.weighting.idf.relevance_weight`, in the form and with the floor of the IDF
     in use, see :func:`rag_bm25.weighting.idf.equivalent_df`; without relevant chunks that is the plain IDF. Of the
@@ -224,7 +223,7 @@ class Axiomatic:
     Parameters
     ----------
     beta : float
-        Weight of similar words, in [0, 1,000].
+        Weight of similar words, in [0, 1,000]. Anserini's default is 0.4, which ranks the first ten worse.
     background : int
         Number of other chunks in the working set for each relevant one, in 1..1,000.
     fb_docs, fb_terms, min_df, max_df
@@ -237,7 +236,7 @@ class Axiomatic:
        ECIR 2019.
     """
 
-    beta: float = 0.4
+    beta: float = 0.2
     background: int = 29
     fb_docs: int = 20
     fb_terms: int = 20

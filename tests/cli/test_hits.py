@@ -62,10 +62,23 @@ def test_boosts_change_the_order_and_are_explained(handbook: Path) -> None:
     assert [hit["id"] for hit in recent] == ["new", "old"]
     law = run_json("search", "合同通知", "-k", 1, "--boost", "kind=law:2", "--boost", "kind=draft:0.5")
     assert law[0]["id"] == "old"
-    printed = run("explain", "合同通知", "old", "--boost", "kind=law:2", "--recency", "date:365:gauss").stdout
-    assert "boosted score, product of:" in printed
+    asked = ("explain", "合同通知", "old", "--boost", "kind=law:2", "--recency", "date:365:gauss")
+    assert "boosted score, product of:" in run(*asked, "--tree").stdout
+    printed = run(*asked).stdout
+    assert "\nboosts: " in printed
     assert "factor of 'kind' = 'law', by its value" in printed
     assert "gauss decay" in printed
+
+
+def test_explanations_show_the_group_and_the_place_of_a_hit(handbook: Path) -> None:
+    (hit,) = run_json("search", "合同通知", "-k", 1, "--group-by", "kind", "--explain")
+    place = hit["explanation"]["placement"]
+    assert (place["rank"], place["k"], place["group_by"]) == (1, 1, "kind")
+    assert place["group"] == hit["metadata"]["kind"]
+    assert place["group_score"] == hit["group_score"]
+    printed = run("explain", "合同通知", hit["id"], "-k", 1, "--group-by", "kind").stdout
+    assert f"grouped by 'kind': group {place['group']!r}, of score" in printed
+    assert "\nplace: hit 1, with k = 1\n" in printed
 
 
 def test_near_duplicates_are_left_out(handbook: Path) -> None:

@@ -234,6 +234,8 @@ def test_delete_by_source(docs: Path) -> None:
     assert result.stdout == "1 chunk deleted\n"
     assert result.stderr == "1 of 2 sources not found: docs/none.md\n"
     assert run_json("stats")["num_chunks"] == 2
+    both = run_json("delete", "--source", "docs/milvus.md", "--source", "docs/rows.jsonl", "--dry-run")
+    assert both == {"would_delete": ["docs/milvus.md#0", "r1"]}
     again = run("delete", "--source", "docs/law.txt", "--yes")
     assert (again.exit_code, again.stderr) == (1, "1 of 1 source not found: docs/law.txt\n")
 

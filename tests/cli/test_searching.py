@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -48,14 +49,14 @@ def test_search_explains_each_hit(docs: Path) -> None:
     hits = run_json("search", "sparse vectors", "--explain", "--idf", "lucene")
     assert [hit["explanation"]["value"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
     printed = run("search", "sparse vectors", "--explain").stdout
-    assert printed.count("score of chunk") == len(hits) == 2
-    assert "N, chunks" in printed
+    assert printed.count("\n    term") == len(hits) == 2
+    assert printed.count("\n    N = 3 chunks") == 2
 
 
 def test_search_learns_from_chunks_that_are_marked(docs: Path) -> None:
     marked = run_json("search", "sparse", "--relevant", "docs/law.txt#0", "--explain")
     assert {hit["id"] for hit in marked} == {"docs/milvus.md#0", "r1"}  # no term of three chunks is rare and common
-    assert "alpha" in json.dumps([hit["explanation"] for hit in marked])
+    assert "alpha" in run("explain", "sparse", marked[0]["id"], "--relevant", "docs/law.txt#0", "--tree").stdout
     apart = run_json("search", "sparse", "--relevant", "r1", "--irrelevant", "docs/milvus.md#0")
     assert [hit["id"] for hit in apart] == ["r1", "docs/milvus.md#0"]
     swapped = run_json("search", "sparse", "--relevant", "docs/milvus.md#0", "--irrelevant", "r1")
@@ -86,18 +87,35 @@ def test_irrelevant_chunks_for_a_method_that_has_no_use_for_them_fail(docs: Path
         ("  ", (), "the query is empty"),
         ("？？？ !", (), "the query has no words, only punctuation"),
         ("the", (), "the query has stop words only, which the index leaves out: the"),
-        ("unheard quagmire", (), "no chunk has any of the words unheard, quagmir"),
+        ("unheard quagmire", (), "no chunk has any of the words unheard, quagmire"),
         (
             "sparse",
             ("--namespace", "team"),
-            "the namespace 'team' has no chunks; there are some in the default namespace",
+            "the namespace 'team' has no chunks; there are some in the default namespace (3)",
         ),
-        ("sparse", ("--filter", '{"year": 3}'), "no chunk fits the filter"),
-        ("sparse", ("--filter", '{"source": "docs/law.txt"}'), "no chunk that fits the filter has a word of the query"),
+        (
+            "sparse",
+            ("--filter", '{"pages": 3}'),
+            (
+                "the filter names 'pages', which no chunk has; the fields are 'chunk', 'source', 'end_index', "
+                "'start_index', 'title', 'headings', 'page'; did you mean 'page'?"
+            ),
+        ),
+        (
+            "sparse",
+            ("--filter", '{"source": "docs/law.txt"}'),
+            (
+                "the filter excludes all chunks with a word of the query; the best of them, 'r1', has source = "
+                "'docs/rows.jsonl'"
+            ),
+        ),
         (
             "sparse 劳动",
             ("--min-should-match", "2"),
-            "no chunk has as many words of the query as --min-should-match asks for",
+            (
+                "min_should_match '2' asks for 2 of the 2 words of the query; no chunk has more than 1, and the one "
+                "with most lacks sparse"
+            ),
         ),
     ],
 )
@@ -107,6 +125,27 @@ def test_nothing_found_is_no_error_and_has_a_reason(
     result = run("search", query, *options)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", f"nothing found: {reason}\n")
     assert run("search", query, *options, "--json").stdout == "[]\n"
+
+
+def test_why_says_what_a_search_lacks(docs: Path) -> None:
+    found = run_json("why", "unheard", "--filter", '{"year": 3}')
+    assert [reason["code"] for reason in found["reasons"]] == ["unknown_words", "filter_field"]
+    lines = run("why", "unheard", "--filter", '{"year": 3}').stdout.splitlines()
+    assert lines[0] == "nothing found: no chunk has the word unheard"
+    assert lines[1].startswith("  also: the filter names 'year', which no chunk has")
+    assert run("why", "sparse").stdout == "the search has 2 hits\n"
+    assert "below the minimum of 50" in run("why", "sparse", "--min-score", 50).stdout
+
+
+def test_why_says_why_a_chunk_is_no_hit(docs: Path) -> None:
+    best, other = run_json("search", "sparse")
+    second = run_json("why", "sparse", other["id"], "-k", 1)
+    assert (second["rank"], second["score"], second["last_score"]) == (2, other["score"], best["score"])
+    assert "it is hit 2 by score, beyond k = 1" in run("why", "sparse", other["id"], "-k", 1).stdout
+    assert run("why", "sparse", "docs/law.txt").stdout == (
+        "'docs/law.txt' is not found: the default namespace has no chunk with this id; it is the source of chunks such "
+        "as 'docs/law.txt#0'\n"
+    )
 
 
 def test_nothing_is_found_in_an_empty_index(docs: Path) -> None:
@@ -143,10 +182,10 @@ def test_nothing_found_says_what_may_have_been_meant(docs: Path, monkeypatch: py
     pytest.importorskip("rapidfuzz")
     result = run("search", "spasre")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "nothing found; did you mean 'sparse'?\n"
+    assert result.stderr == "nothing found: no chunk has the word spasre; did you mean 'sparse'?\n"
     assert run_json("search", "spasre") == []
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
-    assert run("search", "spasre").stderr == "nothing found: no chunk has any of the words spasr\n"
+    assert run("search", "spasre").stderr == "nothing found: no chunk has the word spasre\n"
     assert_fails(run("search", "spasre", "--fuzzy"), 'pip install "rag-bm25[fuzzy]"')
 
 
@@ -165,21 +204,33 @@ def test_a_bad_filter_says_why(docs: Path) -> None:
     assert_fails(run("search", "sparse", "--filter", '{"page": {"$near": 3}}'), "$near")
 
 
+def test_explain_shows_a_line_for_each_term(docs: Path) -> None:
+    score = run_json("search", "劳动合同")[0]["score"]
+    explained = run_json("explain", "劳动合同", "docs/law.txt#0")
+    assert explained["value"] == pytest.approx(score)
+    assert math.fsum(term["contribution"] for term in explained["terms"]) == pytest.approx(score)
+    lines = run("explain", "劳动合同", "docs/law.txt#0").stdout.splitlines()
+    assert lines[0] == f"{score:.4f}  'docs/law.txt#0' for '劳动合同'"
+    assert lines[1].split() == ["term", "score", "tf", "df", "IDF", "query", "chunk"]
+    assert [line.split()[0] for line in lines[2:-1]] == [term["term"] for term in explained["terms"]]
+    assert lines[-1] == "N = 3 chunks; score = query weight * chunk weight"
+
+
 def test_explain_shows_a_tree_whose_root_is_the_score(docs: Path) -> None:
     score = run_json("search", "劳动合同")[0]["score"]
-    tree = run_json("explain", "劳动合同", "docs/law.txt#0")
-    assert tree["value"] == pytest.approx(score)
-    assert {"value", "description", "details"} == set(tree)
-    printed = run("explain", "劳动合同", "docs/law.txt#0").stdout
+    tree = run_json("explain", "劳动合同", "docs/law.txt#0", "--tree")
+    assert {"value", "description", "details"} <= set(tree)
+    assert math.fsum(detail["value"] for detail in tree["details"]) == pytest.approx(score)
+    printed = run("explain", "劳动合同", "docs/law.txt#0", "--tree").stdout
     assert printed.startswith(f"{score:.6g}  score of chunk 'docs/law.txt#0'")
     assert "├── " in printed
 
 
 def test_explain_says_why_a_chunk_is_not_found(docs: Path) -> None:
     printed = run("explain", "the Milvus 飞机", "docs/law.txt#0").stdout
-    assert "'the' is a stop word" in printed
-    assert "'milvus' is not in the chunk" in printed
-    assert "'飞机' is unknown" in printed
+    assert "stop words, which the analyzer leaves out: the\n" in printed
+    assert "\nnot found: no term of the query is in the chunk\n" in printed
+    assert [line.split()[-1] for line in printed.splitlines() if line.startswith("飞机 ")] == ["unknown", "unknown"]
 
 
 def test_explain_of_an_unknown_chunk_fails(docs: Path) -> None:

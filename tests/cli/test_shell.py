@@ -86,8 +86,13 @@ def test_namespaces(docs: Path) -> None:
 
 def test_hits_are_explained_and_shown_by_their_numbers(docs: Path) -> None:
     first, second = ids(run("search", "sparse").stdout)
-    assert f"score of chunk {second!r} for the query 'sparse'" in say("sparse", ":explain 2").stdout
-    assert f"score of chunk {first!r}" in say("sparse", ":e").stdout
+    assert f"{second!r} for 'sparse'\nterm " in say("sparse", ":explain 2").stdout
+    assert f"{first!r} for 'sparse'" in say("sparse", ":e").stdout
+    assert f"score of chunk {second!r} for the query 'sparse'" in say("sparse", ":tree 2").stdout
+    assert f"{second!r} is found: rank 2, score" in say("sparse", ":why 2").stdout
+    assert (
+        f"{second!r} is not found: it is hit 2 by score, beyond k = 1" in say("sparse", ":k 1", f":why {second}").stdout
+    )
     assert "'docs/law.txt#0'" in say("sparse", ":explain docs/law.txt#0").stdout
     assert run("show", second).stdout in say("sparse", ":show 2").stdout
     assert run("show", "docs/law.txt#0").stdout == say(":show docs/law.txt#0").stdout
@@ -150,7 +155,9 @@ def test_a_change_that_fails_changes_nothing(docs: Path, databases: Databases) -
 def test_a_search_without_hits_says_why(docs: Path) -> None:
     assert say("zebra").stderr.startswith("nothing found: ")
     conditions = say("sparse", ":must zebra").stderr
-    assert conditions.startswith("nothing found: no chunk that has a word of the query has what --must")
+    assert conditions.startswith(
+        "nothing found: none of 2 chunks with a word of the query has all words of must 'zebra'"
+    )
     assert "there are no more hits" in say("sparse", ":more").stderr
 
 
@@ -283,7 +290,7 @@ def test_a_session_on_a_terminal(typist: Any, tmp_path: Path) -> None:
     first.type("劳动合同\r")
     assert "law" in first.expect("docs> ")
     first.type(":exp\t1\r")  # completed
-    assert "score of chunk 'law'" in first.expect("docs> ")
+    assert "'law' for '劳动合同'" in first.expect("docs> ")
     first.type("half a line")
     first.expect("half a line")
     first.interrupt()

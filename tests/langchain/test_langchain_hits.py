@@ -115,6 +115,18 @@ def test_conditions_are_options_of_every_class(index: BM25Index) -> None:
         plain.invoke("fade", slop=-1)
 
 
+def test_retrievers_say_why_they_return_nothing(index: BM25Index) -> None:
+    for retriever in (
+        MilvusBM25Retriever(index=index, filter={"source": "x"}),
+        MilvusHybridRetriever(index=index, embedding=Letters(), filter={"source": "x"}),
+    ):
+        assert [reason.code for reason in retriever.why_nothing("fade").reasons] == ["filter"]
+        assert retriever.why_nothing("fade", filter={"source": "b"}, k=1).reasons == ()
+        assert [reason.code for reason in retriever.why_nothing("jig", filter=None).reasons] == ["unknown_words"]
+        high = retriever.why_nothing("fade", filter=None, score_threshold=99.0)
+        assert [reason.code for reason in high.reasons] == ["min_score"]
+
+
 def test_highlights_are_in_the_metadata(index: BM25Index) -> None:
     store = MilvusBM25VectorStore(index, embedding=Letters(), mode="sparse")
     hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), k=1, highlight=True)

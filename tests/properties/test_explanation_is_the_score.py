@@ -11,12 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import relevance_weight, split, words_and_bigrams
-from support.strategies import corpora, query_weightings, texts, weightings
+from support.strategies import corpora, query_weightings, texts, weightings, words
 
-from rag_bm25 import BM25Index, Explanation, IndexConfig, QueryExpansion, Rocchio, Synonyms
+from rag_bm25 import (
+    BM25Index,
+    Decay,
+    Explanation,
+    IndexConfig,
+    QueryExpansion,
+    Rocchio,
+    ScoreExplanation,
+    Synonyms,
+    ValueBoost,
+)
 from rag_bm25.query.feedback import FEEDBACK_METHODS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_bm25 import Hit
     from rag_bm25.documents.encoder import LengthUnit
     from rag_bm25.query.feedback import Feedback
     from rag_bm25.query.options import QueryOptions
@@ -121,8 +134,15 @@ def test_every_search_can_be_explained(
         index.add(list(some.values()), ids=list(some), namespace=namespace, metadatas=metadatas)
     searched: Any = {
         "namespace": data.draw(st.none() | st.sampled_from(SPACES) | st.lists(st.sampled_from(SPACES), min_size=1)),
-        "statistics": data.draw(st.sampled_from(["namespace", "all"])),
+        "statistics": data.draw(st.sampled_from(["namespace", "all", {"n": 0}, {"n": {"$exists": True}}])),
         "filter": data.draw(st.none() | st.just({"n": 1})),
+        "must": data.draw(st.none() | st.lists(words, max_size=1)),
+        "must_not": data.draw(st.none() | st.lists(words, max_size=1)),
+        "phrases": data.draw(st.none() | st.lists(words, max_size=1)),
+        "boosts": data.draw(st.sampled_from([None, [ValueBoost("n", {1: 2.5})], [Decay("n", 1, 0), *BOOSTS]])),
+        "rerank": data.draw(st.sampled_from([None, by_length_and_place])),
+        "group_by": data.draw(st.sampled_from([None, "n"])),
+        "mmr": data.draw(st.sampled_from([None, 0.5])),
         "feedback": data.draw(st.sampled_from([None, *METHODS])),
         "expansion": data.draw(st.none() | st.just(QueryExpansion(Synonyms.of({"apple": ["fig", "中文"]})))),
         "min_should_match": data.draw(st.none() | st.sampled_from([1, 2, "75%"])),
@@ -130,9 +150,35 @@ def test_every_search_can_be_explained(
         "k3": weighting.k3,
         "epsilon": weighting.epsilon,
     }
-    for hit in index.search(query, 100, **searched):
-        explanation = index.explain(query, hit.id, chunk_namespace=hit.namespace, **searched)
-        assert explanation.value == pytest.approx(hit.score, rel=1e-5)
+    k = data.draw(st.sampled_from([1, 3, 100]))
+    for rank, hit in enumerate(index.search(query, k, **searched), 1):
+        explained = index.explain(query, hit.id, chunk_namespace=hit.namespace, k=k, **searched)
+        assert explained.value == pytest.approx(hit.score, rel=1e-5)
+        assert explained.reason == ""
+        check_terms(explained)
+        if explained.placement is not None:
+            assert (explained.placement.rank, explained.placement.group_score) == (rank, hit.group_score)
+
+
+BOOSTS = [ValueBoost("n", {0: 0.5}, default=3.0)]
+
+
+def by_length_and_place(_: str, hits: Sequence[Hit]) -> list[float]:
+    """Score a hit by the others, as rerankers of lists do."""
+    return [len(hit.text) + place / len(hits) for place, hit in enumerate(hits)]
+
+
+def check_terms(explained: ScoreExplanation) -> None:
+    """Recompute the score from the numbers in fields."""
+    for term in explained.terms:
+        assert term.contribution == term.query_weight * term.weight
+        assert (term.tf > 0) == (term.weight > 0) == (term.contribution > 0) or not term.query_weight
+        assert term.df <= explained.num_chunks
+    total = math.fsum(term.contribution for term in explained.terms)
+    assert total == pytest.approx(explained.bm25_score, rel=1e-9)
+    if explained.placement is None or not explained.placement.reranker:
+        factors = math.prod(factor.value for factor in explained.factors)
+        assert total * factors == pytest.approx(explained.value, rel=1e-9)
 
 
 @given(

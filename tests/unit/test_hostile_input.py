@@ -294,6 +294,15 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("explain", lambda i, v: i.explain(v, "1"), InputError, "a (part of a )?query must be a str", NO_STR),
     ("explain", lambda i, v: i.explain("apple", v), InputError, "id (must|has)", [*NO_STR, *NO_TEXT, ""]),
     ("explain", lambda i, v: i.explain("apple", "1", namespace=v), InputError, "namespace must", [[], {}, 5, [5]]),
+    ("why_nothing", lambda i, v: i.why_nothing(v), InputError, "a (part of a )?query must be a str", NO_STR),
+    (
+        "why_nothing",
+        lambda i, v: i.why_nothing("apple", min_score=v),
+        ParameterError,
+        "min_score must be a finite number",
+        ["1", [], float("nan"), float("inf")],
+    ),
+    ("why_not", lambda i, v: i.why_not("apple", v), InputError, "id (must|has)", [*NO_STR, *NO_TEXT, ""]),
     (
         "explain",
         lambda i, v: i.explain("apple", "1", chunk_namespace=v),

@@ -18,7 +18,6 @@ from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
-from rag_bm25.hits.boosts import explain_boosts
 from rag_bm25.index.arguments import list_namespaces
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
 from rag_bm25.index.searching.memo import QueryMemo
@@ -30,7 +29,7 @@ from rag_bm25.query.conditions import Conditions
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.expansion import Expander, QueryExpansion
-from rag_bm25.query.explanation import ChunkFacts, Explanation, QueryFacts, explain
+from rag_bm25.query.explanation import ChunkFacts, QueryFacts
 from rag_bm25.query.learning import apply_feedback
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.min_should_match import required_words
@@ -44,6 +43,7 @@ from rag_bm25.query.options import (
     weighting_of,
 )
 from rag_bm25.query.query import Query
+from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
@@ -120,7 +120,7 @@ class Searcher:
         self._config = config
         self._weighting = config.query_weighting()
         self._encoder = encoder
-        self._analyzer = encoder.analyzer
+        self.analyzer = self._analyzer = encoder.analyzer
         self._live = live
         self._vocabulary: Vocabulary | None = None  # that of `_lookup`
         self._lookup = TermLookup()
@@ -303,9 +303,9 @@ class Searcher:
 
     def keep_met(self, conditions: Conditions | None, at_most: int | None, matches: list[Match]) -> list[Match]:
         """Return the first chunks that meet the conditions of a query, by their vectors and texts."""
-        return list(islice((match for match in matches if not self._unmet(conditions, match.row)), at_most))
+        return list(islice((match for match in matches if not self.unmet(conditions, match.row)), at_most))
 
-    def _unmet(self, conditions: Conditions | None, row: ChunkRow) -> str:
+    def unmet(self, conditions: Conditions | None, row: ChunkRow) -> str:
         """Return which condition a chunk does not meet; "" if it meets all."""
         if conditions is None:
             return ""
@@ -334,7 +334,7 @@ class Searcher:
         chunk_namespace: str | None,
         options: QueryOptions,
         boosts: Sequence[Boost] = (),
-    ) -> Explanation:
+    ) -> ScoreExplanation:
         """Explain the score of a stored chunk, whose namespace may be left out if it is the only one with that id."""
         check_options(options)
         parsed = query_of(query, options)
@@ -343,9 +343,10 @@ class Searcher:
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
         weighting, stats = weighted.weighting, weighted.collection_stats
-        unmet = self._unmet(weighted.queries[0].conditions, row)
+        unmet = self.unmet(weighted.queries[0].conditions, row)
         facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options), unmet)
-        return explain_boosts(explain(facts, self._chunk_facts(row)), boosts, row.metadata)
+        explained = explain_score(facts, self._chunk_facts(row), row.namespace)
+        return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])
 
     def _score_tolerance(self, options: QueryOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""

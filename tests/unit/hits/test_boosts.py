@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rag_bm25 import Decay, NumberBoost, ParameterError, ValueBoost
-from rag_bm25.hits.boosts import check_boosts, explain_boosts, factor_of, largest_factor
-from rag_bm25.query.explanation import Explanation
+from rag_bm25.hits.boosts import check_boosts, factor_of, largest_factor
+from rag_bm25.query.scores import ScoreExplanation, with_factors
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_factors_multiply_and_are_explained_one_by_one() -> None:
     metadata = {"n": 20, "kind": "law", "stars": 1.5}
     assert factor_of(boosts, metadata) == pytest.approx(0.25 * 3 * 1.5)
     assert largest_factor(boosts) == 6.0
-    tree = explain_boosts(Explanation(2.0, "score"), boosts, metadata)
+    tree = with_factors(ScoreExplanation(2.0, "score"), [boost.explain(metadata) for boost in boosts])
     assert tree.value == pytest.approx(2 * 0.25 * 3 * 1.5)
     assert [line.value for line in tree.details] == pytest.approx([2, 0.25, 3, 1.5])
-    assert str(tree).splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
-    missing = explain_boosts(Explanation(2.0, "score"), boosts, {})
+    assert tree.tree().splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
+    missing = with_factors(ScoreExplanation(2.0, "score"), [boost.explain({}) for boost in boosts])
     assert [line.value for line in missing.details] == [2, 1, 1, 1]
-    assert explain_boosts(Explanation(2.0, "score"), [], {}) == Explanation(2.0, "score")
+    assert with_factors(ScoreExplanation(2.0, "score"), []) == ScoreExplanation(2.0, "score")
 
 
 @pytest.mark.parametrize(

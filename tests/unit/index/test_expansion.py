@@ -128,7 +128,7 @@ def test_explain_says_what_min_should_match_leaves_out(filled: BM25Index) -> Non
 
 def test_explain_names_synonyms_with_their_factors(filled: BM25Index) -> None:
     expansion = QueryExpansion(Synonyms.of({"apple": {"fig": 0.5}}))
-    lines = str(filled.explain({"apple": 2.0}, "4", expansion=expansion, idf="lucene")).splitlines()
+    lines = filled.explain({"apple": 2.0}, "4", expansion=expansion, idf="lucene").tree().splitlines()
     # ln(1 + 2.5 / 3.5) = 0.538997 for apple, ln(1 + 4.5 / 1.5) = 1.386294 for fig; 0.538997 * 0.516129.
     assert lines[:8] == [
         "0.278192 = score of chunk '4' for the query 'apple', sum of:",

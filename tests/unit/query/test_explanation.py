@@ -52,7 +52,7 @@ def test_html_is_a_nested_list_with_escaped_texts() -> None:
 
 def test_explanation_shows_every_number_of_a_score(filled: BM25Index) -> None:
     # ln(1 + 3.5 / 1.5) = 1.203973; 1.5 * (1 - 0.75 + 0.75 * 3 / 4) = 1.21875; 1 / 2.21875 = 0.450704
-    assert str(filled.explain("banana", "1", idf="lucene")) == (
+    assert filled.explain("banana", "1", idf="lucene").tree() == (
         "0.542636 = score of chunk '1' for the query 'banana', sum of:\n"
         "  0.542636 = 'banana', product of:\n"
         "    1.20397 = query weight, product of:\n"
@@ -70,7 +70,7 @@ def test_explanation_shows_every_number_of_a_score(filled: BM25Index) -> None:
 
 
 def test_repeated_query_term_shows_its_occurrences(filled: BM25Index) -> None:
-    assert "2 = qtf, occurrences in the query" in str(filled.explain("banana banana", "1"))
+    assert "2 = qtf, occurrences in the query" in filled.explain("banana banana", "1").tree()
 
 
 def test_bigrams_show_their_channel_and_its_weight() -> None:
@@ -83,13 +83,13 @@ def test_bigrams_show_their_channel_and_its_weight() -> None:
     weight, *factors = str(tree.details[-3].details[0]).splitlines()
     assert weight == f"{0.25 * 1.2039728:.6g} = query weight, product of:"
     assert factors[0] == "  0.25 = bigram_weight, of bigrams of characters"
-    elsewhere = str(index.explain("动合同约", "4"))
+    elsewhere = index.explain("动合同约", "4").tree()
     assert "0 = bigram '动合' is not in the chunk; df = 1 of N = 4 chunks have it" in elsewhere
-    assert "bigram" not in str(index.explain("动合同约", "1", bigram_weight=0))
+    assert "bigram" not in index.explain("动合同约", "1", bigram_weight=0).tree()
 
 
 def test_saturation_shows_k3(filled: BM25Index) -> None:
-    text = str(filled.explain("banana banana", "1", k3=1))
+    text = filled.explain("banana banana", "1", k3=1).tree()
     assert "1.33333 = saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:" in text
     assert "1 = k3" in text
 
@@ -104,7 +104,7 @@ def test_factors_and_reason_of_a_term_that_was_added_are_shown(filled: BM25Index
     with_origin = lambda encoder, query, corpus: encoder.weigh(wanted, corpus)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(QueryEncoder, "terms", with_origin)
-        lines = str(filled.explain("fruit", "1", idf="lucene")).splitlines()
+        lines = filled.explain("fruit", "1", idf="lucene").tree().splitlines()
     assert lines[1:6] == [
         "  0.271318 = 'banana' (synonym of 'fruit'), product of:",
         "    0.601986 = query weight, product of:",
@@ -121,14 +121,14 @@ def test_factors_and_reason_of_a_term_that_was_added_are_shown(filled: BM25Index
 def test_each_branch_of_the_epsilon_idf_is_named(index: BM25Index) -> None:
     raw = "ln((N - df + 0.5) / (df + 0.5))"
     index.add(["apple"], ids=["1"])
-    alone = str(index.explain("apple", "1"))
+    alone = index.explain("apple", "1").tree()
     assert f"idf 'epsilon', epsilon * ln(1 + (N - df + 0.5) / (df + 0.5)), since {raw} <= 0 and avgIDF <= 0" in alone
     index.add(["fig", "grape", "apple banana cherry", "apple"], ids=["2", "3", "4", "5"])
-    assert f"idf 'epsilon', epsilon * avgIDF, since {raw} <= 0 from:" in str(index.explain("apple", "1"))
-    assert "0.25 = epsilon" in str(index.explain("apple", "1"))
-    assert "avgIDF, mean over all words" in str(index.explain("apple", "1"))
-    assert f"idf 'epsilon', {raw} from:" in str(index.explain("fig", "2"))
-    assert "= epsilon\n" not in str(index.explain("fig", "2"))
+    assert f"idf 'epsilon', epsilon * avgIDF, since {raw} <= 0 from:" in index.explain("apple", "1").tree()
+    assert "0.25 = epsilon" in index.explain("apple", "1").tree()
+    assert "avgIDF, mean over all words" in index.explain("apple", "1").tree()
+    assert f"idf 'epsilon', {raw} from:" in index.explain("fig", "2").tree()
+    assert "= epsilon\n" not in index.explain("fig", "2").tree()
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_each_branch_of_the_epsilon_idf_is_named(index: BM25Index) -> None:
     ],
 )
 def test_chunk_that_is_not_found_says_why(filled: BM25Index, query: str, id_: str, lines: list[str]) -> None:
-    assert str(filled.explain(query, id_)).splitlines() == lines
+    assert filled.explain(query, id_).tree().splitlines() == lines
 
 
 def test_terms_that_do_not_count_are_listed_beside_those_that_do(filled: BM25Index) -> None:
@@ -165,7 +165,7 @@ def test_terms_that_do_not_count_are_listed_beside_those_that_do(filled: BM25Ind
 def test_stop_words_are_named(store: MemoryStore) -> None:
     index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4))
     index.add(["the apple"], ids=["1"])
-    assert str(index.explain("the", "1")).splitlines() == [
+    assert index.explain("the", "1").tree().splitlines() == [
         "0 = score of chunk '1' for the query 'the': not found, since the query has no terms",
         "  0 = 'the' is a stop word: the analyzer leaves it out",
     ]
@@ -176,7 +176,7 @@ def test_lengths_are_shown_in_their_unit(store: MemoryStore) -> None:
 
     index = BM25Index.from_store(store, config=IndexConfig(500, "characters", analyzer=split))
     index.add(["apple pie"], ids=["1"])
-    text = str(index.explain("apple", "1"))
+    text = index.explain("apple", "1").tree()
     assert "9 = length of the chunk in characters" in text
     assert "500 = chunk_size in characters, in place of the mean length" in text
 

@@ -1,0 +1,82 @@
+"""``rag-bm25 serve``."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_bm25.checks import require_extra
+from rag_bm25.cli import options as opt
+from rag_bm25.cli.console import print_note
+from rag_bm25.ingestion.files import find_files
+from rag_bm25.serving.settings import Limits, Settings, parse_address
+
+
+def serve(
+    place: opt.Place,
+    http: Annotated[
+        str | None, opt.option("Serve the page, the API and MCP at this address.", metavar="HOST:PORT")
+    ] = None,
+    mcp: Annotated[bool, opt.option("Serve MCP over stdin and stdout.", "--mcp")] = False,
+    ingest: Annotated[
+        list[Path] | None,
+        opt.option("Ingest files or a folder at the start, while serving; may be repeated.", metavar="PATH"),
+    ] = None,
+    allow_writes: Annotated[bool, opt.option("Let clients add and delete chunks.", "--allow-writes")] = False,
+    access_token: Annotated[
+        str | None,
+        opt.option(
+            "What clients must send as `Authorization: Bearer TOKEN`, or the file that has it.",
+            envvar="RAG_BM25_ACCESS_TOKEN",
+            callback=opt.read_token,
+            metavar="TOKEN|@FILE",
+        ),
+    ] = None,
+    cert: Annotated[Path | None, opt.option("PEM file of the server's certificate, for HTTPS.", metavar="FILE")] = None,
+    key: Annotated[Path | None, opt.option("Its private key.", metavar="FILE")] = None,
+    behind_proxy: Annotated[
+        bool, opt.option("State that a proxy speaks TLS with the clients.", "--behind-proxy")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None, opt.option("Another name that clients use for this server; may be repeated.", metavar="NAME")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, opt.option("Another origin whose pages may ask; may be repeated.", metavar="ORIGIN")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Maximum seconds for an answer.")] = 30.0,
+    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Requests that the index answers at once.")] = 4,
+) -> None:
+    """Serve an index to people, programs and agents: one process owns it, many use it."""
+    if (http is None) != mcp:
+        raise typer.BadParameter("give one of --http HOST:PORT and --mcp")
+    limits = Limits(seconds=timeout, running=concurrency)
+    host, port = ("127.0.0.1", 0) if http is None else parse_address(http)
+    settings = Settings(
+        host,
+        port,
+        access_token,
+        cert,
+        key,
+        behind_proxy,
+        tuple(allow_host or ()),
+        tuple(allow_origin or ()),
+        allow_writes,
+        limits,
+    )
+    with require_extra('serving needs starlette, uvicorn and mcp: pip install "rag-bm25[serve]"'):
+        from rag_bm25.serving.observing import Observer
+        from rag_bm25.serving.running import listen, serve_http, serve_stdio
+        from rag_bm25.serving.served import Served
+    observer = Observer()
+    with nullcontext() if mcp else listen(settings) as listener:
+        found = find_files(ingest) if ingest else None
+        index = place.open_existing(read_only=not (allow_writes or ingest), on_event=observer)
+        served = Served(index, observer, limits, place.collection, found)
+        served.operations.warm_up()
+        if listener is None:
+            serve_stdio(served, allow_writes=allow_writes)
+            return
+        shown = f"[{host}]" if ":" in host else host
+        address = f"{settings.scheme}://{shown}:{listener.getsockname()[1]}"
+        serve_http(served, settings, listener, lambda: print_note(f"serving {address}"))

@@ -1,0 +1,52 @@
+"""The place of a chunk among hits that are reranked, grouped or chosen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_bm25.query.scores import Placement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rag_bm25.documents.chunks import Hit
+    from rag_bm25.hits.options import HitPlan, Rerank
+    from rag_bm25.query.scores import ScoreExplanation
+
+
+class Recorder:
+    """A reranker that remembers the scores that it gave."""
+
+    def __init__(self, rerank: Rerank | None) -> None:
+        self._rerank = rerank
+        self.scores: dict[tuple[str, str], float] = {}
+
+    @property
+    def name(self) -> str:
+        """Name of the function, or of its class; empty without one."""
+        return "" if self._rerank is None else getattr(self._rerank, "__name__", type(self._rerank).__name__)
+
+    def __call__(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
+        """Score hits as the reranker does."""
+        assert self._rerank is not None
+        scores = list(self._rerank(query, hits))
+        self.scores.update({(hit.namespace, hit.id): float(score) for hit, score in zip(hits, scores, strict=False)})
+        return scores
+
+
+def place_hit(explained: ScoreExplanation, hits: Sequence[Hit], k: int, plan: HitPlan, recorder: Recorder) -> Placement:
+    """Find a chunk among the hits of its search."""
+    chunk = explained.namespace, explained.id
+    rank = next((rank for rank, hit in enumerate(hits, 1) if (hit.namespace, hit.id) == chunk), None)
+    hit = None if rank is None else hits[rank - 1]
+    grouping = plan.grouping
+    return Placement(
+        k,
+        rank,
+        recorder.name,
+        len(recorder.scores),
+        recorder.scores.get(chunk),
+        "" if grouping is None else grouping.key,
+        None if grouping is None or hit is None else grouping.value_of(hit),
+        None if hit is None else hit.group_score,
+    )

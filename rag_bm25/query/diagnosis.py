@@ -1,0 +1,111 @@
+"""The reasons why a search finds nothing, or not a given chunk."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One reason.
+
+    Parameters
+    ----------
+    code : str
+        Its kind, for programs. Of the query: ``empty_query``, ``no_words``, ``stop_words``, ``unknown_words``. Of the
+        index: ``damage``, ``empty_index``, ``empty_namespace``, ``other_namespaces``, ``no_chunk``. Of the options:
+        ``filter_field``, ``filter``, ``statistics``, ``must``, ``must_not``, ``phrases``, ``min_should_match``,
+        ``conditions`` (several together), ``boosts``, ``rerank``, ``near_duplicates``, ``group_by``, ``mmr``,
+        ``search_params``, ``feedback``, ``min_score``, ``k``. Of a chunk: ``no_term``. If none was found: ``unclear``.
+    message : str
+        The reason as a clause, in English.
+    details : dict of str to JSON values
+        Its words, numbers and suggestions, for programs.
+    """
+
+    code: str
+    message: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a search finds nothing, or not a given chunk.
+
+    Parameters
+    ----------
+    query : str
+        Text of the query.
+    reasons : tuple of Reason
+        The most decisive first; empty if the search finds something, or the chunk.
+    num_hits : int
+        Number of hits of the search.
+    id, namespace : str or None
+        The chunk that was asked about; None for the search as a whole.
+    rank : int or None
+        Place of the chunk in the ranking by score, from 1; None if it has none, or is beyond the first 16,384.
+    score : float or None
+        Score of the chunk, 0.0 if it has none; of the best hit, if no chunk was asked about.
+    last_score : float or None
+        Score of the last of the hits; None without hits.
+
+    Examples
+    --------
+    ::
+
+        diagnosis = index.why_nothing("contarct", filter={"year": 2024})
+        print(diagnosis)
+        [reason.code for reason in diagnosis.reasons]
+    """
+
+    query: str
+    reasons: tuple[Reason, ...] = ()
+    num_hits: int = 0
+    id: str | None = None
+    namespace: str | None = None
+    rank: int | None = None
+    score: float | None = None
+    last_score: float | None = None
+
+    @property
+    def suggestion(self) -> str | None:
+        """The query with corrected spelling; None if there is nothing to correct."""
+        of_query = ("unknown_words", "min_should_match")
+        return next((one.details.get("suggestion") for one in self.reasons if one.code in of_query), None)
+
+    def __str__(self) -> str:
+        first, *others = map(str, self.reasons or (self._found(),))
+        lead = "" if not self.reasons else "nothing found: " if self.id is None else f"{self.id!r} is not found: "
+        return "\n".join([lead + first, *(f"  also: {other}" for other in others)])
+
+    def _found(self) -> str:
+        """Say what the search finds."""
+        if self.id is None:
+            return f"the search has {self.num_hits:,} hit{'' if self.num_hits == 1 else 's'}"
+        return f"{self.id!r} is found: rank {self.rank:,}, score {self.score:.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain JSON values, and the suggestion.
+
+        Returns
+        -------
+        dict
+            ``reasons`` is a list of objects with ``code``, ``message`` and ``details``.
+        """
+        reasons = [{"code": one.code, "message": one.message, "details": one.details} for one in self.reasons]
+        return {**vars(self), "reasons": reasons, "suggestion": self.suggestion}
+
+    def to_json(self) -> str:
+        """Return all fields as JSON.
+
+        Returns
+        -------
+        str
+            One object.
+        """
+        return json.dumps(self.to_dict(), ensure_ascii=False)

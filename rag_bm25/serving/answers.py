@@ -1,0 +1,113 @@
+"""Answers and refusals, the same over HTTP and MCP: no traceback and no secret in any of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from rag_bm25.errors import (
+    ChunkNotFoundError,
+    IndexNotFoundError,
+    MissingExtraError,
+    RagBM25Error,
+    ReadOnlyError,
+    StoreError,
+    short_repr,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rag_bm25.serving.requests import Request
+
+LOGGER = logging.getLogger("rag_bm25.serving")
+MAX_SHOWN = 3  # faults of one request
+
+STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
+    (ChunkNotFoundError, 404, "not_found"),
+    (ReadOnlyError, 403, "read_only"),
+    (MissingExtraError, 501, "not_installed"),
+    (RecursionError, 400, "bad_request"),
+)
+
+
+class RefusedError(Exception):
+    """A request that is not answered, with the status and the reason.
+
+    Parameters
+    ----------
+    status : int
+        Status of HTTP.
+    code, message : str
+        Name of the reason for programs; what happened and what to do.
+    retry_after : int, optional
+        Seconds after which to ask again.
+    """
+
+    def __init__(self, status: int, code: str, message: str, *, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.retry_after = retry_after
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the body of the answer."""
+        return {"error": {"code": self.code, "message": self.message}}
+
+
+def to_refusal(error: Exception) -> RefusedError:
+    """Return the refusal for an error; what is not the client's fault is logged, and answered without details."""
+    if isinstance(error, RefusedError):
+        return error
+    for kind, status, code in STATUSES:
+        if isinstance(error, kind):
+            return RefusedError(status, code, str(error) or "the request is nested too deeply")
+    if isinstance(error, StoreError | IndexNotFoundError):
+        LOGGER.error("the index failed: %s", type(error).__name__)
+        return RefusedError(503, "index_failed", "the index cannot be reached now; ask again later", retry_after=5)
+    if isinstance(error, RagBM25Error):
+        return RefusedError(400, "bad_request", str(error))
+    LOGGER.error("a request failed: %s at %s", type(error).__name__, _place_of(error))
+    return RefusedError(500, "internal", "the request failed in the server; its log names the place")
+
+
+def _place_of(error: Exception) -> str:
+    """Return where an error was raised; its message may have a text or a secret in it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "unknown" if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
+
+
+def parse(model: type[Request], given: Mapping[str, Any], *, strict: bool = True) -> Any:
+    """Read a request; the refusal names each wrong argument and its rule."""
+    try:
+        return model.model_validate(given, strict=strict)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False)
+        shown = "; ".join(_describe(fault) for fault in faults[:MAX_SHOWN])
+        more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
+        raise RefusedError(400, "bad_request", shown + more) from None
+
+
+def _describe(fault: Mapping[str, Any]) -> str:
+    name = ".".join(str(part) for part in fault["loc"]) or "the request"
+    if fault["type"] == "missing":
+        return f"{name} is missing"
+    if fault["type"] == "extra_forbidden":
+        return f"{name} is no argument"
+    rule = fault["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{name} must be {rule}, got {short_repr(fault['input'])}"
+
+
+def to_bytes(answer: Any, most: int) -> bytes:
+    """Return an answer as JSON, unless it is too large."""
+    body = json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    if len(body) > most:
+        message = f"the answer has {len(body):,} bytes, at most {most:,} are sent: lower k, or cut texts with max_text"
+        raise RefusedError(413, "answer_too_large", message)
+    return body

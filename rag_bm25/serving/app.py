@@ -1,0 +1,150 @@
+"""The HTTP application: routes, and requests from bodies and query strings."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from rag_bm25.serving.agents import build_mcp_server
+from rag_bm25.serving.answers import RefusedError, parse, to_bytes
+from rag_bm25.serving.guard import Guard, refusal_response
+from rag_bm25.serving.openapi import describe
+from rag_bm25.serving.routes import API, OPERATIONS
+
+if TYPE_CHECKING:
+    from starlette.requests import Request as HttpRequest
+
+    from rag_bm25.serving.routes import Operation
+    from rag_bm25.serving.served import Served
+    from rag_bm25.serving.settings import Settings
+
+PAGE = Path(__file__).with_name("page")
+LISTS = {"must", "must_not", "phrases", "relevant", "irrelevant", "ids"}
+OBJECTS = {"filter", "statistics", "synonyms", "boosts", "first", "second"}  # JSON, if they look like it
+
+
+def build_app(server: Served, settings: Settings) -> Starlette:
+    """Return the application: the API, MCP, the page, and what watches over them."""
+    manager = StreamableHTTPSessionManager(
+        build_mcp_server(server, allow_writes=settings.allow_writes),
+        json_response=True,
+        stateless=True,  # nothing is kept between requests, so that a stop waits for none
+        max_request_body_size=settings.limits.body,
+    )
+    of_api = [
+        Route(each.path, partial(_answer, each, server, settings), methods=list(each.methods)) for each in OPERATIONS
+    ]
+    routes = [
+        Mount(API, routes=of_api),
+        Route("/mcp", StreamableHTTPASGIApp(manager), methods=["POST"]),
+        Route("/mcp", _refuse_stream, methods=["GET", "DELETE"]),
+        Route("/openapi.json", partial(_describe, settings)),
+        Route("/metrics", partial(_metrics, server)),
+        Route("/healthz", _healthz),
+        Mount("/", StaticFiles(directory=PAGE, html=True)),
+    ]
+    handlers: Any = {HTTPException: _on_http_error}
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lambda _: manager.run())
+    app.add_middleware(Guard, settings=settings, events=server.events)
+    return app
+
+
+async def _refuse_stream(_: HttpRequest) -> Response:
+    raise HTTPException(405, "there are no streams and no sessions here: use POST", {"allow": "POST"})
+
+
+async def _describe(settings: Settings, _: HttpRequest) -> Response:
+    return JSONResponse(describe(API, OPERATIONS, with_token=settings.token is not None))
+
+
+async def _metrics(server: Served, _: HttpRequest) -> Response:
+    return Response(server.observer.metrics(), media_type="text/plain; version=0.0.4")
+
+
+async def _healthz(_: HttpRequest) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _answer(operation: Operation, server: Served, settings: Settings, request: HttpRequest) -> Response:
+    """Answer a request with an operation on the index."""
+    try:
+        if operation.call.writes and not settings.allow_writes:
+            raise RefusedError(403, "read_only", "this server does not write; rag-bm25 serve --allow-writes does")
+        asked = await _read(operation, request, settings)
+        body = await server.ask(operation.call, asked, lambda answer: to_bytes(answer, settings.limits.answer))
+    except Exception as error:  # noqa: BLE001 - each becomes an answer
+        return refusal_response(server.to_refusal(error))
+    return Response(body, media_type="application/json")
+
+
+async def _read(operation: Operation, request: HttpRequest, settings: Settings) -> Any:
+    """Read a request: the body's JSON object, or the query string, and the id in the path."""
+    path = dict(request.path_params)
+    if operation.name == "delete" and path:
+        path = {"ids": [path["id"]]}
+    if request.method in ("GET", "HEAD") or path:
+        return parse(operation.model, {**_from_query(request), **path}, strict=False)
+    if request.query_params:
+        raise RefusedError(400, "bad_request", "the arguments belong into the body, a JSON object")
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RefusedError(415, "wrong_type", "the header Content-Type must be application/json")
+    return parse(operation.model, _parse_json(await _read_body(request, settings.limits.body)))
+
+
+async def _read_body(request: HttpRequest, most: int) -> bytes:
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise RefusedError(413, "body_too_large", f"the body must have at most {most:,} bytes; send it in parts")
+    return bytes(body)
+
+
+def _parse_json(body: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(body, parse_constant=_refuse_constant)
+    except (RecursionError, ValueError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8, or not JSON"
+        raise RefusedError(400, "bad_request", f"the body must be a JSON object: {reason}") from None
+    if not isinstance(given, dict):
+        raise RefusedError(400, "bad_request", "the body must be a JSON object")
+    return given
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _from_query(request: HttpRequest) -> dict[str, Any]:
+    """Return the arguments of a query string: a list is a repeated name, an object is JSON."""
+    given: dict[str, Any] = {}
+    for name in request.query_params:
+        values = request.query_params.getlist(name)
+        one = values[-1]
+        if name in OBJECTS and one.lstrip().startswith(("{", "[")):
+            try:
+                given[name] = json.loads(one, parse_constant=_refuse_constant)
+            except (RecursionError, ValueError):
+                raise RefusedError(400, "bad_request", f"{name} must be JSON") from None
+        else:
+            given[name] = values if name in LISTS or len(values) > 1 else one
+    return given
+
+
+async def _on_http_error(_: HttpRequest, error: Exception) -> Response:
+    """Answer for routes and methods that do not exist."""
+    assert isinstance(error, HTTPException)
+    codes = {404: ("not_found", "there is nothing at this address; /openapi.json lists the routes")}
+    code, message = codes.get(error.status_code, ("bad_request", error.detail))
+    answer = refusal_response(RefusedError(error.status_code, code, message))
+    answer.headers.update(error.headers or {})
+    return answer

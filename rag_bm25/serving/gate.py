@@ -1,0 +1,106 @@
+"""The gate before the index: its blocking calls in a bounded number of threads, with a queue and a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rag_bm25.serving.answers import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.serving.settings import Limits
+
+R = TypeVar("R")
+
+MAX_WRITES_WAITING = 16
+
+
+class Gate:
+    """Threads for reads, and one for writes; a call that finds the queue full, or waits too long, is refused.
+
+    A thread cannot be stopped: a call that exceeds its time goes on, unanswered, and counts until it ends.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._seconds = limits.seconds
+        self._reads = _Lane(limits.running, limits.waiting)
+        self._writes = _Lane(1, MAX_WRITES_WAITING)
+        self._closing = False
+
+    @property
+    def present(self) -> int:
+        """Number of calls that run or wait."""
+        return len(self._reads.calls) + len(self._writes.calls)
+
+    async def read(self, call: Callable[[], R]) -> R:
+        """Run a call that reads."""
+        return await self._run(self._reads, call, "lower k, or ask for less at once")
+
+    async def write(self, call: Callable[[], R]) -> R:
+        """Run a call that writes; one at a time."""
+        return await self._run(
+            self._writes, call, "the write goes on; see later whether it is stored, or send it again"
+        )
+
+    async def _run(self, lane: _Lane, call: Callable[[], R], advice: str) -> R:
+        if self._closing:
+            raise _stopping()
+        if lane.is_full:
+            raise RefusedError(429, "busy", "too many requests are waiting; ask again in a while", retry_after=1)
+        future = lane.submit(call)
+        answer = asyncio.wrap_future(future)
+        answer.add_done_callback(_retrieve)
+        try:
+            return await asyncio.wait_for(asyncio.shield(answer), self._seconds)
+        except asyncio.TimeoutError:
+            if future.cancel():  # it has not begun
+                raise RefusedError(503, "busy", "the request waited too long; ask again later", retry_after=2) from None
+            message = f"no answer within {self._seconds:g} seconds: {advice}"
+            raise RefusedError(503, "timeout", message, retry_after=5) from None
+        except asyncio.CancelledError:
+            if self._closing and future.cancelled():
+                raise _stopping() from None
+            raise
+
+    async def close(self) -> None:
+        """Refuse what comes and what waits; return when what runs has ended."""
+        self._closing = True
+        for lane in (self._reads, self._writes):
+            lane.executor.shutdown(wait=False, cancel_futures=True)
+        for lane in (self._reads, self._writes):
+            await asyncio.to_thread(lane.executor.shutdown)
+
+
+class _Lane:
+    """Threads with a bounded queue."""
+
+    def __init__(self, threads: int, waiting: int) -> None:
+        self.executor = ThreadPoolExecutor(threads, thread_name_prefix="rag-bm25-serve")
+        self.calls: set[Future[Any]] = set()
+        self._most = threads + waiting
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the queue has no place."""
+        return len(self.calls) >= self._most
+
+    def submit(self, call: Callable[[], R]) -> Future[R]:
+        """Run a call in a thread, in the context of the caller."""
+        future: Future[R] = self.executor.submit(contextvars.copy_context().run, call)
+        self.calls.add(future)
+        future.add_done_callback(self.calls.discard)
+        return future
+
+
+def _stopping() -> RefusedError:
+    return RefusedError(503, "stopping", "the server is stopping; ask again later", retry_after=5)
+
+
+def _retrieve(answer: asyncio.Future[Any]) -> None:
+    """Take the error of a call that nobody waits for, which asyncio would log."""
+    if not answer.cancelled():
+        answer.exception()

@@ -1,0 +1,141 @@
+"""The guard before all routes: Host, Origin, token, and the headers of every answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, Response
+
+from rag_bm25.serving.answers import RefusedError, to_refusal
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from rag_bm25.events import Events
+    from rag_bm25.serving.settings import Settings
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+}
+DATA = ("/api/", "/mcp", "/metrics")  # all else is the same for everybody
+PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": "authorization, content-type, mcp-protocol-version, mcp-method, mcp-name",
+}
+HEALTH = "/healthz"  # says nothing, and is asked by addresses that nobody knows before
+
+
+class Guard:
+    """Middleware that refuses requests of others: other names, other origins, other tokens."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, events: Events) -> None:
+        self._app = app
+        self._events = events
+        self._seconds = settings.limits.seconds
+        self._hosts = settings.own_hosts()
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.origins)
+        self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or pass it on."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # there are no web sockets here
+        with self._events.measure("request") as counts:
+            await self._handle(scope, receive, send, counts)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send, counts: dict[str, int]) -> None:
+        given = Headers(scope=scope)
+        is_friend = given.get("origin", "").lower() in self._origins
+        more = HEADERS | ({"cache-control": "no-store"} if scope["path"].startswith(DATA) else {})
+        if is_friend:
+            more |= {"access-control-allow-origin": given["origin"], "vary": "Origin"}
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                counts[f"status_{message['status']}"] = 1
+                headers = MutableHeaders(scope=message)
+                for name, value in more.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        receive = _in_time(receive, self._seconds)
+        try:
+            self._check(scope["path"], given)
+            if is_friend and scope["method"] == "OPTIONS":
+                await Response(None, 204, PREFLIGHT)(scope, receive, send_guarded)
+                return
+            self._check_token(scope["path"], given)
+            await self._app(scope, receive, send_guarded)
+        except Exception as error:  # noqa: BLE001 - no traceback in any log
+            if counts:
+                raise RuntimeError("the answer was cut short") from None
+            await refusal_response(to_refusal(error))(scope, receive, send_guarded)
+
+    def _check(self, path: str, headers: Headers) -> None:
+        if path == HEALTH:
+            return
+        host = headers.get("host", "")
+        if len(headers.getlist("host")) != 1 or host_name(host) not in self._hosts:
+            raise RefusedError(421, "wrong_host", "this is not a name of this server; --allow-host adds one")
+        if path.startswith(DATA):
+            self._check_origin(headers, host)
+
+    def _check_token(self, path: str, headers: Headers) -> None:
+        given = headers.get("authorization", "").encode("latin-1")
+        if self._token is not None and path.startswith(DATA) and not hmac.compare_digest(given, self._token):
+            raise RefusedError(401, "wrong_token", "the header Authorization must be 'Bearer' and the access token")
+
+    def _check_origin(self, headers: Headers, host: str) -> None:
+        origin = headers.get("origin")
+        if origin is not None:
+            parts = urlsplit(origin.lower())
+            own = parts.scheme in ("http", "https") and parts.netloc == host.lower()
+            if not own and origin.lower() not in self._origins:
+                raise RefusedError(403, "wrong_origin", "pages of another origin may not ask; --allow-origin adds one")
+        elif headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise RefusedError(403, "wrong_origin", "pages of another origin may not ask; --allow-origin adds one")
+
+
+def _in_time(receive: Receive, seconds: float) -> Receive:
+    """Return what receives a body, each part of it in time; after its end there is nothing to hurry for."""
+    complete = False
+
+    async def receive_part() -> Message:
+        nonlocal complete
+        if complete:
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), seconds)
+        except asyncio.TimeoutError:
+            raise RefusedError(408, "timeout", "the body of the request did not come in time") from None
+        complete = not message.get("more_body", False)
+        return message
+
+    return receive_part
+
+
+def host_name(host: str) -> str:
+    """Return the name in a ``Host`` header, without its port."""
+    name, colon, port = host.lower().rpartition(":")
+    if colon and not port.endswith("]"):
+        host = name if port.isdecimal() else ""
+    return host.lower().removeprefix("[").removesuffix("]")
+
+
+def refusal_response(refusal: RefusedError) -> JSONResponse:
+    """Return a refusal as an answer."""
+    headers = {} if refusal.retry_after is None else {"retry-after": str(refusal.retry_after)}
+    if refusal.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return JSONResponse(refusal.to_json(), refusal.status, headers)

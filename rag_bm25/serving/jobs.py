@@ -1,0 +1,90 @@
+"""Jobs: long calls that write, and how far they have come."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from rag_bm25.errors import RagBM25Error
+from rag_bm25.serving.answers import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_bm25.events import Progress
+
+MAX_KEPT = 20
+
+
+@dataclass(eq=False)
+class Job:
+    """A call that writes."""
+
+    kind: str
+    stopped: threading.Event
+    state: Literal["running", "done", "failed"] = "running"
+    counts: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # done and total, by what is counted
+    result: dict[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    started: float = field(default_factory=time.time)
+    ended: float | None = None
+
+    def report(self, progress: Progress) -> None:
+        """Note the progress: the callback of a long call, which it ends if the server stops."""
+        if self.stopped.is_set():
+            raise RefusedError(503, "stopping", "the server stopped; everything before is stored")
+        self.counts[progress.what] = progress.done, progress.total
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the job as JSON values."""
+        answer: dict[str, Any] = {
+            "kind": self.kind,
+            "state": self.state,
+            "started": self.started,
+            "seconds": (self.ended or time.time()) - self.started,
+            "progress": [
+                {"what": what, "done": done, "total": total} for what, (done, total) in list(self.counts.items())
+            ],
+        }
+        optional = {"result": self.result, "reason": self.reason}
+        return answer | {name: value for name, value in optional.items() if value}
+
+
+class Jobs:
+    """The jobs under way, and the last ones that have ended."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[Job] = deque(maxlen=MAX_KEPT)
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+
+    @contextmanager
+    def run(self, kind: str) -> Iterator[Job]:
+        """Note a job for the body of a ``with`` statement."""
+        job = Job(kind, self._stopped)
+        with self._lock:
+            self._jobs.append(job)
+        try:
+            yield job
+        except BaseException as error:
+            job.reason = str(error) if isinstance(error, RagBM25Error | RefusedError) else type(error).__name__
+            job.state = "failed"
+            raise
+        else:
+            job.state = "done"
+        finally:
+            job.ended = time.time()
+
+    def stop(self) -> None:
+        """End long calls after the batch that they write."""
+        self._stopped.set()
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the jobs as JSON values, the newest first."""
+        with self._lock:
+            jobs = list(self._jobs)
+        return [job.to_json() for job in reversed(jobs)]

@@ -1,0 +1,308 @@
+"""The operations of the server, on an open index: a request to an answer of JSON values. They block."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
+from rag_bm25.events import Progress
+from rag_bm25.index.arguments import name_namespace
+from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.serving import requests
+from rag_bm25.serving.jobs import Jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.documents.chunks import Chunk, Fragment, Hit, Passage
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.files import Found
+    from rag_bm25.query.scores import ScoreExplanation
+
+MAX_MEASURED = 50_000  # chunks whose lengths are read, at most
+WARM_UP = 100  # characters
+MAX_SOURCE_CHUNKS = 100_000
+
+
+class Operations:
+    """What the server does with an index; clients know it by its title."""
+
+    def __init__(self, index: BM25Index, title: str) -> None:
+        self._index = index
+        self._title = title
+        self.jobs = Jobs()
+        self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
+
+    def warm_up(self) -> None:
+        """Search once, so that nobody waits until engine and dictionary are loaded."""
+        chunk = next(self._index.chunks(namespace=None), None)
+        if chunk is not None:
+            self._index.search(chunk.text[:WARM_UP], 1, namespace=None)
+
+    # Searching
+
+    def search(self, asked: requests.Search | requests.AgentSearch) -> dict[str, Any]:
+        """Return hits; if there are none, the reason."""
+        hits = self._index.search(asked.text, asked.k, **asked.scope(), **asked.options())
+        answer: dict[str, Any] = {"hits": [hit_to_json(hit, asked.max_text) for hit in hits], "count": len(hits)}
+        if not hits:
+            answer["suggestion"] = self._correct(asked.text, asked)
+        return answer
+
+    def _correct(self, text: str, place: requests.Place) -> str | None:
+        try:
+            return self._index.suggest(text, namespace=place.namespaces())
+        except MissingExtraError:
+            return None
+
+    def compare(self, asked: requests.Compare) -> dict[str, Any]:
+        """Return the hits of two searches, and the rank of each in both."""
+        found = [
+            self._index.search(asked.text, asked.k, **asked.scope(), **settings.options())
+            for settings in (asked.first, asked.second)
+        ]
+        first, second = ({(hit.namespace, hit.id): rank for rank, hit in enumerate(hits, 1)} for hits in found)
+        moved = [
+            {
+                "id": id_,
+                "namespace": namespace,
+                "first": first.get((namespace, id_)),
+                "second": second.get((namespace, id_)),
+            }
+            for namespace, id_ in dict.fromkeys([*first, *second])
+        ]
+        lists = [[hit_to_json(hit, asked.max_text) for hit in hits] for hits in found]
+        same = sum(row["first"] == row["second"] for row in moved)
+        return {"first": lists[0], "second": lists[1], "ranks": moved, "unmoved": same}
+
+    def explain(self, asked: requests.Explain) -> dict[str, Any]:
+        """Return how the score of a chunk comes about, term by term."""
+        return {"explanation": self._explain(asked).to_dict(tree=asked.tree)}
+
+    def _explain(self, asked: requests.Explain | requests.AgentExplain) -> ScoreExplanation:
+        scope = {**asked.scope(), "chunk_namespace": asked.chunk_namespace, "k": asked.k}
+        return self._index.explain(asked.text, asked.id, **scope, **asked.options())
+
+    def why(self, asked: requests.Why) -> dict[str, Any]:
+        """Return why a search finds nothing, or does not find a chunk."""
+        scope = {**asked.scope(), "k": asked.k, "min_score": asked.min_score}
+        if asked.id is None:
+            found = self._index.why_nothing(asked.text, **scope, **asked.options())
+        else:
+            scope["chunk_namespace"] = asked.chunk_namespace
+            found = self._index.why_not(asked.text, asked.id, **scope, **asked.options())
+        return {"diagnosis": {**found.to_dict(), "text": str(found)}}
+
+    def suggest(self, asked: requests.Suggest) -> dict[str, Any]:
+        """Return the query with corrected spelling, None if there is nothing to correct."""
+        return {"suggestion": self._index.suggest(asked.text, namespace=asked.namespaces())}
+
+    def highlight(self, asked: requests.Highlight) -> dict[str, Any]:
+        """Return the parts of a text that have words of the query."""
+        given = {"namespace": asked.namespaces(), **asked.options()}
+        fragments = self._index.highlight(asked.text, asked.passage, asked.highlighting(), **given)
+        return {"highlights": [fragment_to_json(fragment) for fragment in fragments]}
+
+    # Statistics
+
+    def statistics(self, asked: requests.Statistics) -> dict[str, Any]:
+        """Return the figures of the index."""
+        figures = {**asdict(self._index.stats(namespace=asked.namespace)), "name": self._title}
+        return {"index": figures, "damage": self._index.damage}
+
+    def term_statistics(self, asked: requests.TermStatistics) -> dict[str, Any]:
+        """Return N, df and IDF of the words of a text."""
+        found = self._index.term_statistics(asked.text, **asked.scope())
+        return {"terms": [asdict(term) for term in found]}
+
+    def top_terms(self, asked: requests.TopTerms) -> dict[str, Any]:
+        """Return the terms that most chunks have."""
+        found = self._index.terms(prefix=asked.prefix, top=asked.top, **asked.scope())
+        return {"terms": [asdict(term) for term in found]}
+
+    def lengths(self, asked: requests.Lengths) -> dict[str, Any]:
+        """Return the distribution of the lengths, and the drift of their mean from the chunk size."""
+        stats = self._index.stats(namespace=asked.namespace)
+        version = (str(asked.namespace), stats.num_chunks, stats.total_length)
+        if self._lengths[0] != version:
+            chunks = self._index.chunks(namespace=asked.namespace)
+            self._lengths = version, [chunk.length for chunk in islice(chunks, MAX_MEASURED)]
+        measured = np.asarray(self._lengths[1] or [0])
+        counts, edges = np.histogram(measured, asked.bins)
+        marks = (5, 25, 50, 75, 95)
+        return {
+            "unit": stats.length_unit,
+            "measured": len(self._lengths[1]),
+            "chunks": stats.num_chunks,
+            "counts": counts.tolist(),
+            "edges": edges.tolist(),
+            "percentiles": {str(mark): float(np.percentile(measured, mark)) for mark in marks},
+            "drift": {
+                "chunk_size": stats.chunk_size,
+                "mean_length": stats.mean_length,
+                "ratio": stats.chunk_size_ratio,
+                "k1": stats.k1,
+                "b": stats.b,
+                "effective_k1": stats.effective_k1,
+                "effective_b": stats.effective_b,
+            },
+        }
+
+    def progress(self, _: requests.Request) -> dict[str, Any]:
+        """Return the jobs that write, the newest first."""
+        jobs = self.jobs.to_json()
+        return {"writing": any(job["state"] == "running" for job in jobs), "jobs": jobs}
+
+    # Chunks
+
+    def document(self, asked: requests.Document) -> dict[str, Any]:
+        """Return a chunk, with its context if asked for."""
+        found = self._index.get([asked.id], namespace=asked.namespace)
+        if not found:
+            raise ChunkNotFoundError(f"no chunk {asked.id!r} in {name_namespace(asked.namespace)}")
+        answer = chunk_to_json(found[0])
+        if asked.context is not None:
+            window = None if asked.context == "document" else 1
+            answer["context"] = passage_to_json(self._index.neighbors(found[0], window, window))
+        return answer
+
+    def documents(self, asked: requests.Documents) -> dict[str, Any]:
+        """Return the chunks of a source, in the order of the document."""
+        found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
+        chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=_place_of)
+        page = chunks[asked.offset : asked.offset + asked.limit]
+        return {"documents": [chunk_to_json(chunk) for chunk in page], "total": len(chunks), "offset": asked.offset}
+
+    # For agents, who have fewer tools than programs have routes
+
+    def find(self, asked: requests.AgentSearch) -> dict[str, Any]:
+        """Return hits; if there are none, the reasons."""
+        answer = self.search(asked)
+        if not answer["hits"]:
+            found = self._index.why_nothing(asked.text, asked.k, **asked.scope(), **asked.options())
+            answer["reasons"] = str(found)
+        return answer
+
+    def explain_in_words(self, asked: requests.AgentExplain) -> dict[str, Any]:
+        """Return how the score of a chunk comes about, as a text."""
+        explained = self._explain(asked)
+        return {"text": str(explained.tree() if asked.tree else explained)}
+
+    def figures(self, asked: requests.AgentStatistics) -> dict[str, Any]:
+        """Return the figures of the index, and of terms if asked for."""
+        answer = self.statistics(requests.Statistics(namespace=asked.namespaces()))
+        place: dict[str, Any] = asked.model_dump(include={"filter", "namespace", "all_namespaces"})
+        if asked.text is not None:
+            answer |= self.term_statistics(requests.TermStatistics(text=asked.text, **place))
+        if asked.top:
+            top = self.top_terms(requests.TopTerms(prefix=asked.prefix, top=asked.top, **place))
+            answer["top"] = top["terms"]
+        return answer
+
+    def read(self, asked: requests.AgentDocument) -> dict[str, Any]:
+        """Return a chunk, or those of a source."""
+        if (asked.id is None) == (asked.source is None):
+            raise InputError("exactly one of id and source must be given")
+        if asked.id is not None:
+            return self.document(requests.Document(id=asked.id, namespace=asked.namespace, context=asked.context))
+        page = {"offset": asked.offset, "limit": asked.limit}
+        return self.documents(requests.Documents(source=str(asked.source), namespace=asked.namespace, **page))
+
+    # Writing
+
+    def add(self, asked: requests.Add) -> dict[str, Any]:
+        """Store chunks, and return their ids."""
+        given = asked.documents
+        vectors = [document.embedding for document in given]
+        if any(vector is not None for vector in vectors) and None in vectors:
+            raise InputError("either every document has an embedding, or none")
+        with self.jobs.run("add") as job:
+            job.report(Progress("chunks", 0, len(given)))
+            ids = self._index.add(
+                [document.text for document in given],
+                ids=[document.id for document in given],
+                metadatas=[document.metadata for document in given],
+                embeddings=None if vectors[0] is None else np.asarray(vectors, np.float32),
+                namespace=asked.namespace,
+            )
+            job.report(Progress("chunks", len(given), len(given)))
+        return {"ids": ids, "count": len(ids)}
+
+    def ingest(self, found: Found) -> None:
+        """Bring the index up to date with files."""
+        with self.jobs.run("ingest") as job:
+            report = ingest(self._index, found, progress=job.report)
+            counts = {name: value for name, value in asdict(report).items() if isinstance(value, int)}
+            rejected = sum(report.rejected.values())
+            job.result = {**counts, "failed": len(report.failed), "rejected": rejected}
+
+    def delete(self, asked: requests.Delete) -> dict[str, Any]:
+        """Delete chunks, and return how many there were."""
+        if sum(given is not None for given in (asked.ids, asked.source, asked.filter)) != 1:
+            raise InputError("exactly one of ids, source and filter must be given")
+        condition = asked.filter if asked.source is None else {"source": asked.source}
+        with self.jobs.run("delete") as job:
+            deleted = self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)
+            job.report(Progress("chunks", deleted, deleted))
+        return {"deleted": deleted}
+
+
+def _place_of(chunk: Chunk) -> tuple[float, str]:
+    number = chunk.metadata.get("chunk")
+    return float(number) if isinstance(number, int) else float("inf"), chunk.id
+
+
+def hit_to_json(hit: Hit, max_text: int | None = None) -> dict[str, Any]:
+    """Return a hit as JSON values, without what was not asked for."""
+    answer: dict[str, Any] = {
+        "id": hit.id,
+        "score": hit.score,
+        **cut(hit.text, max_text),
+        "metadata": hit.metadata,
+        "namespace": hit.namespace,
+    }
+    if hit.group_score is not None:
+        answer["group_score"] = hit.group_score
+    if hit.highlights is not None:
+        answer["highlights"] = [fragment_to_json(fragment) for fragment in hit.highlights]
+    if hit.field_highlights:
+        fields = hit.field_highlights.items()
+        answer["field_highlights"] = {name: [fragment_to_json(one) for one in some] for name, some in fields}
+    if hit.context is not None:
+        answer["context"] = passage_to_json(hit.context, max_text)
+    return answer
+
+
+def fragment_to_json(fragment: Fragment) -> dict[str, Any]:
+    """Return a part of a text as JSON values."""
+    return asdict(fragment)
+
+
+def cut(text: str, max_text: int | None) -> dict[str, Any]:
+    """Return a text, or its beginning and the number of its characters."""
+    if max_text is None or len(text) <= max_text:
+        return {"text": text}
+    return {"text": text[:max_text], "characters": len(text)}
+
+
+def chunk_to_json(chunk: Chunk) -> dict[str, Any]:
+    """Return a chunk as JSON values."""
+    return asdict(chunk)
+
+
+def passage_to_json(passage: Passage, max_text: int | None = None) -> dict[str, Any]:
+    """Return a part of a document as JSON values, with the ids of its chunks."""
+    place = {"start": passage.start, "end": passage.end, "ids": [chunk.id for chunk in passage.chunks]}
+    return {**cut(passage.text, max_text), **place}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A method of `Operations`, and whether it writes."""
+
+    method: Callable[[Operations, Any], dict[str, Any]]
+    writes: bool = False

@@ -1,0 +1,81 @@
+"""An index that is served: its operations, the gate before them, and what observes them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rag_bm25.events import Events
+from rag_bm25.serving.answers import RefusedError, to_refusal
+from rag_bm25.serving.gate import Gate
+from rag_bm25.serving.operations import Operations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rag_bm25.index.index import BM25Index
+    from rag_bm25.ingestion.files import Found
+    from rag_bm25.serving.observing import Observer
+    from rag_bm25.serving.operations import Call
+    from rag_bm25.serving.requests import Request
+    from rag_bm25.serving.settings import Limits
+
+R = TypeVar("R")
+
+
+class Served:
+    """What HTTP and MCP share.
+
+    Parameters
+    ----------
+    index : BM25Index
+        Open; `observer` is its ``on_event``.
+    observer : Observer
+        Metrics and spans.
+    limits : Limits
+        Bounds of the gate.
+    title : str
+        Name of the index for clients; its own name tells the path of a file, or the address of a server.
+    found : Found, optional
+        Files to ingest while the index is served.
+    """
+
+    def __init__(
+        self, index: BM25Index, observer: Observer, limits: Limits, title: str, found: Found | None = None
+    ) -> None:
+        self.operations = Operations(index, title)
+        self.observer = observer
+        self.gate = Gate(limits)
+        self.events = Events("server", observer)
+        self._index = index
+        self._found = found
+        self._ingestion: asyncio.Task[None] | None = None
+        self._name = index.stats().name
+
+    async def ask(self, call: Call, asked: Request, finish: Callable[[dict[str, Any]], R]) -> R:
+        """Answer a request in a thread of the gate; `finish` makes of the answer what is sent."""
+        run = self.gate.write if call.writes else self.gate.read
+        return await run(lambda: finish(call.method(self.operations, asked)))
+
+    def to_refusal(self, error: Exception) -> RefusedError:
+        """Return the refusal for an error; it does not tell where the index is."""
+        refusal = to_refusal(error)
+        refusal.message = refusal.message.replace(self._name, "the index")
+        return refusal
+
+    def start(self) -> None:
+        """Begin to ingest, if there is something; nobody waits for it."""
+        if self._found is not None:
+            self._ingestion = asyncio.create_task(self._ingest(self._found))
+
+    async def _ingest(self, found: Found) -> None:
+        with suppress(Exception):  # its job has the reason, and it goes on after its time
+            await self.gate.write(partial(self.operations.ingest, found))
+
+    async def close(self) -> None:
+        """Finish what runs, refuse what waits, and close the index. An ingestion ends with its batch."""
+        self.operations.jobs.stop()
+        await self.gate.close()
+        self._index.close()

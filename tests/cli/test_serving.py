@@ -1,0 +1,68 @@
+"""``rag-bm25 serve``: what is refused before anything is served."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support.command_line import assert_fails, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Databases
+
+TOKEN = "a token of the tests"
+
+
+@pytest.mark.parametrize("options", [(), ("--mcp", "--http", "127.0.0.1:0")])
+def test_one_of_http_and_mcp_is_needed(databases: Databases, options: tuple[str, ...]) -> None:
+    result = run("serve", *options)
+    assert result.exit_code == 2
+    assert "give one of --http HOST:PORT and --mcp" in result.stderr
+    assert databases.opened == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--http", "8765"), "the address must be HOST:PORT"),
+        (("--http", "192.168.0.1:8765"), "needs an access token"),
+        (("--http", "0.0.0.0:8765", "--behind-proxy", "--access-token", TOKEN), "--allow-host"),
+        (("--http", "127.0.0.1:0", "--access-token", "short"), "at least 16 characters"),
+        (("--http", "127.0.0.1:0", "--cert", "cert.pem"), "belong together"),
+    ],
+)
+def test_an_unsafe_address_is_refused_before_the_index_is_opened(
+    databases: Databases, options: tuple[str, ...], message: str
+) -> None:
+    result = run("serve", *options)
+    assert result.exit_code == 1
+    assert message in result.stderr.splitlines()[-1]
+    assert databases.opened == []
+
+
+def test_a_missing_index_is_named(databases: Databases) -> None:
+    pytest.importorskip("mcp", reason='serving needs rag-bm25[serve]: pip install "rag-bm25[serve]"')
+    assert_fails(run("serve", "--http", "127.0.0.1:0"), "`rag-bm25 ingest` creates one")
+
+
+def test_without_its_packages_serve_names_the_extra(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("uvicorn", "mcp", "rag_bm25.serving.running", "rag_bm25.serving.observing"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert_fails(run("serve", "--mcp"), 'pip install "rag-bm25[serve]"')
+
+
+def test_other_commands_import_no_server() -> None:
+    heavy = ["starlette", "uvicorn", "mcp", "prometheus_client", "opentelemetry", "pydantic"]
+    script = f"import sys, rag_bm25.cli.app; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"[]\n"
+
+
+def test_the_token_is_read_from_a_file_and_never_shown(databases: Databases, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret", encoding="utf-8")
+    result = run("serve", "--http", "127.0.0.1:0", "--access-token", f"@{tmp_path / 'token'}")
+    assert result.exit_code == 1
+    assert "secret" not in result.output

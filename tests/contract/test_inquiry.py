@@ -1,0 +1,127 @@
+"""Reasons for what a search does not find, and explanations: the same on every engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.reference import split
+
+from rag_bm25 import BM25Index, IndexConfig, ValueBoost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rag_bm25 import Diagnosis
+    from rag_bm25.store.protocol import Store
+
+CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
+CHUNKS = {
+    "a": (
+        "fig plum",
+        {"kind": "law", "year": 2024, "of": {"name": "Li"}, "source": "a.txt", "note": 'a "quoted" \\ one'},
+    ),
+    "b": ("fig 劳动 合同", {"kind": "law", "year": 2025, "source": "法律/合同.txt"}),
+    "c": ("pear", {"kind": "memo"}),
+    "d": ("pear plum fig", {}),
+}
+
+
+@pytest.fixture
+def index(opened: Callable[..., Store]) -> Iterator[BM25Index]:
+    opened().drop()
+    with BM25Index.from_store(opened(), config=CONFIG) as index:
+        index.add(
+            [text for text, _ in CHUNKS.values()], ids=list(CHUNKS), metadatas=[each for _, each in CHUNKS.values()]
+        )
+        index.add(["date fig", "date"], ids=["d", "e"], namespace="other")
+        yield index
+    opened().drop()
+
+
+def codes(diagnosis: Diagnosis) -> list[str]:
+    return [reason.code for reason in diagnosis.reasons]
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "expected"),
+    [
+        ("", {}, ["empty_query"]),
+        ("never", {}, ["unknown_words"]),
+        ("date", {}, ["unknown_words", "other_namespaces"]),
+        ("fig", {"namespace": "none"}, ["empty_namespace"]),
+        ("fig", {"filter": {"years": 2024}}, ["filter_field"]),
+        ("fig", {"filter": {"of.age": 3, "kind": "law"}}, ["filter_field"]),
+        ("fig", {"filter": {"kind": "lav"}}, ["filter"]),
+        ("fig", {"filter": {"kind": "memo"}}, ["filter"]),
+        ("pear", {"filter": {"$not": {"kind": {"$in": ["memo"]}}, "year": {"$gt": 2000}}}, ["filter"]),
+        ("fig", {"must": ["never"]}, ["must"]),
+        ("fig", {"must_not": ["fig"]}, ["must_not"]),
+        ("fig", {"phrases": ["合同 劳动"]}, ["phrases"]),
+        ("fig 劳动 pear", {"min_should_match": 3}, ["min_should_match"]),
+        ("劳动", {"boosts": [ValueBoost("kind", {"law": 0})]}, ["boosts"]),
+        ("fig", {"min_score": 10.0}, ["min_score"]),
+        ("fig", {}, []),
+    ],
+)
+def test_searches_without_hits_have_reasons(
+    index: BM25Index, query: str, options: dict[str, Any], expected: list[str]
+) -> None:
+    assert codes(index.why_nothing(query, **options)) == expected
+
+
+def test_the_details_are_those_of_the_chunks(index: BM25Index) -> None:
+    (excluded,) = index.why_nothing("fig", filter={"kind": "memo"}).reasons
+    best = index.search("fig")[0]
+    assert excluded.details == {"best": best.id, "metadata": {"kind": best.metadata.get("kind")}}
+    missing = index.why_nothing("fig", filter={"years": 1}).reasons[0].details
+    assert missing == {"missing": ["years"], "fields": ["kind", "source", "year", "note", "of"]}
+    others = index.why_nothing("date").reasons[1].details
+    assert others == {"namespaces": {"other": 2}}
+
+
+@pytest.mark.parametrize("id_", list(CHUNKS))
+@pytest.mark.parametrize(
+    ("where", "passing"),
+    [({"year": {"$gte": 2025}}, "b"), ({"kind": {"$in": ["law"]}}, "ab"), ({"note": {"$like": "a %"}}, "a")],
+)
+def test_a_filter_excludes_the_chunks_that_do_not_pass_it(
+    index: BM25Index, id_: str, where: dict[str, Any], passing: str
+) -> None:
+    found = codes(index.why_not("fig pear", id_, filter=where))
+    assert found == ([] if id_ in passing else ["filter"])
+
+
+def test_chunks_that_are_no_hits_have_reasons(index: BM25Index) -> None:
+    assert codes(index.why_not("fig", "never")) == ["no_chunk"]
+    assert codes(index.why_not("fig", "e")) == ["other_namespaces"]
+    assert codes(index.why_not("fig", "c")) == ["no_term"]
+    assert codes(index.why_not("fig", "a", must=["pear"])) == ["must"]
+    ranked = index.search("fig pear plum")
+    for rank, hit in enumerate(ranked, 1):
+        found = index.why_not("fig pear plum", hit.id, k=1)
+        assert (found.rank, found.score) == (rank, hit.score)
+        assert codes(found) == ([] if rank == 1 else ["k"])
+
+
+def test_a_filter_in_the_language_of_milvus_is_read_for_its_fields(index: BM25Index, engine: str) -> None:
+    if engine == "memory":
+        pytest.skip("it has no filter expressions")
+    assert codes(index.why_nothing("fig", filter='metadata["years"] > 3')) == ["filter_field"]
+    (excluded,) = index.why_nothing("fig", filter='metadata["kind"] == "memo"').reasons
+    assert list(excluded.details["metadata"]) == ["kind"]
+    assert codes(index.why_not("fig", "a", filter='metadata["year"] > 2024')) == ["filter"]
+    assert codes(index.why_not("fig", "b", filter='metadata["year"] > 2024')) == []
+
+
+def test_explanations_have_the_scores_of_hits(index: BM25Index) -> None:
+    options: dict[str, Any] = {"boosts": [ValueBoost("kind", {"law": 2.0})], "group_by": "kind", "k": 2}
+    for namespace in ("", "other", ["", "other"], None):
+        for statistics in ("namespace", "all", {"kind": "law"}):
+            searched: Any = {"namespace": namespace, "statistics": statistics, **options}
+            for rank, hit in enumerate(index.search("fig plum date", **searched), 1):
+                explained = index.explain("fig plum date", hit.id, chunk_namespace=hit.namespace, **searched)
+                assert explained.value == pytest.approx(hit.score, rel=1e-5)
+                assert sum(term.contribution for term in explained.terms) == explained.bm25_score
+                assert explained.placement is not None
+                assert (explained.placement.rank, explained.placement.group_score) == (rank, hit.group_score)

@@ -1,0 +1,424 @@
+"""Routes, their answers and their refusals, on an index in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from rag_bm25 import BM25Index
+
+API = "/api/v1"
+
+
+def ids(hits: list[dict[str, Any]]) -> list[str]:
+    return [hit["id"] for hit in hits]
+
+
+def as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def assert_refused(answer: Any, status: int, code: str, *parts: str) -> None:
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (status, code)
+    assert set(answer.json()) == {"error"}
+    assert set(error) == {"code", "message"}
+    for part in parts:
+        assert part in error["message"]
+
+
+# Searching
+
+
+def test_search_answers_as_the_index_does_by_get_and_by_post(asker: Any, index: BM25Index) -> None:
+    hits = index.search("notice period", 2)
+    expected = [
+        {"id": hit.id, "score": hit.score, "text": hit.text, "metadata": hit.metadata, "namespace": ""} for hit in hits
+    ]
+    assert len(expected) == 2
+    for answer in (
+        asker.get(f"{API}/search", text="notice period", k=2),
+        asker.post(f"{API}/search", text="notice period", k=2),
+    ):
+        assert answer.status_code == 200
+        assert answer.json() == {"hits": expected, "count": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"filter": {"source": "memo.txt"}}, ["memo.txt#0"]),
+        ({"namespace": "tenant"}, ["x"]),
+        ({"namespace": ["", "tenant"], "k": 1}, 1),
+        ({"all_namespaces": True}, 3),
+        ({"must": ["staff"]}, ["memo.txt#0"]),
+        ({"must_not": ["staff"]}, ["law.txt#1"]),
+        ({"phrases": ["notice period"]}, ["law.txt#1"]),
+        ({"text": "+notice -period", "syntax": True}, ["memo.txt#0"]),
+        ({"min_should_match": 2}, ["law.txt#1"]),
+        ({"boosts": [{"type": "value", "key": "source", "factors": {"memo.txt": 100}}], "k": 1}, ["memo.txt#0"]),
+        ({"boosts": [{"type": "number", "key": "chunk", "most": 9}], "k": 1}, ["law.txt#1"]),
+        ({"text": "probation", "synonyms": {"probation": ["trial"]}}, ["law.txt#2"]),
+        ({"text": "probation", "feedback": "rocchio", "relevant": ["memo.txt#0"]}, 1),
+        ({"near_duplicates": 0.9, "mmr": 0.5, "candidates": 5}, 2),
+        ({"statistics": "all", "idf": "lucene", "k3": 2.0}, 2),
+    ],
+    ids=str,
+)
+def test_options_of_a_search_have_their_effect(asker: Any, given: dict[str, Any], found: Any) -> None:
+    answer = asker.post(f"{API}/search", **{"text": "notice period", **given})
+    assert answer.status_code == 200, answer.text
+    hits = answer.json()["hits"]
+    assert (len(hits) if isinstance(found, int) else ids(hits)) == found
+
+
+def test_every_method_of_feedback_can_be_asked_for() -> None:
+    from rag_bm25.query.feedback import FEEDBACK_METHODS
+    from rag_bm25.serving.requests import METHODS, Search
+
+    asked = [Search.model_validate({"text": "a", "feedback": name}).options()["feedback"] for name in METHODS]
+    assert asked == [method() for method in FEEDBACK_METHODS]
+
+
+def test_options_become_those_of_the_index() -> None:
+    from rag_bm25 import QueryExpansion
+    from rag_bm25.hits.boosts import Decay, NumberBoost
+    from rag_bm25.hits.highlights import Highlighting
+    from rag_bm25.query.feedback import RM3
+    from rag_bm25.query.spelling import Fuzzy
+    from rag_bm25.serving.requests import Search
+
+    boosts = [{"type": "decay", "key": "date", "scale": 30.0}, {"type": "number", "key": "votes", "most": 9.0}]
+    given = {"feedback": "rm3", "fuzzy": True, "boosts": boosts, "highlight": True, "fragment_size": 80, "slop": 0}
+    assert Search.model_validate({"text": "a", **given}).options() == {
+        "feedback": RM3(),
+        "expansion": QueryExpansion(fuzzy=Fuzzy()),
+        "boosts": [Decay("date", 30.0), NumberBoost("votes", 9.0)],
+        "highlight": Highlighting(3, 80),
+        "slop": 0,
+        "syntax": False,
+        "rescore": False,
+    }
+
+
+def test_a_query_string_has_lists_and_objects(asker: Any) -> None:
+    given = {
+        "text": "notice",
+        "must": ["staff", "members"],
+        "filter": json.dumps({"chunk": {"$gte": 0}}),
+        "rescore": "true",
+    }
+    assert ids(asker.get(f"{API}/search", **given).json()["hits"]) == ["memo.txt#0"]
+    assert_refused(asker.get(f"{API}/search", text="a", filter="{not json"), 400, "bad_request", "filter must be JSON")
+
+
+def test_groups_contexts_and_highlights_are_in_the_answer(asker: Any) -> None:
+    given = {"text": "notice", "group_by": "source", "expand": "neighbors", "highlight": True, "k": 1}
+    (hit,) = asker.post(f"{API}/search", **given).json()["hits"]
+    assert hit["group_score"] == hit["score"]
+    assert hit["context"]["ids"][0] in hit["id"] or hit["id"] in hit["context"]["ids"]
+    marked = hit["highlights"][0]
+    start, end = marked["marks"][0]
+    assert hit["text"][start:end].lower() == "notice"
+
+
+def test_a_long_text_is_cut_and_says_so(asker: Any, index: BM25Index) -> None:
+    (hit,) = asker.post(f"{API}/search", text="members", max_text=8).json()["hits"]
+    assert (hit["text"], hit["characters"]) == ("A notice", len(index.get(["memo.txt#0"])[0].text))
+    (whole,) = asker.post(f"{API}/search", text="members", max_text=hit["characters"]).json()["hits"]
+    assert "characters" not in whole
+
+
+def test_nothing_found_suggests_another_spelling(asker: Any) -> None:
+    pytest.importorskip("rapidfuzz")
+    assert asker.post(f"{API}/search", text="probetion").json() == {"hits": [], "count": 0, "suggestion": "probation"}
+    assert asker.get(f"{API}/suggest", text="probetion").json() == {"suggestion": "probation"}
+    assert asker.get(f"{API}/suggest", text="probation").json() == {"suggestion": None}
+
+
+def test_explain_is_that_of_the_index(asker: Any, index: BM25Index) -> None:
+    explained = index.explain("notice", "memo.txt#0", idf="lucene")
+    given = {"text": "notice", "id": "memo.txt#0", "idf": "lucene"}
+    assert asker.post(f"{API}/explain", **given).json() == {"explanation": as_json(explained.to_dict(tree=False))}
+    with_tree = asker.post(f"{API}/explain", **given, tree=True).json()
+    assert with_tree == {"explanation": as_json(explained.to_dict(tree=True))}
+    assert_refused(asker.get(f"{API}/explain", text="notice", id="none"), 404, "not_found", "'none'")
+    several = {"text": "notice", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
+    assert asker.post(f"{API}/explain", **several).json()["explanation"]["value"] > 0
+
+
+def test_why_is_the_diagnosis_of_the_index(asker: Any, index: BM25Index) -> None:
+    missed = asker.get(f"{API}/why", text="notice period", id="law.txt#2").json()["diagnosis"]
+    expected = index.why_not("notice period", "law.txt#2")
+    assert missed == {**as_json(expected.to_dict()), "text": str(expected)}
+    assert [reason["code"] for reason in missed["reasons"]] == ["no_term"]
+    nothing = asker.get(f"{API}/why", text="zzz").json()["diagnosis"]
+    assert nothing == {**as_json(index.why_nothing("zzz").to_dict()), "text": str(index.why_nothing("zzz"))}
+    found = asker.post(f"{API}/why", text="notice period", id="law.txt#1", min_score=1000.0).json()["diagnosis"]
+    assert (found["rank"], [reason["code"] for reason in found["reasons"]]) == (1, ["min_score"])
+    several = {"text": "law", "id": "x", "all_namespaces": True, "chunk_namespace": "tenant"}
+    assert asker.post(f"{API}/why", **several).json()["diagnosis"]["namespace"] == "tenant"
+
+
+def test_compare_tells_what_moved(asker: Any) -> None:
+    boost = {"type": "value", "key": "source", "factors": {"memo.txt": 100}}
+    given = {"text": "notice period", "second": {"boosts": [boost]}}
+    answer = asker.post(f"{API}/compare", **given).json()
+    assert ids(answer["first"]) == ["law.txt#1", "memo.txt#0"]
+    assert ids(answer["second"]) == ["memo.txt#0", "law.txt#1"]
+    assert answer["ranks"] == [
+        {"id": "law.txt#1", "namespace": "", "first": 1, "second": 2},
+        {"id": "memo.txt#0", "namespace": "", "first": 2, "second": 1},
+    ]
+    assert answer["unmoved"] == 0
+    shorter = asker.post(f"{API}/compare", text="notice period", second={"must": ["staff"]}).json()
+    assert [(row["id"], row["first"], row["second"]) for row in shorter["ranks"]] == [
+        ("law.txt#1", 1, None),
+        ("memo.txt#0", 2, 1),
+    ]
+
+
+def test_highlight_marks_any_text(asker: Any) -> None:
+    passage = "Nothing here. A notice of dismissal."
+    (mark,) = asker.post(f"{API}/highlight", text="notice", passage=passage, max_fragments=1).json()["highlights"]
+    assert (mark["text"], mark["start"], mark["marks"]) == ("A notice of dismissal.", 14, [[16, 22]])
+
+
+# Statistics
+
+
+def test_statistics_are_those_of_the_index(asker: Any, index: BM25Index) -> None:
+    everything = asker.get(f"{API}/statistics").json()
+    assert everything["index"]["num_chunks"] == 5
+    assert everything["index"]["name"] == "docs"
+    assert everything["damage"] == []
+    assert asker.get(f"{API}/statistics", namespace="tenant").json()["index"]["num_chunks"] == 1
+    (term,) = asker.get(f"{API}/statistics/terms", text="notice").json()["terms"]
+    assert (term["df"], term["num_chunks"]) == (2, 4)
+    assert term["idf"] == index.term_statistics("notice")[0].idf
+    top = asker.get(f"{API}/statistics/top-terms", prefix="noti", top=5).json()["terms"]
+    assert [term["term"] for term in top] == ["notic"]
+
+
+def test_lengths_are_counted_and_counted_again_after_a_write(asker: Any, index: BM25Index) -> None:
+    lengths = [chunk.length for chunk in index.chunks(namespace=None)]
+    answer = asker.get(f"{API}/statistics/lengths", bins=4).json()
+    assert (answer["measured"], answer["chunks"]) == (5, 5)
+    for count, start, end in zip(answer["counts"], answer["edges"], answer["edges"][1:], strict=False):
+        last = end == answer["edges"][-1]
+        assert count == sum(start <= length < end or (last and length == end) for length in lengths)
+    assert answer["percentiles"]["50"] == sorted(lengths)[2]
+    assert answer["drift"]["mean_length"] == pytest.approx(sum(lengths) / 5)
+    index.add(["more words here"])
+    assert asker.get(f"{API}/statistics/lengths").json()["measured"] == 6
+    assert asker.get(f"{API}/statistics/lengths", namespace="none").json()["measured"] == 0
+
+
+# Chunks
+
+
+def test_documents_are_read_by_id_and_by_source(asker: Any) -> None:
+    chunk = asker.get(f"{API}/documents/law.txt%231").json()
+    assert (chunk["id"], chunk["metadata"]) == ("law.txt#1", {"source": "law.txt", "chunk": 1})
+    around = asker.get(f"{API}/documents/law.txt%231", context="neighbors").json()["context"]
+    assert around["ids"] == ["law.txt#0", "law.txt#1", "law.txt#2"]
+    page = asker.get(f"{API}/documents", source="law.txt", offset=1, limit=1).json()
+    assert (ids(page["documents"]), page["total"], page["offset"]) == (["law.txt#1"], 3, 1)
+    assert asker.get(f"{API}/documents/x", namespace="tenant").json()["id"] == "x"
+    assert_refused(asker.get(f"{API}/documents/x"), 404, "not_found")
+
+
+def test_writing_needs_to_be_allowed(asker: Any, make_asker: Callable[..., Any]) -> None:
+    assert_refused(asker.post(f"{API}/documents", documents=[{"text": "new"}]), 403, "read_only", "--allow-writes")
+    assert_refused(asker.delete(f"{API}/documents/x"), 403, "read_only")
+    writer = make_asker(allow_writes=True)
+    added = writer.post(
+        f"{API}/documents", documents=[{"text": "a new chunk", "id": "new", "metadata": {"n": 1}}, {"text": "b"}]
+    )
+    assert (added.json()["count"], added.json()["ids"][0]) == (2, "new")
+    assert writer.get(f"{API}/documents/new").json()["metadata"] == {"n": 1}
+    jobs = writer.get(f"{API}/progress").json()
+    assert jobs["writing"] is False
+    assert (jobs["jobs"][0]["kind"], jobs["jobs"][0]["state"]) == ("add", "done")
+    assert jobs["jobs"][0]["progress"] == [{"what": "chunks", "done": 2, "total": 2}]
+    assert writer.delete(f"{API}/documents/new").json() == {"deleted": 1}
+    assert writer.delete(f"{API}/documents", source="law.txt").json() == {"deleted": 3}
+    assert writer.delete(f"{API}/documents", filter={"source": "memo.txt"}).json() == {"deleted": 1}
+    assert writer.ask("DELETE", f"{API}/documents/x", params={"namespace": "tenant"}).json() == {"deleted": 1}
+    for wrong in ({}, {"ids": ["a"], "source": "b"}):
+        assert_refused(writer.ask("DELETE", f"{API}/documents", json=wrong), 400, "bad_request", "exactly one of")
+
+
+def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: BM25Index) -> None:
+    writer = make_asker(allow_writes=True)
+    answer = writer.post(f"{API}/documents", documents=[{"text": "good"}, {"text": "bad\0"}])
+    assert_refused(answer, 400, "bad_request", "NUL")
+    assert index.stats().num_chunks == 5
+    (job, *_) = writer.get(f"{API}/progress").json()["jobs"]
+    assert (job["state"], "NUL" in job["reason"]) == ("failed", True)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "parts"),
+    [
+        ("search", {}, ["text is missing"]),
+        ("search", {"text": 5}, ["text must be", "got 5"]),
+        ("search", {"text": "a", "k": 0}, ["k must be greater than or equal to 1, got 0"]),
+        ("search", {"text": "a", "k": "3"}, ["k must be"]),
+        ("search", {"text": "a", "k": 1001}, ["less than or equal to 1000"]),
+        ("search", {"text": "a", "kk": 1}, ["kk is no argument"]),
+        ("search", {"text": "a" * 10_001}, ["text must be"]),
+        ("search", {"text": "a", "filter": {"$foo": 1}}, ["$foo"]),
+        ("search", {"text": "a", "filter": 'source == "memo.txt"'}, ["filter must be a valid dictionary"]),
+        ("search", {"text": "a", "mmr": 7}, ["mmr must be"]),
+        ("search", {"text": "a", "slop": -1, "phrases": ["a b"]}, ["slop must be"]),
+        ("search", {"text": "a", "idf": "bm26"}, ["idf must be"]),
+        ("search", {"text": "a", "boosts": [{"type": "value", "key": "a"}]}, ["factors is missing"]),
+        ("search", {"text": "a", "boosts": [{"type": "other"}]}, ["boosts.0"]),
+        ("search", {"text": "a", "namespace": "a\nb"}, ["control characters"]),
+        ("search", {"text": "a", "group_size": 3}, ["need group_by"]),
+        ("search", {"text": "+", "syntax": True, "min_should_match": "x"}, ["min_should_match"]),
+        ("explain", {"text": "a"}, ["id is missing"]),
+        ("compare", {"text": "a", "first": {"k": 3}}, ["first.k is no argument"]),
+        ("statistics/top-terms", {"top": 0}, ["top must be"]),
+        ("highlight", {"text": "a", "passage": 3}, ["passage must be"]),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_named_with_their_rule(
+    asker: Any, path: str, given: dict[str, Any], parts: list[str]
+) -> None:
+    assert_refused(asker.post(f"{API}/{path}", **given), 400, "bad_request", *parts)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'"text"', b'{"text": NaN}', b"\xff", b"[" * 100_000], ids=lambda body: str(body[:9])
+)
+def test_a_body_that_is_no_object_is_refused(asker: Any, body: bytes) -> None:
+    headers = {"content-type": "application/json"}
+    answer = asker.ask("POST", f"{API}/search", content=body, headers=headers)
+    assert_refused(answer, 400, "bad_request", "the body must be a JSON object")
+
+
+def test_other_types_routes_and_methods_are_refused(asker: Any) -> None:
+    form = {"content-type": "text/plain"}  # what a page of another origin may send without asking
+    assert_refused(asker.ask("POST", f"{API}/search", content="{}", headers=form), 415, "wrong_type")
+    assert_refused(asker.get(f"{API}/none"), 404, "not_found", "/openapi.json")
+    assert_refused(asker.ask("PUT", f"{API}/search"), 405, "bad_request")
+    assert_refused(asker.get("/mcp"), 405, "bad_request", "POST")
+    assert_refused(asker.ask("POST", f"{API}/search?k=3", json={"text": "a"}), 400, "bad_request", "into the body")
+
+
+def test_large_bodies_and_answers_are_refused(make_asker: Callable[..., Any]) -> None:
+    asker = make_asker(body=100, answer=200)
+    assert_refused(asker.post(f"{API}/search", text="a" * 100), 413, "body_too_large", "100 bytes")
+    assert_refused(asker.post(f"{API}/search", text="notice"), 413, "answer_too_large", "max_text")
+    assert asker.post(f"{API}/suggest", text="a").status_code == 200
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(make_asker: Callable[..., Any]) -> None:
+    asker = make_asker(seconds=0.05)
+
+    async def trickle() -> Any:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    headers = {"content-type": "application/json"}
+    for path in (f"{API}/search", "/mcp"):
+        assert_refused(asker.ask("POST", path, content=trickle(), headers=headers), 408, "timeout")
+
+
+def test_faults_of_the_server_tell_nothing(make_asker: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+    from rag_bm25.errors import StoreError
+
+    asker = make_asker()
+
+    def fail(error: Exception) -> Any:
+        def call(*_: Any, **__: Any) -> None:
+            raise error
+
+        asker.served.operations._index.search = call
+        return asker.post(f"{API}/search", text="private words")
+
+    assert_refused(fail(RuntimeError("secret")), 500, "internal")
+    assert_refused(fail(StoreError("http://host failed")), 503, "index_failed")
+    for place in (fail(RuntimeError("secret")).text, caplog.text):
+        assert "secret" not in place
+        assert "Traceback" not in place
+        assert "private" not in place
+    assert "RuntimeError at " in caplog.text
+
+
+def test_errors_do_not_tell_where_the_index_is(asker: Any) -> None:
+    message = asker.get(f"{API}/documents/none").json()["error"]["message"]
+    assert message == "no chunk 'none' in the default namespace"
+    message = asker.get(f"{API}/explain", text="a", id="none").json()["error"]["message"]
+    assert message == "no chunk 'none' in the default namespace of the index"
+
+
+def test_files_are_ingested_while_the_index_is_served(asker: Any, index: BM25Index, tmp_path: Path) -> None:
+    from rag_bm25.ingestion.files import find_files
+
+    (tmp_path / "guide.txt").write_text("For newcomers.", encoding="utf-8")
+    (tmp_path / "broken.pdf").write_bytes(b"no PDF")
+    asker.served.operations.ingest(find_files([tmp_path]))
+    (job,) = asker.get(f"{API}/progress").json()["jobs"]
+    assert (job["kind"], job["state"]) == ("ingest", "done")
+    assert (job["result"]["files"], job["result"]["added"], job["result"]["failed"]) == (1, 1, 1)
+    assert asker.get(f"{API}/search", text="newcomers").json()["count"] == 1
+
+
+def test_an_empty_index_is_warmed_up_and_searched(make_asker: Callable[..., Any], index: BM25Index) -> None:
+    make_asker().served.operations.warm_up()
+    index.delete(filter={"chunk": {"$gte": 0}})
+    index.drop_namespace("tenant")
+    asker = make_asker()
+    asker.served.operations.warm_up()
+    assert asker.get(f"{API}/search", text="notice").json()["count"] == 0
+    assert asker.get(f"{API}/statistics/lengths").json()["measured"] == 0
+
+
+# What the server says of itself
+
+
+def test_openapi_describes_every_route(asker: Any) -> None:
+    from rag_bm25.serving.routes import OPERATIONS
+
+    described = asker.get("/openapi.json").json()
+    assert described["openapi"].startswith("3.1")
+    routes = {(path, method.upper()) for path, methods in described["paths"].items() for method in methods}
+    assert routes == {(API + each.path.replace(":path", ""), method) for each in OPERATIONS for method in each.methods}
+    operation_ids = [each["operationId"] for methods in described["paths"].values() for each in methods.values()]
+    assert len(set(operation_ids)) == len(operation_ids)
+    text = json.dumps(described)
+    references = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
+    assert references <= set(described["components"]["schemas"])
+
+
+def test_metrics_count_events_and_requests(asker: Any, index: BM25Index) -> None:
+    asker.get(f"{API}/search", text="notice")
+    asker.get(f"{API}/search")
+    metrics = asker.get("/metrics").text
+    assert 'rag_bm25_event_counts_total{count="status_200",event="request"} 1.0' in metrics
+    assert 'rag_bm25_event_counts_total{count="status_400",event="request"} 1.0' in metrics
+
+
+def test_the_page_is_served_with_strict_headers(asker: Any) -> None:
+    page = asker.get("/")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'self'" in page.headers["content-security-policy"]
+    assert page.headers["x-frame-options"] == "DENY"
+    answer = asker.get(f"{API}/search", text="a")
+    assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == ("no-store", "nosniff")
+    assert asker.get("/healthz").json() == {"status": "ok"}
