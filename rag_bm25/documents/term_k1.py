@@ -1,8 +1,9 @@
 r"""Estimate a k1 for each term, from the distribution of its normalised frequencies over the chunks.
 
-Both methods use :math:`c = tf / (1 - b + b \cdot len(d) / chunk\_size)` of every chunk with the term. The incremental
-statistics do not have it, so the estimation is a pass over all chunks. Its result is a table that later chunks are
-encoded with.
+Both methods use the normalised frequency c of every chunk with the term, tf in a chunk of mean length. The vectors
+have :math:`f = tf / n(len(d))` with :math:`n(l) = 1 - b + b \cdot l / chunk\_size`, hence :math:`c = f \cdot n(avgdl)`,
+and :math:`c / (c + k_1) = f / (f + k_1 / n(avgdl))`: the table has the latter's k1. The incremental statistics do not
+have frequencies, so the estimation is a pass over all chunks. Its result is a table that later chunks are encoded with.
 
 References
 ----------
@@ -18,12 +19,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rag_bm25.vectors.sparse import SparseVector, sum_by_key
-from rag_bm25.weighting.formulas import MAX_TERM_K1
+from rag_bm25.weighting.formulas import MAX_TERM_K1, SMALLEST_NORM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
+
+    from rag_bm25.weighting.document import DocumentWeighting
 
 GRID = np.concatenate(([0.0], np.unique(np.geomspace(0.001, MAX_TERM_K1, 600).round(4))))
 """The candidate values of k1, about 1.5 % apart."""
@@ -87,11 +90,12 @@ class InformationGain:
     the gain does not fall, and which some chunk has: beyond it, there is too little data.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mean_norm: float = 1.0) -> None:
+        self._mean_norm = mean_norm
         self._counts = _Sums()
 
     def add(self, ids: NDArray[np.uint32], frequencies: NDArray[np.float64]) -> None:
-        level = np.floor(frequencies + 0.5).clip(1, LEVELS).astype(np.uint64)
+        level = np.floor(frequencies * self._mean_norm + 0.5).clip(1, LEVELS).astype(np.uint64)
         self._counts.add((ids.astype(np.uint64) << np.uint64(8)) | level, np.ones(len(ids), np.int64))
 
     def table(self, num_chunks: int) -> SparseVector:
@@ -106,7 +110,7 @@ class InformationGain:
             df = df[:, ::-1].cumsum(axis=1)[:, ::-1]  # from "exactly r" to "at least r"
             df[:, 0] = num_chunks
             k1.append(_nearest_k1(df))
-        return _vector(ids, np.concatenate(k1))
+        return _vector(ids, np.concatenate(k1) / self._mean_norm)
 
 
 def _nearest_k1(df: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,12 +134,13 @@ class LogLogistic:
     .. math:: \frac{k_1}{k_1 - 1} \ln k_1 = \frac{1}{df} \sum_{d \ni t} \ln(1 + c), \quad 1 \text{ at } k_1 = 1
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mean_norm: float = 1.0) -> None:
+        self._mean_norm = mean_norm
         self._sums = _Sums()
 
     def add(self, ids: NDArray[np.uint32], frequencies: NDArray[np.float64]) -> None:
         keys = ids.astype(np.uint64) << np.uint64(1)
-        logs = (np.log1p(frequencies) / LOG_UNIT).round().astype(np.int64)
+        logs = (np.log1p(frequencies * self._mean_norm) / LOG_UNIT).round().astype(np.int64)
         self._sums.add(keys, np.ones(len(ids), np.int64))
         self._sums.add(keys | np.uint64(1), logs)
 
@@ -144,15 +149,17 @@ class LogLogistic:
         df, logs = sums[::2], sums[1::2]
         tried = np.where(GRID == 1, 2.0, GRID)[1:]
         mean_log = np.concatenate(([0.0], np.where(GRID[1:] == 1, 1.0, tried / (tried - 1) * np.log(tried))))
-        return _vector(keys[::2] >> np.uint64(1), np.interp(logs * LOG_UNIT / df, mean_log, GRID).round(4))
+        return _vector(keys[::2] >> np.uint64(1), np.interp(logs * LOG_UNIT / df, mean_log, GRID) / self._mean_norm)
 
 
 def _vector(ids: NDArray[np.uint64], k1: NDArray[np.float64]) -> SparseVector:
     known = ~np.isnan(k1)
-    return SparseVector(ids[known].astype(np.uint32), k1[known].astype(np.float32))
+    return SparseVector(ids[known].astype(np.uint32), k1[known].clip(max=MAX_TERM_K1).round(4).astype(np.float32))
 
 
-def term_k1_estimator(name: str) -> TermK1Estimator | None:
-    """Return the estimator of a weighting; None if its terms have one k1."""
-    estimators: dict[str, Callable[[], TermK1Estimator]] = {"bm25-adpt": InformationGain, "bm25t": LogLogistic}
-    return estimators[name]() if name in estimators else None
+def term_k1_estimator(weighting: DocumentWeighting, mean_length: float) -> TermK1Estimator | None:
+    """Return the estimator of a weighting for chunks of a mean length; None if its terms have one k1."""
+    estimators: dict[str, Callable[[float], TermK1Estimator]] = {"bm25-adpt": InformationGain, "bm25t": LogLogistic}
+    if weighting.form not in estimators:
+        return None
+    return estimators[weighting.form](max(float(weighting.norm(mean_length)), SMALLEST_NORM))

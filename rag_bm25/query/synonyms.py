@@ -155,10 +155,13 @@ class Substitute:
 
     @property
     def phrase(self) -> tuple[Term, ...]:
-        """The bigrams across the words of the synonym, if they hold all of these together."""
+        """The bigrams of the synonym, if those across its words hold all of these together.
+
+        Those within Chinese words are needed, too: of 劳务协议, 服务协议 has the bigram across the words.
+        """
         words, bigrams = self.analysed.words, dict.fromkeys(self.analysed.bigrams)
         across = [bigram for bigram in bigrams if not any(bigram in word for word in words)]
-        return tuple(Term(bigram, is_bigram=True) for bigram in across) if 1 < len(words) <= len(across) + 1 else ()
+        return tuple(Term(bigram, is_bigram=True) for bigram in bigrams) if 1 < len(words) <= len(across) + 1 else ()
 
 
 @dataclass(frozen=True)

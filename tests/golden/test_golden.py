@@ -260,6 +260,27 @@ def test_weights_by_hand(form: WeightingName, tf: int, length: int, expected: fl
     assert float(DocumentWeighting(500, form=form).weights(tf, length)) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("k1", [1.2, 2.0])
+def test_smoothed_saturation_of_the_seed_ranks_as_saturation(k1: float) -> None:
+    # The seed gives absent terms 1 / k, and
+    # (k tf + 1) / (tf + k) - 1 / k = (1 - 1 / k^2) * k tf / (tf + k)
+    rng = random.Random(7)
+    texts = [" ".join(rng.choices("abcdefgh", k=rng.randint(1, 12))) for _ in range(30)]
+    query, n = ["a", "b", "h"], len(texts)
+    idfs = {term: math.log(n / sum(term in text for text in texts)) for term in query}
+    printed = {
+        id_: sum(idf * (k1 * text.count(term) + 1) / (text.count(term) + k1) for term, idf in idfs.items())
+        for id_, text in enumerate(texts)
+    }
+    index = filled(texts, 10, idf="plain", weighting="saturation", k1=k1)
+    found = by_id(index, " ".join(query))
+    of_absent = sum(idfs.values()) / k1
+    assert {id_: of_absent + (1 - 1 / k1**2) * score for id_, score in found.items()} == pytest.approx(
+        {id_: printed[id_] for id_ in found}, rel=1e-5
+    )
+    assert all(printed[id_] == pytest.approx(of_absent) for id_ in printed.keys() - found.keys())
+
+
 def test_tf_idf_of_the_seed_by_hand() -> None:
     # sqrt(4) / 8 words * ln((3 + 1) / (1 + 1)); the chunk size is a factor of all scores
     index = filled(["a a a a x x x x", "y", "z"], 10, idf="tfidf", weighting="sqrt-normalised")

@@ -90,10 +90,10 @@ def _own(rows: Iterable[ChunkRow]) -> Iterator[tuple[ChunkRow, bytes]]:
 
 
 def survey(
-    store: Store, ids: TermIds, encoder: DocumentEncoder, progress: Callable[[int], None]
+    store: Store, ids: TermIds, encoder: DocumentEncoder, mean_length: float, progress: Callable[[int], None]
 ) -> tuple[StoredChunks, SparseVector]:
     """Read all chunks, and estimate the k1 of each term if the weighting has one per term."""
-    chunks, estimator = StoredChunks(), term_k1_estimator(encoder.weighting.form)
+    chunks, estimator = StoredChunks(), term_k1_estimator(encoder.weighting, mean_length)
     read = 0
     for rows in store.scan_chunks(contents=True):
         chunks.note(rows)
@@ -109,14 +109,18 @@ def reencode(
 ) -> ReencodeReport:
     """Work out the k1 of each term, and encode all chunks with it."""
     live.refresh()
-    num_chunks = live.view.statistics.num_chunks
+    whole = live.current().statistics.of(None)
+    num_chunks = whole.num_chunks
     if not WEIGHTINGS[encoder.weighting.form].k1_per_term:
         return ReencodeReport(num_chunks, 0, 0, 0.0)
 
     def report(done: int, total: int) -> None:
         report_progress(progress, "chunks read and encoded", done, total)
 
-    chunks, term_k1 = survey(store, live.view.ids(), encoder, lambda read: report(read, 2 * max(num_chunks, read)))
+    def report_read(read: int) -> None:
+        report(read, 2 * max(num_chunks, read))
+
+    chunks, term_k1 = survey(store, live.view.ids(), encoder, whole.mean_length, report_read)
     with live.writing():
         live.log.write_term_k1(term_k1)
     for rows in store.scan_chunks():  # what was added during the survey has k1 of the last table

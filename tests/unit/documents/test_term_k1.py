@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25.documents.term_k1 import GRID, InformationGain, LogLogistic, TermK1Estimator, term_k1_estimator
-from rag_bm25.weighting.formulas import MAX_TERM_K1, WEIGHTING_NAMES, WEIGHTINGS
+from rag_bm25.weighting.document import DocumentWeighting
+from rag_bm25.weighting.formulas import MAX_TERM_K1, WEIGHTINGS, WeightingName
 
 frequencies = st.lists(st.floats(0.05, 9), min_size=1, max_size=40)
 
@@ -16,6 +18,12 @@ frequencies = st.lists(st.floats(0.05, 9), min_size=1, max_size=40)
 def estimated(estimator: TermK1Estimator, c: list[float], num_chunks: int = 100) -> float | None:
     estimator.add(np.full(len(c), 7, np.uint32), np.array(c))
     return estimator.table(num_chunks).to_dict().get(7)
+
+
+def estimator_of(
+    name: WeightingName, chunk_size: float = 100, mean_length: float = 100, b: float = 0.75
+) -> TermK1Estimator | None:
+    return term_k1_estimator(DocumentWeighting(chunk_size, b=b, form=name), mean_length)
 
 
 # BM25-adpt, in loops
@@ -110,11 +118,39 @@ def test_log_logistic_expectation_is_an_integral() -> None:
 
 
 @pytest.mark.parametrize("name", ["bm25-adpt", "bm25t"])
+@pytest.mark.parametrize("chunk_size", [40.0, 140.0, 400.0])
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(20, 300)), min_size=2, max_size=40))
+def test_saturation_of_a_term_does_not_depend_on_the_chunk_size(
+    name: WeightingName, chunk_size: float, found: list[tuple[int, int]]
+) -> None:
+    # With b = 1 the norms are in proportion to 1 / chunk_size, and so is the k1 that gives the same c / (c + k1).
+    k1 = []
+    for size in (chunk_size, 100.0):
+        estimator = estimator_of(name, size, 100.0, b=1.0)
+        assert estimator is not None
+        c = [tf * size / length for tf, length in found]
+        estimator.add(np.full(len(c), 7, np.uint32), np.array(c))
+        k1.append(estimator.table(1_000).to_dict().get(7))
+    scaled, plain = k1
+    assert (scaled is None) == (plain is None)
+    if scaled is not None and plain is not None:
+        assert scaled == pytest.approx(min(plain * chunk_size / 100, MAX_TERM_K1), abs=3e-4)
+
+
+def test_k1_at_a_chunk_size_above_the_mean_by_hand() -> None:
+    # norm of the mean length: 1 - 0.75 + 0.75 * 100 / 200 = 0.625, by which the c of `test_gain_by_hand` are divided
+    c = [1.0] * 60 + [2.0] * 15 + [3.0] * 5 + [4.0] * 20
+    estimator = estimator_of("bm25-adpt", chunk_size=200, mean_length=100)
+    assert estimator is not None
+    assert estimated(estimator, [one / 0.625 for one in c], 1000) == pytest.approx(0.94 / 0.625, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["bm25-adpt", "bm25t"])
 @given(st.lists(st.tuples(st.integers(1, 5), st.floats(0.05, 40)), max_size=60), st.randoms(use_true_random=False))
 def test_table_does_not_depend_on_the_order_or_the_batches(
-    name: str, entries: list[tuple[int, float]], random: object
+    name: WeightingName, entries: list[tuple[int, float]], random: object
 ) -> None:
-    one, other = term_k1_estimator(name), term_k1_estimator(name)
+    one, other = estimator_of(name), estimator_of(name)
     assert one is not None
     assert other is not None
     one.add(np.array([id_ for id_, _ in entries], np.uint32), np.array([c for _, c in entries]))
@@ -128,9 +164,9 @@ def test_table_does_not_depend_on_the_order_or_the_batches(
 
 
 @pytest.mark.parametrize("name", ["bm25-adpt", "bm25t"])
-def test_merging_now_and_then_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merging_now_and_then_changes_nothing(name: WeightingName, monkeypatch: pytest.MonkeyPatch) -> None:
     def table() -> dict[int, float]:
-        estimator = term_k1_estimator(name)
+        estimator = estimator_of(name)
         assert estimator is not None
         for c in (1.0, 2.0, 3.0, 1.0, 1.5, 2.5):
             estimator.add(np.array([3, 9], np.uint32), np.array([c, 2 * c]))
@@ -142,12 +178,12 @@ def test_merging_now_and_then_changes_nothing(name: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", ["bm25-adpt", "bm25t"])
-def test_no_chunks_give_an_empty_table(name: str) -> None:
-    estimator = term_k1_estimator(name)
+def test_no_chunks_give_an_empty_table(name: WeightingName) -> None:
+    estimator = estimator_of(name)
     assert estimator is not None
     assert len(estimator.table(0)) == 0
 
 
 def test_weightings_with_a_k1_for_each_term_have_an_estimator() -> None:
-    for name in WEIGHTING_NAMES:
-        assert (term_k1_estimator(name) is not None) == WEIGHTINGS[name].k1_per_term
+    for name in get_args(WeightingName):
+        assert (estimator_of(name) is not None) == WEIGHTINGS[name].k1_per_term

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.reference import Corpus, split
 from support.reference import idf as printed_idf
 
@@ -279,15 +282,25 @@ def test_a_phrase_weighs_no_more_than_the_word_that_it_stands_for() -> None:
     assert terms.weights[1] == pytest.approx(0.8 * terms.weights[0])
 
 
-def test_a_chinese_phrase_is_the_bigrams_across_its_words() -> None:
-    terms = weigh("协议", "协议, 雇佣合同", ["雇佣合同", "雇佣了，合同", "协议"], Analyzer())
-    assert reasons(terms)["\0佣合"] == "synonym of '协议'"
-    assert {term for term, reason in reasons(terms).items() if reason} == {"\0佣合"}
+def test_a_chinese_phrase_is_its_bigrams_and_another_word_with_the_one_across_is_not_it() -> None:
+    chunks = ["劳务协议", "服务协议", "劳务，协议", "雇佣"]
+    terms = weigh("雇佣", "雇佣, 劳务协议", chunks, Analyzer())
+    assert {term for term, reason in reasons(terms).items() if reason} == {"\0劳务", "\0务协", "\0协议"}
+    assert reasons(terms)["\0务协"] == "synonym of '雇佣'"
+    vectors = DocumentEncoder(Analyzer(), DocumentWeighting(4), "terms").encode(chunks[:3]).vectors
+    scores = [terms.vector().dot(vector) for vector in vectors]
+    assert scores[0] > max(scores[1:])
+    assert [terms.words_had_by(vector) for vector in vectors] == [{"雇佣"}, frozenset(), frozenset()]
 
 
 @pytest.mark.parametrize(
     ("synonym", "words"),
-    [("state of the art", ["state", "art"]), ("version 2", ["version", "2"]), ("Milvus 市", ["milvus", "市"])],
+    [
+        ("state of the art", ["state", "art"]),
+        ("version 2", ["version", "2"]),
+        ("Milvus 市", ["milvus", "市"]),
+        ("雇佣 合同", ["雇佣", "合同"]),
+    ],
 )
 def test_words_that_no_bigrams_hold_together_count_one_by_one(synonym: str, words: list[str]) -> None:
     added = [term for term, reason in reasons(weigh("ny", f"ny, {synonym}", TOWNS, Analyzer())).items() if reason]
@@ -301,3 +314,33 @@ def test_without_bigrams_the_words_of_a_synonym_count_one_by_one() -> None:
 
 def vector_of(terms: QueryTerms, *held: str) -> SparseVector:
     return SparseVector.from_dict({int(terms.ids[terms.terms.index(term)]): 1.0 for term in held})
+
+
+PHRASE = ("\0alpha beta", "\0beta gamma")
+
+
+def phrase_weights(chunks: list[list[str]], weight: float) -> dict[str, float]:
+    """Weigh the bigrams of the phrase `alpha beta gamma`, a synonym of `ny`, in loops over the words of the chunks."""
+    pairs = [{f"\0{one} {other}" for one, other in pairwise(chunk)} for chunk in chunks]
+    df = {bigram: sum(bigram in of_chunk for of_chunk in pairs) for bigram in PHRASE}
+    idfs = {bigram: printed_idf("lucene", df[bigram] or 1, len(chunks), 0.25, 0) for bigram in PHRASE}
+    most = printed_idf("lucene", sum("ny" in chunk for chunk in chunks) or 1, len(chunks), 0.25, 0)
+    share = min(1.0, most / sum(idfs.values()))
+    return {bigram: weight * share * idfs[bigram] if df[bigram] else 0.0 for bigram in PHRASE}
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["alpha", "beta", "gamma", "ny"]), min_size=1, max_size=5), min_size=1, max_size=8
+    )
+)
+def test_phrase_is_counted_by_its_bigrams_and_never_by_loose_words(chunks: list[list[str]]) -> None:
+    texts = [" ".join(chunk) for chunk in chunks]
+    terms = weigh("ny", "ny => alpha beta gamma^0.9", texts, Analyzer())
+    assert weights(terms) == pytest.approx(phrase_weights(chunks, 0.9))
+    assert terms.words == {"ny"}
+    encoded = DocumentEncoder(Analyzer(), DocumentWeighting(4), "terms").encode(texts).vectors
+    for chunk, vector in zip(chunks, encoded, strict=True):
+        joined = [pair for pair in pairwise(chunk) if pair in {("alpha", "beta"), ("beta", "gamma")}]
+        assert (terms.vector().dot(vector) > 0) == bool(joined)
+        assert (terms.words_had_by(vector) == {"ny"}) == (len(set(joined)) == 2)

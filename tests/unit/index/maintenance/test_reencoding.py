@@ -55,10 +55,11 @@ def vectors(store: MemoryStore) -> dict[str, dict[int, float]]:
 def k1_in_loops(term: str) -> float:
     """Find the k1 of BM25T by halving an interval."""
     logs = []
+    of_mean = 0.25 + 0.75 * sum(len(text.split()) for text in TEXTS) / len(TEXTS) / 8  # norm of a mean length
     for text in TEXTS:
         tokens = text.split()
         if term in tokens:
-            logs.append(math.log(1 + tokens.count(term) / (0.25 + 0.75 * len(tokens) / 8)))
+            logs.append(math.log(1 + tokens.count(term) * of_mean / (0.25 + 0.75 * len(tokens) / 8)))
     low, high = 1e-6, 10.0
     for _ in range(60):
         k1 = (low + high) / 2
@@ -66,7 +67,7 @@ def k1_in_loops(term: str) -> float:
             low = k1
         else:
             high = k1
-    return low
+    return low / of_mean
 
 
 def test_every_chunk_is_encoded_with_the_k1_of_its_terms() -> None:
@@ -210,10 +211,11 @@ def test_fields_count_for_the_k1() -> None:
     config = IndexConfig(8, "terms", analyzer=split, weighting="bm25t", fields=fields)
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(["a", "a b"], ids=["1", "2"], metadatas=[{"title": "a a"}, None])
-    # a: 1 / (0.25 + 0.75 / 8) + 3 * 2 = 8.909091 and 1 / (0.25 + 0.75 / 4) = 2.285714
-    mean = (math.log(9.909091) + math.log(3.285714)) / 2
+    # a: 1 / (0.25 + 0.75 / 8) + 3 * 2 = 8.909091 and 1 / (0.25 + 0.75 / 4) = 2.285714, times the norm of a text of mean
+    # length, 0.25 + 0.75 * 1.5 / 8 = 0.390625
+    mean = (math.log(1 + 8.909091 * 0.390625) + math.log(1 + 2.285714 * 0.390625)) / 2
     index.reencode()
-    k1 = index._live.log.view.term_k1.get(term_id("a"))
+    k1 = index._live.log.view.term_k1.get(term_id("a")) * 0.390625
     assert k1 / (k1 - 1) * math.log(k1) == pytest.approx(mean, rel=1e-3)
     assert index.explain("a", "1").value == pytest.approx(index.search("a")[0].score, rel=1e-5)
 
