@@ -1479,7 +1479,6 @@ class BM25Index:
     asearch_batch = in_thread(search_batch)
     ahighlight = in_thread(highlight)
     amore_like_this = in_thread(more_like_this)
-    ahighlight = in_thread(highlight)
     aneighbors = in_thread(neighbors)
     asearch_dense = in_thread(search_dense)
     asearch_hybrid = in_thread(search_hybrid)
