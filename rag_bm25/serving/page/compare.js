@@ -104,5 +104,5 @@ function moved(rank, elsewhere, side) {
   if (elsewhere === null) return h("span", { class: "moved new" }, t("new"));
   const places = elsewhere - rank;
   if (!places) return h("span", { class: "moved same", title: t("same") }, "=");
-  return h("span", { class: places > 0 ? "moved up" : "moved down" }, `${places > 0 ? "↑" : "↓"} ${t("moved", { n: Math.abs(places) })}`);
+  return h("span", { class: places > 0 ? "moved up" : "moved down", title: t("moved", { n: elsewhere }) }, `${places > 0 ? "↑" : "↓"} ${Math.abs(places)}`);
 }
