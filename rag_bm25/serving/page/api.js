@@ -1,0 +1,61 @@
+// The server's API, see /openapi.json.
+
+const TOKEN = "rag_bm25.token";
+
+/** What the server refuses, or that it cannot be reached. */
+export class ApiError extends Error {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Keep the access token for this tab alone. */
+export function useToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+function headers() {
+  const token = sessionStorage.getItem(TOKEN);
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
+async function read(response) {
+  const answer = await response.json().catch(() => null);
+  if (response.ok && answer) return answer;
+  const error = answer?.error ?? { code: "internal", message: `${response.status} ${response.statusText}` };
+  throw new ApiError(error.code, error.message);
+}
+
+async function send(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("unreachable", error.message);
+  }
+}
+
+/**
+ * Ask a route of the API; arguments that are null, "" or false are left out.
+ * @param {string} route  such as "search"
+ * @param {Object<string, any>} given
+ * @param {AbortSignal} [signal]
+ */
+export async function ask(route, given = {}, signal = undefined) {
+  const wanted = Object.entries(given).filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
+  const response = await send(`api/v1/${route}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...headers() },
+    body: JSON.stringify(Object.fromEntries(wanted)),
+    signal,
+  });
+  return read(response);
+}
+
+/** Read a stored chunk with its neighbours. */
+export async function readChunk(id, namespace, signal) {
+  const query = new URLSearchParams({ namespace, context: "neighbors" });
+  const response = await send(`api/v1/documents/${encodeURIComponent(id)}?${query}`, { headers: headers(), signal });
+  return read(response);
+}

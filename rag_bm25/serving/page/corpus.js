@@ -1,0 +1,79 @@
+// The index itself: its figures, the lengths of its chunks, and what is being ingested.
+
+import { ask } from "./api.js";
+import { bar, h } from "./dom.js";
+import { histogram } from "./plots.js";
+import { format, t } from "./texts.js";
+
+const EVERY = 2000; // milliseconds
+const HEALTHY = [0.8, 4]; // of chunk_size over the mean length, as docs/tuning.md measured it
+
+/** Show the view in an element; return what ends it. */
+export function showCorpus(main, { report }) {
+  const figures = h("dl", { class: "figures" });
+  const plot = h("figure", {});
+  const jobs = h("section", { id: "jobs" });
+  const running = new AbortController();
+  const { signal } = running;
+  let known = -1;
+
+  async function look() {
+    try {
+      const progress = await ask("progress", {}, signal);
+      jobs.replaceChildren(...(progress.jobs.length ? progress.jobs.map(job) : [h("p", { class: "quiet" }, progress.writing ? t("writing") : t("noJobs"))]));
+      const { index, damage } = await ask("statistics", {}, signal);
+      if (index.num_chunks === known) return;
+      known = index.num_chunks;
+      figures.replaceChildren(...pairs(index, damage));
+      const lengths = await ask("statistics/lengths", { bins: 40 }, signal);
+      plot.replaceChildren(...lengthPlot(lengths));
+    } catch (error) {
+      if (error.name !== "AbortError") report(error);
+    }
+  }
+  main.replaceChildren(
+    h("h2", {}, t("figures")), figures,
+    h("h2", {}, t("lengths")), plot,
+    h("h2", {}, t("ingestion")), jobs,
+  );
+  look();
+  const timer = setInterval(look, EVERY);
+  return () => {
+    clearInterval(timer);
+    running.abort();
+  };
+}
+
+function pairs(index, damage) {
+  const values = {
+    N: index.num_chunks,
+    numTerms: index.num_terms,
+    meanLength: `${format(index.mean_length, 1)} (${index.length_unit.replaceAll("_", " ")})`,
+    weighting: `${index.weighting}, k1 ${index.k1}, b ${index.b}`,
+    engine: index.storage ? index.storage.engine : "",
+    namespaces: index.namespaces.map((name) => name || t("defaultNamespace")).join(", "),
+    damage: damage.join("; "),
+  };
+  return Object.entries(values).filter(([, value]) => value !== "").map(([name, value]) => h("div", {}, h("dt", {}, t(name)), h("dd", {}, format(value))));
+}
+
+function lengthPlot({ unit, measured, chunks, counts, edges, drift }) {
+  if (!measured) return [h("p", { class: "empty" }, t("nothing"))];
+  const healthy = drift.ratio >= HEALTHY[0] && drift.ratio <= HEALTHY[1];
+  const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${t(healthy ? "healthy" : "unhealthy")}`;
+  const lines = [
+    { at: drift.mean_length, text: t("mean", { n: Math.round(drift.mean_length) }) },
+    { at: drift.chunk_size, text: t("chunkSize", { n: drift.chunk_size }) },
+  ];
+  return [
+    histogram(counts, edges, lines, { x: unit.replaceAll("_", " "), y: t("number") }),
+    h("figcaption", {}, t("lengthsOf", { unit: unit.replaceAll("_", " "), n: measured, all: chunks }), ". ", h("span", { class: healthy ? null : "error" }, said)),
+  ];
+}
+
+function job({ kind, state, progress, seconds, result, reason }) {
+  const share = progress?.total ? progress.done / progress.total : state === "done" ? 1 : 0;
+  const done = progress ? `${format(progress.done)}${progress.total ? ` / ${format(progress.total)}` : ""} ${progress.what}` : "";
+  return h("p", { class: "job" }, h("b", {}, kind), " ", t(state), " ", bar(share, `${Math.round(share * 100)} %`), " ",
+    h("span", { class: "quiet" }, [done, `${format(seconds, 1)} s`, typeof result === "string" ? result : "", reason].filter(Boolean).join(" · ")));
+}

@@ -1,0 +1,277 @@
+"""The page of the server in a real browser: what people see, and that nothing else is asked or run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rag_bm25 import BM25Index, IndexConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+for name in ("starlette", "uvicorn", "mcp", "prometheus_client", "typer"):
+    pytest.importorskip(name, reason='the page needs rag-bm25[cli,serve]: pip install "rag-bm25[cli,serve]"')
+pytest.importorskip("milvus_lite", reason="the page is tested on the embedded engine")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the browser is driven by playwright: pip install playwright"
+)
+CHROMIUM = os.environ.get("RAG_BM25_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("there is no Chromium here, nor is one named by RAG_BM25_CHROMIUM", allow_module_level=True)
+
+PICTURES = os.environ.get("RAG_BM25_PICTURES")  # a folder to write screenshots to, as docs/images
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
+EVIL = "<img src=x onerror=\"document.title='broken'\"> 😀 notice of <b>evil</b>"
+LAW = "docs/law.txt"
+TEXTS = {
+    f"{LAW}#0": "The notice period is three months. Notice is given in writing.",
+    f"{LAW}#1": "Shorter terms may be agreed for the trial time, and notice of them.",
+    "docs/合同.txt#0": "解除劳动合同的通知期为三十日。通知应当采用书面形式。",
+    "docs/evil.txt#0": EVIL,
+}
+
+
+@contextmanager
+def served(uri: Path) -> Iterator[str]:
+    """Serve an index in a process of its own, which ends well."""
+    command = [sys.executable, "-m", "rag_bm25", "serve", "--uri", str(uri), "--collection", "handbook"]
+    command += ["--http", "127.0.0.1:0"]
+    server = subprocess.Popen(command, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    assert server.stderr is not None
+    try:
+        match = re.fullmatch(r"serving (http://127\.0\.0\.1:\d+)\n", server.stderr.readline())
+        assert match
+        yield match[1]
+    finally:
+        server.terminate()
+        assert server.wait(30) == 0
+        server.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    uri = tmp_path_factory.mktemp("page") / "page.db"
+    with BM25Index.open(uri, "handbook", config=IndexConfig(chunk_size=50)) as index:
+        places = [id_.rsplit("#", 1) for id_ in TEXTS]
+        metadatas = [{"source": source, "chunk": int(number)} for source, number in places]
+        index.add(list(TEXTS.values()), ids=list(TEXTS), metadatas=metadatas)
+    with served(uri) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A visitor, who notes whatever the page should not do."""
+
+    def __init__(self, browser: Any, url: str, *, width: int = 1200, **options: Any) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, **{"locale": "en-US", **options})
+        self.page = self.context.new_page()
+        self.faults: list[str] = []
+        self.page.on("console", lambda message: self.faults.append(message.text))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("request", lambda request: self._check(request.url, url))
+        self.page.goto(url)
+
+    def _check(self, asked: str, url: str) -> None:
+        if not asked.startswith(url):
+            self.faults.append(f"asked {asked}")
+
+    def open(self, place: str) -> Any:
+        self.page.evaluate("place => { location.hash = place }", place)
+        return self.page
+
+    def search(self, text: str) -> Any:
+        self.page.fill("#query", text)
+        self.page.wait_for_function("text => document.querySelector('#results')?.dataset.query === text", arg=text)
+        return self.page
+
+
+@pytest.fixture
+def visit(browser: Any, url: str) -> Iterator[Any]:
+    visits: list[Visit] = []
+
+    def start(**options: Any) -> Visit:
+        visits.append(Visit(browser, url, **options))
+        return visits[-1]
+
+    yield start
+    for one in visits:
+        one.context.close()
+        assert one.faults == []
+
+
+def test_hits_come_while_one_types_grouped_by_document_and_marked(visit: Any) -> None:
+    page = visit().page
+    page.wait_for_selector("#query")
+    page.type("#query", "notice period", delay=15)
+    page.wait_for_function("() => document.querySelector('#results').dataset.query === 'notice period'")
+    law = page.locator(".document", has_text=LAW)
+    assert law.locator(".hit").count() == 2, "two hits of one document stand together"
+    assert law.locator("mark").all_inner_texts()[0] == "notice period"
+    assert "q=notice+period" in page.url
+    page.reload()
+    page.wait_for_selector(".hit")
+    assert page.input_value("#query") == "notice period", "the address can be shared"
+    page.uncheck("#group")
+    page.wait_for_function("() => location.hash.includes('group=0')")
+
+
+def test_a_score_is_explained_by_bars_and_shown_in_its_context(visit: Any) -> None:
+    one = visit()
+    page = one.search("notice period")
+    first = page.locator(".hit").first
+    first.get_by_role("button", name="Why this score").click()
+    first.locator("tbody tr").first.wait_for()
+    assert {"notic", "period"} <= set(first.locator("tbody th").all_inner_texts())
+    widths = first.locator("tbody .fill").evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > widths[-1] > 0
+    first.get_by_role("button", name="In context").click()
+    first.locator(".context b").wait_for()
+    assert first.locator(".context b").inner_text() == TEXTS[f"{LAW}#0"]
+    assert "Shorter terms" in first.locator(".context").inner_text()
+
+
+def test_what_a_chunk_holds_is_text(visit: Any) -> None:
+    page = visit().search("evil notice")
+    assert "onerror" in page.locator(".hit .text").first.inner_text()
+    assert page.locator(".hit img, .hit .text b").count() == 0
+    assert page.title() != "broken"
+    assert page.locator(".hit").first.locator("mark").all_inner_texts() == ["notice", "evil"], (
+        "beyond an emoji, which counts once"
+    )
+
+
+def test_nothing_found_has_reasons_and_another_spelling(visit: Any) -> None:
+    page = visit().search("notise")
+    assert "no chunk has the word notise" in page.locator(".empty").inner_text()
+    page.get_by_role("button", name="Did you mean").click()
+    page.wait_for_selector(".hit")
+    assert page.input_value("#query") == "notice"
+
+
+def test_a_chunk_that_is_missing_has_a_reason(visit: Any) -> None:
+    page = visit().search("writing")
+    page.locator(".missing summary").click()
+    page.get_by_label("Id of a chunk").fill("docs/合同.txt#0")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('.missing [role=status]').textContent")
+    assert "docs/合同.txt#0" in page.locator(".missing [role=status]").inner_text()
+
+
+def test_keys_move_among_the_hits(visit: Any) -> None:
+    page = visit().search("notice period")
+    hits = [hit.get_attribute("data-id") for hit in page.locator(".hit").all()]
+    focused = "document.activeElement.dataset.id"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(focused) == hits[1]
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(focused) == hits[0]
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".hit table")
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "query"
+    page.locator(".hit").first.focus()
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "query"
+
+
+def test_two_configurations_stand_side_by_side(visit: Any) -> None:
+    one = visit()
+    one.search("notice period terms")
+    page = one.page
+    page.get_by_role("link", name="Compare").click()
+    page.wait_for_selector(".column li")
+    assert [column.locator("li").count() for column in page.locator(".column").all()] == [3, 3]
+    page.fill("#second-min_should_match", "3")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelectorAll('.column')[1].children.length < 3")
+    assert (
+        page.locator(".column").first.locator(".new").count() == 3 - page.locator(".column").last.locator("li").count()
+    )
+
+
+def test_terms_have_their_df_and_idf(visit: Any) -> None:
+    page = visit().open("view=terms&q=notice")
+    page.wait_for_selector("#query-terms td")
+    assert page.locator("#query-terms tbody tr").inner_text().split()[:2] == ["notic", "3"]
+    page.fill("#prefix", "通")
+    page.wait_for_function("() => document.querySelector('#top-terms th[scope=row]')?.textContent.startsWith('通')")
+
+
+def test_the_index_shows_its_lengths(visit: Any) -> None:
+    one = visit(locale="zh-CN", color_scheme="dark")
+    page = one.open("view=index")
+    page.wait_for_selector("svg .bin")
+    assert page.locator("svg .bin").count() > 1
+    assert "分块数" in page.locator(".figures").inner_text()
+    assert page.locator("svg .line").count() == 2
+
+
+def test_language_and_theme_are_switched_and_kept(visit: Any) -> None:
+    one = visit(locale="zh-CN")
+    page = one.search("通知期")
+    assert page.get_attribute("html", "lang") == "zh-CN"
+    assert page.get_by_role("link", name="检索").count() == 1
+    page.click("#language")
+    page.get_by_role("link", name="Search").wait_for()
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    page.click("#theme")
+    assert page.get_attribute("html", "data-theme") == "dark"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+    page.reload()
+    page.get_by_role("link", name="Search").wait_for()
+    assert page.get_attribute("html", "data-theme") == "dark"
+
+
+@pytest.mark.parametrize("view", ["search", "compare", "terms", "index"])
+def test_nothing_is_wider_than_a_narrow_screen(visit: Any, view: str) -> None:
+    one = visit(width=360)
+    page = one.open(f"view={view}&q=notice+period")
+    page.wait_for_selector({"search": ".hit", "compare": ".column li", "terms": "td", "index": ".bin"}[view])
+    if view == "search":
+        page.locator(".hit button").first.click()
+        page.wait_for_selector(".hit table")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.skipif(PICTURES is None, reason="RAG_BM25_PICTURES names no folder for pictures")
+def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
+    uri, command = tmp_path / "demo.db", [sys.executable, "-m", "rag_bm25", "ingest", "scripts/demo/documents"]
+    subprocess.run([*command, "--uri", uri, "--collection", "handbook"], check=True, capture_output=True)
+    with served(uri) as address:
+        for name, place, options in (
+            ("search", "q=notice+period", {}),
+            ("chinese", "q=劳动合同的试用期", {"locale": "zh-CN", "color_scheme": "dark"}),
+            ("narrow", "q=notice+period", {"width": 360}),
+            ("compare", 'view=compare&q=how+long+is+the+warranty&b={"feedback":"rm3"}', {}),
+            ("index", "view=index", {}),
+        ):
+            one = Visit(browser, address, **options)
+            page = one.open(place)
+            page.wait_for_selector(".hit, .column li, .bin")
+            if "view" not in place:
+                page.locator(".hit button").first.click()
+                page.wait_for_selector(".hit table")
+            page.evaluate("() => document.activeElement.blur()")
+            page.screenshot(path=Path(str(PICTURES)) / f"page-{name}.png")
+            one.context.close()
+            assert one.faults == []
