@@ -90,6 +90,7 @@ def terms_of_phrase(analyzer: TextAnalyzer, phrase: str, slop: int = 0) -> tuple
 class PhraseWords(RunMemo[tuple[str, ...]]):
     """Finds the words of normalised texts, and their positions.
 
+    >>> from rag_bm25.analysis.words import Stemming, WordRules
     >>> PhraseWords(WordRules(), Stemming(stem=True)).of("the effects of 合同, tested")
     PhraseText(words=('the', 'effect', 'of', '合', '同', 'test'), positions=(0, 1, 2, 3, 4, 6))
     """

@@ -104,7 +104,7 @@ def test_displaced_terms_keep_their_ids(tiny_id_space: int, config: IndexConfig)
 
 def test_table_of_the_k1_of_each_term_is_carried_over(config: IndexConfig) -> None:
     source, target = MemoryStore(), MemoryStore()
-    config = replace(config, weighting="bm25-adpt")
+    config = replace(config, weighting="bm25t")
     with BM25Index.from_store(source.reopen(), config=config) as index:
         index.add(["apple apple fig", "apple fig fig fig", "apple", "grape", "grape apple"])
         index.reencode()
