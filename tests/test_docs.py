@@ -164,7 +164,7 @@ def test_the_chinese_readme_says_the_same() -> None:
         assert facts(translation) == facts(section), section.split("\n")[0]
 
 
-@pytest.mark.parametrize("page", ["hits", "conditions", "reasons"])
+@pytest.mark.parametrize("page", ["hits", "conditions", "reasons", "exact"])
 def test_the_chinese_page_says_the_same(page: str) -> None:
     english, chinese = (
         (DOCS / f"{page}{language}.md").read_text(encoding="utf-8").split("\n## ") for language in ("", ".zh-CN")
