@@ -137,7 +137,7 @@ audit: .venv-audit/dev.stamp
 
 .venv-haystack/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-haystack
-	.venv-haystack/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[lite,fast,test]' 'haystack-ai>=3,<4'
+	.venv-haystack/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[lite,fast,test]' 'haystack-ai>=3,<4' scipy
 	touch $@
 
 .venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt
