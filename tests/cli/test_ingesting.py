@@ -138,7 +138,8 @@ def test_bigrams_can_be_left_out_of_a_new_index_and_of_a_search(docs: Path) -> N
     assert run_json("search", "济补", "--set", "bigram_weight=0") == []
     (heavier,) = run_json("search", "济补", "--set", "bigram-weight=4", "--explain")
     assert heavier["score"] == pytest.approx(8 * hit["score"])
-    assert [(term["term"], term["channel"]) for term in heavier["explanation"]["terms"]][0] == ("济补", "bigram")
+    first = heavier["explanation"]["terms"][0]
+    assert (first["term"], first["channel"]) == ("济补", "bigram")
     assert run_json("explain", "济补", hit["id"], "--set", "bigram_weight=4")["value"] == pytest.approx(
         heavier["score"]
     )
