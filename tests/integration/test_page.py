@@ -30,6 +30,7 @@ if CHROMIUM is None:
 
 PICTURES = os.environ.get("RAG_BM25_PICTURES")  # a folder to write screenshots to, as docs/images
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
+QUIET += ("--disable-component-update", "--disable-sync")
 EVIL = "<img src=x onerror=\"document.title='broken'\"> 😀 notice of <b>evil</b>"
 LAW = "docs/law.txt"
 TEXTS = {
@@ -91,6 +92,14 @@ class Visit:
     def _check(self, asked: str, url: str) -> None:
         if not asked.startswith(url):
             self.faults.append(f"asked {asked}")
+
+    def answer(self, route: str, status: int = 200, **answer: Any) -> None:
+        """Let the server answer a route like this."""
+        self.page.route(f"**/api/v1/{route}", lambda asked: asked.fulfill(status=status, json=answer))
+
+    def forgive_refusals(self) -> None:
+        """Forget what the browser itself notes of answers that are errors."""
+        self.faults = [fault for fault in self.faults if not fault.startswith("Failed to load resource")]
 
     def open(self, place: str) -> Any:
         self.page.evaluate("place => { location.hash = place }", place)
@@ -240,6 +249,104 @@ def test_language_and_theme_are_switched_and_kept(visit: Any) -> None:
     page.reload()
     page.get_by_role("link", name="Search").wait_for()
     assert page.get_attribute("html", "data-theme") == "dark"
+
+
+def test_a_document_has_all_its_chunks(visit: Any) -> None:
+    page = visit().search("months")
+    whole = page.locator(".document", has_text=LAW).locator(".whole")
+    whole.locator("summary").click()
+    whole.locator("li").nth(1).wait_for()
+    assert whole.locator(".text").all_inner_texts() == [TEXTS[f"{LAW}#0"], TEXTS[f"{LAW}#1"]]
+    assert whole.locator("[aria-current]").get_attribute("data-id") == f"{LAW}#0", "the hit among them"
+
+
+def test_a_late_answer_is_dropped(visit: Any) -> None:
+    one = visit()
+    page, held = one.page, []
+    page.route("**/api/v1/search", lambda asked: held.append(asked), times=1)
+    with page.expect_event("requestfailed") as dropped:
+        page.fill("#query", "writing")
+        page.wait_for_timeout(200)
+        one.search("trial time")
+    assert len(held) == 1
+    assert dropped.value.post_data_json["text"] == "writing"
+    held[0].abort()
+    assert "trial time" in page.locator(".hit").inner_text()
+
+
+def test_an_error_is_said_until_there_is_an_answer(visit: Any) -> None:
+    one = visit()
+    page = one.search("notice period")
+    one.answer("search", 429, error={"code": "busy", "message": "too many"})
+    page.fill("#query", "notice")
+    page.get_by_text("The server is busy").wait_for()
+    assert page.locator(".told").inner_text() == "", "no count of another query"
+    page.unroute("**/api/v1/search")
+    one.search("writing")
+    assert page.locator("[role=alert]").count() == 0
+    one.forgive_refusals()
+
+
+def test_a_token_is_asked_for_and_kept_for_the_tab(visit: Any) -> None:
+    one = visit()
+    page = one.page
+    page.wait_for_selector("#query")
+
+    def guard(asked: Any) -> None:
+        if asked.request.headers.get("authorization") == "Bearer right":
+            asked.continue_()
+        else:
+            asked.fulfill(status=401, json={"error": {"code": "wrong_token", "message": "no"}})
+
+    page.route("**/api/v1/**", guard)
+    page.reload()
+    field, wrong = page.get_by_label("Access token"), page.get_by_text("not the token of the server")
+    field.wait_for()
+    assert wrong.count() == 0
+    for bad in ("wrong", "令牌"):
+        page.wait_for_function("() => document.activeElement.type === 'password'")
+        field.fill(bad)
+        page.keyboard.press("Enter")
+        wrong.wait_for()
+    field.fill("right")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#query")
+    one.search("notice")
+    assert page.evaluate("[Object.values(sessionStorage), Object.values(localStorage)]") == [["right"], []]
+    assert "right" not in page.url
+    one.forgive_refusals()
+
+
+def test_ingestion_under_way_is_shown(visit: Any) -> None:
+    one = visit()
+    job = {"kind": "ingest", "state": "running", "progress": {"what": "chunks", "done": 30, "total": 120}}
+    one.answer("progress", writing=True, jobs=[{**job, "seconds": 2.5, "result": None, "reason": None}])
+    page = one.open("view=index")
+    page.wait_for_selector(".job")
+    assert "30 / 120 chunks" in page.locator(".job").inner_text()
+    assert page.locator(".job [role=img]").get_attribute("aria-label") == "25 %"
+
+
+@pytest.mark.parametrize("place", ["view=constructor", "view=compare&a=null&b=5", "k=7&q=notice"])
+def test_an_address_written_by_hand_shows_a_view(visit: Any, place: str) -> None:
+    page = visit().open(place)
+    page.wait_for_selector("#query")
+    assert page.locator("#tabs [aria-current]").count() == 1
+    assert page.locator("#k").count() == 0 or page.input_value("#k") == ("7" if "k=7" in place else "10")
+
+
+def test_a_link_to_a_view_takes_the_query_along(visit: Any) -> None:
+    one = visit()
+    page = one.search("notice")
+    with one.context.expect_page() as opened:
+        page.get_by_role("link", name="Terms").click(modifiers=["Control"])
+    assert opened.value.url.endswith("#view=terms&q=notice")
+    assert "view=" not in page.url
+    page.get_by_role("link", name="Terms").click()
+    page.wait_for_selector("#query-terms td")
+    page.go_back()
+    page.wait_for_selector(".hit")
+    assert page.input_value("#query") == "notice"
 
 
 @pytest.mark.parametrize("view", ["search", "compare", "terms", "index"])

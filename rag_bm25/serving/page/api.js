@@ -15,6 +15,15 @@ export function useToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
 
+/** Say whether a token can be sent at all: a header holds no others. */
+export function isToken(token) {
+  return /^[\x21-\x7e]+$/.test(token);
+}
+
+export function hasToken() {
+  return sessionStorage.getItem(TOKEN) !== null;
+}
+
 function headers() {
   const token = sessionStorage.getItem(TOKEN);
   return token ? { Authorization: `Bearer ${token}` } : {};
@@ -54,8 +63,15 @@ export async function ask(route, given = {}, signal = undefined) {
 }
 
 /** Read a stored chunk with its neighbours. */
-export async function readChunk(id, namespace, signal) {
-  const query = new URLSearchParams({ namespace, context: "neighbors" });
-  const response = await send(`api/v1/documents/${encodeURIComponent(id)}?${query}`, { headers: headers(), signal });
-  return read(response);
+export async function readChunk(id, namespace) {
+  return get(`documents/${encodeURIComponent(id)}`, { namespace, context: "neighbors" });
+}
+
+/** Read some chunks of a document, in its order. */
+export async function readDocument(source, namespace, offset, limit) {
+  return get("documents", { source, namespace, offset, limit });
+}
+
+async function get(route, query) {
+  return read(await send(`api/v1/${route}?${new URLSearchParams(query)}`, { headers: headers() }));
 }

@@ -30,11 +30,16 @@ export function showCompare(main, { report }) {
     running.abort();
     running = new AbortController();
     const state = current();
-    if (!state.q.trim()) return void results.replaceChildren(h("p", { class: "empty" }, t("start")));
+    if (!state.q.trim()) {
+      told.textContent = "";
+      results.replaceChildren(h("p", { class: "empty" }, t("start")));
+      return;
+    }
     const asked = { text: state.q, k: Number(state.k), max_text: 300, ...scope(state), ...sides };
     try {
       const answer = await ask("compare", asked, running.signal);
-      told.textContent = answer.unmoved === answer.ranks.length ? t("unmoved") : "";
+      report();
+      told.textContent = outcome(answer);
       const ranks = new Map(answer.ranks.map((rank) => [key(rank), rank]));
       results.replaceChildren(column("first", "second", answer, ranks), column("second", "first", answer, ranks));
     } catch (error) {
@@ -57,12 +62,19 @@ export function showCompare(main, { report }) {
   return () => running.abort();
 }
 
+/** Return the options of a side in the address, if there are some. */
 function read(name, otherwise) {
   try {
-    return JSON.parse(current()[name]);
+    const options = JSON.parse(current()[name]);
+    return options?.constructor === Object ? options : otherwise;
   } catch {
     return otherwise;
   }
+}
+
+function outcome({ ranks, unmoved }) {
+  if (!ranks.length) return t("nothing");
+  return unmoved === ranks.length ? t("unmoved") : "";
 }
 
 function fields(side, options, changed) {

@@ -22,11 +22,12 @@ export function showCorpus(main, { report }) {
       const progress = await ask("progress", {}, signal);
       jobs.replaceChildren(...(progress.jobs.length ? progress.jobs.map(job) : [h("p", { class: "quiet" }, progress.writing ? t("writing") : t("noJobs"))]));
       const { index, damage } = await ask("statistics", {}, signal);
+      report();
       if (index.num_chunks === known) return;
       known = index.num_chunks;
       figures.replaceChildren(...pairs(index, damage));
       const lengths = await ask("statistics/lengths", { bins: 40 }, signal);
-      plot.replaceChildren(...lengthPlot(lengths));
+      plot.replaceChildren(...lengthPlot(lengths, plot.clientWidth));
     } catch (error) {
       if (error.name !== "AbortError") report(error);
     }
@@ -48,7 +49,7 @@ function pairs(index, damage) {
   const values = {
     N: index.num_chunks,
     numTerms: index.num_terms,
-    meanLength: `${format(index.mean_length, 1)} (${index.length_unit.replaceAll("_", " ")})`,
+    meanLength: `${format(index.mean_length, 1)} (${unitName(index.length_unit)})`,
     weighting: `${index.weighting}, k1 ${index.k1}, b ${index.b}`,
     engine: index.storage ? index.storage.engine : "",
     namespaces: index.namespaces.map((name) => name || t("defaultNamespace")).join(", "),
@@ -57,7 +58,12 @@ function pairs(index, damage) {
   return Object.entries(values).filter(([, value]) => value !== "").map(([name, value]) => h("div", {}, h("dt", {}, t(name)), h("dd", {}, format(value))));
 }
 
-function lengthPlot({ unit, measured, chunks, counts, edges, drift }) {
+/** Name a unit of lengths; "terms" is also the name of a view. */
+function unitName(unit) {
+  return t(unit === "terms" ? "terms_unit" : unit);
+}
+
+function lengthPlot({ unit, measured, chunks, counts, edges, drift }, width) {
   if (!measured) return [h("p", { class: "empty" }, t("nothing"))];
   const healthy = drift.ratio >= HEALTHY[0] && drift.ratio <= HEALTHY[1];
   const said = `${t("drift", { ratio: drift.ratio, k1: drift.effective_k1, b: drift.effective_b })} ${t(healthy ? "healthy" : "unhealthy")}`;
@@ -66,8 +72,8 @@ function lengthPlot({ unit, measured, chunks, counts, edges, drift }) {
     { at: drift.chunk_size, text: t("chunkSize", { n: drift.chunk_size }) },
   ];
   return [
-    histogram(counts, edges, lines, { x: unit.replaceAll("_", " "), y: t("number") }),
-    h("figcaption", {}, t("lengthsOf", { unit: unit.replaceAll("_", " "), n: measured, all: chunks }), ". ", h("span", { class: healthy ? null : "error" }, said)),
+    histogram(counts, edges, lines, { x: unitName(unit), y: t("number") }, width),
+    h("figcaption", {}, t("lengthsOf", { unit: unitName(unit), n: measured, all: chunks }), " ", h("span", { class: healthy ? null : "error" }, said)),
   ];
 }
 

@@ -1,11 +1,12 @@
 // The page: its views, its language and theme, and the state of the index.
 
-import { ask, useToken } from "./api.js";
+import { ask, hasToken, isToken, useToken } from "./api.js";
 import { showCompare } from "./compare.js";
 import { showCorpus } from "./corpus.js";
 import { h } from "./dom.js";
-import { message, showSearch } from "./search.js";
-import { change, current } from "./state.js";
+import { message } from "./messages.js";
+import { showSearch } from "./search.js";
+import { address, current } from "./state.js";
 import { showTerms } from "./terms.js";
 import { languageNow, switchLanguage, t } from "./texts.js";
 
@@ -21,39 +22,43 @@ let end = () => {};
 function render() {
   end();
   const { view } = current();
-  const shown = VIEWS[view] ? view : "search";
+  const shown = Object.hasOwn(VIEWS, view) ? view : "search";
   document.documentElement.lang = languageNow() === "zh" ? "zh-CN" : "en";
   document.querySelector(".skip").textContent = t("skip");
   document.getElementById("tabs").setAttribute("aria-label", t("views"));
   document.getElementById("tabs").replaceChildren(...Object.keys(VIEWS).map((name) =>
-    h("a", { href: `#view=${name}`, "aria-current": name === shown ? "page" : null, onclick: (event) => open(event, name) }, t(name))));
+    h("a", { href: address({ view: name }), "aria-current": name === shown ? "page" : null, onclick: (event) => carry(event, name) }, t(name))));
   document.getElementById("language").textContent = t("language");
   document.getElementById("theme").textContent = t("theme", { theme: t(theme()) });
   end = VIEWS[shown](main, { names, report });
 }
 
-function open(event, view) {
-  event.preventDefault();
-  change({ view }, { step: true });
-  render();
+/** Let a link take along what was typed since it was drawn, in this tab or in another. */
+function carry(event, view) {
+  event.currentTarget.href = address({ view });
 }
 
-/** Show an error above what there is; a server with a token is asked for it. */
-function report(error) {
-  if (error.code === "wrong_token") return askForToken();
-  main.querySelector(".told, h2")?.before(message(error));
-  for (const older of [...main.querySelectorAll(".error[role=alert]")].slice(0, -1)) older.remove();
+/** Show an error above what there is, or take it away after an answer; where a token is wanted, ask for it. */
+function report(error = null) {
+  for (const older of main.querySelectorAll(":scope > .error")) older.remove();
+  if (error?.code === "wrong_token") askForToken();
+  else if (error) main.querySelector(".told, h2")?.before(message(error));
 }
 
 function askForToken() {
   end();
   const field = h("input", { type: "password", autocomplete: "current-password", "aria-label": t("token"), placeholder: t("token") });
+  const name = h("input", { type: "text", autocomplete: "username", value: "rag_bm25", hidden: true }); // for password managers
+  const wrong = h("p", { class: "error", role: "alert" }, hasToken() ? t("wrongToken") : null);
   const enter = (event) => {
     event.preventDefault();
-    useToken(field.value.trim());
+    const token = field.value.trim();
+    wrong.textContent = isToken(token) ? "" : t("wrongToken");
+    if (!isToken(token)) return;
+    useToken(token);
     start();
   };
-  main.replaceChildren(h("form", { class: "token", onsubmit: enter }, h("p", {}, t("tokenHelp")), field, " ", h("button", {}, t("enter"))));
+  main.replaceChildren(h("form", { class: "token", onsubmit: enter }, h("p", {}, t("tokenHelp")), name, field, " ", h("button", {}, t("enter")), wrong));
   field.focus();
 }
 
@@ -98,7 +103,6 @@ document.getElementById("theme").addEventListener("click", () => {
   applyTheme();
   document.getElementById("theme").textContent = t("theme", { theme: t(theme()) });
 });
-addEventListener("popstate", render);
 addEventListener("hashchange", render);
 setInterval(() => readStatus().catch(() => {}), STATUS_EVERY);
 start();

@@ -1,7 +1,9 @@
 // Search as you type: hits by document, why they score as they do, and why others are missing.
 
-import { ApiError, ask, readChunk } from "./api.js";
+import { ask, readChunk } from "./api.js";
+import { showDocument } from "./document.js";
 import { bar, debounced, h, marked } from "./dom.js";
+import { message, text } from "./messages.js";
 import { change, current, scope } from "./state.js";
 import { fixed, format, t } from "./texts.js";
 
@@ -27,6 +29,7 @@ export function showSearch(main, { names, report }) {
     const { signal } = running;
     const state = current();
     if (!state.q.trim()) {
+      report();
       told.textContent = "";
       results.replaceChildren(h("p", { class: "empty" }, t("start")), h("p", { class: "quiet" }, t("keys")));
       return;
@@ -37,13 +40,16 @@ export function showSearch(main, { names, report }) {
     try {
       const found = await ask("search", { ...asked, ...grouped, highlight: true, max_text: SHOWN }, signal);
       const taken = performance.now() - began;
+      report();
       const shown = found.hits.length ? groups(found.hits, asked) : [await nothing(asked, signal)];
       told.textContent = `${count(found.hits.length)} · ${t("time", { ms: Math.round(taken) })}`;
       results.replaceChildren(...shown, missing(asked));
       results.dataset.milliseconds = taken.toFixed(1);
       results.dataset.query = state.q;
     } catch (error) {
-      if (error.name !== "AbortError") report(error);
+      if (error.name === "AbortError") return;
+      told.textContent = "";
+      report(error);
     }
   }
 
@@ -81,7 +87,7 @@ function options(names, search) {
     change({ [name]: value });
     search();
   };
-  const sizes = ["5", "10", "20", "50"].map((k) => h("option", { value: k, selected: state.k === k }, k));
+  const sizes = [...new Set(["5", "10", "20", "50", state.k])].map((k) => h("option", { value: k, selected: state.k === k }, k));
   return h("div", { class: "options" },
     namespaces(names, state, (ns) => set("ns", ns)),
     h("label", {}, t("hitsWanted"), " ", h("select", { id: "k", onchange: (event) => set("k", event.target.value) }, sizes)),
@@ -113,7 +119,8 @@ function groups(hits, asked) {
   return byDocument.map((group) =>
     h("section", { class: "document" },
       h("h2", {}, group.hits[0].metadata.title ?? group.source, h("span", { class: "quiet path" }, place(group))),
-      group.hits.map((hit) => showHit(hit, ++rank, most, asked))));
+      group.hits.map((hit) => showHit(hit, ++rank, most, asked)),
+      group.hits[0].metadata.source === undefined ? null : showDocument(group)));
 }
 
 function place({ source, namespace, hits }) {
@@ -217,16 +224,6 @@ function missing(asked) {
   };
   return h("details", { class: "missing" }, h("summary", {}, t("missing")),
     h("form", { onsubmit: find }, h("p", { class: "quiet" }, t("missingHelp")), id, " ", h("button", {}, t("ask"))), answer);
-}
-
-/** Return an error in the words of the page, or the server's own. */
-export function text(error) {
-  if (error instanceof ApiError && (error.code === "unreachable" || error.code === "busy")) return t(error.code);
-  return error.message;
-}
-
-export function message(error) {
-  return h("p", { class: "error", role: "alert" }, text(error));
 }
 
 /** Move between the field and the hits by keys. */

@@ -8,11 +8,15 @@ export function current() {
   return { ...DEFAULTS, ...given };
 }
 
-/** Change the address; a new view is a step of the history, and a keystroke is none. */
-export function change(changes, { step = false } = {}) {
+/** Return the address of what is shown with some changes. */
+export function address(changes) {
   const next = Object.entries({ ...current(), ...changes }).filter(([name, value]) => value !== (DEFAULTS[name] ?? ""));
-  const hash = `#${new URLSearchParams(Object.fromEntries(next))}`;
-  history[step ? "pushState" : "replaceState"](null, "", hash);
+  return `#${new URLSearchParams(Object.fromEntries(next))}`;
+}
+
+/** Change the address; a keystroke is no step of the history, as a link to a view is. */
+export function change(changes) {
+  history.replaceState(null, "", address(changes));
 }
 
 /** Return the namespaces to search, as the API takes them. */

@@ -24,6 +24,7 @@ export function showTerms(main, { report }) {
       const { terms } = state.q.trim() ? await ask("statistics/terms", { text: state.q, ...scope(state) }, running.signal) : { terms: [] };
       ofQuery.replaceChildren(...(terms.length ? [table(terms)] : []));
       const top = await ask("statistics/top-terms", { prefix: state.prefix, top: TOP, ...scope(state) }, running.signal);
+      report();
       listed.replaceChildren(top.terms.length ? table(top.terms) : h("p", { class: "empty" }, t("nothing")));
     } catch (error) {
       if (error.name !== "AbortError") report(error);

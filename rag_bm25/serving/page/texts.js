@@ -13,10 +13,11 @@ const TEXTS = {
     first: "First", second: "Second", default: "default", moved: "there at {n}", same: "same place", new: "only here", unmoved: "Both find the same hits in the same order.",
     bigramWeight: "bigrams", wordBigramWeight: "word bigrams", mustMatch: "words at least", fuzzy: "near spellings", feedback: "feedback", 
     topTerms: "Terms that most chunks have", prefix: "Beginning with", ofQuery: "Terms of the query", numChunks: "{df} of {n} chunks",
-    figures: "Figures", lengths: "Lengths of chunks", lengthsOf: "{unit}, {n} of {all} chunks", mean: "mean {n}", chunkSize: "chunk_size {n}", drift: "chunk_size is {ratio} times the mean length: BM25 with k1 {k1} and b {b}.",
+    figures: "Figures", lengths: "Lengths of chunks", lengthsOf: "{unit}, {n} of {all} chunks.", mean: "mean {n}", chunkSize: "chunk_size {n}", drift: "chunk_size is {ratio} times the mean length: BM25 with k1 {k1} and b {b}.",
     healthy: "That is in the range without loss, 0.8 to 4.", unhealthy: "Outside 0.8 to 4 answers get worse: see docs/tuning.md.", ingestion: "Ingestion", noJobs: "No ingestion since the server started.",
     running: "running", done: "done", failed: "failed", writing: "writing", N: "Chunks (N)", numTerms: "Terms", meanLength: "Mean length", weighting: "Weighting", engine: "Engine", namespaces: "Namespaces", damage: "Damage",
-    token: "Access token", tokenHelp: "This server asks for a token. It is kept for this tab.", enter: "Enter", unreachable: "The server cannot be reached.", busy: "The server is busy: try again.", rank: "rank {n}", number: "Number of chunks",
+    token: "Access token", tokenHelp: "This server asks for a token. It is kept for this tab.", wrongToken: "That is not the token of the server.", enter: "Enter", unreachable: "The server cannot be reached.", busy: "The server is busy: try again.", rank: "rank {n}", number: "Number of chunks",
+    estimated_characters: "estimated characters", characters: "characters", terms_unit: "terms", allChunks: "All chunks of the document", more: "More: {shown} of {total} shown",
   },
   zh: {
     skip: "跳到正文", views: "视图", search: "检索", compare: "对比", terms: "词", index: "索引",
@@ -30,10 +31,11 @@ const TEXTS = {
     first: "甲", second: "乙", default: "默认", moved: "另一处第 {n} 位", same: "位置相同", new: "仅此处有", unmoved: "两种配置的命中和顺序完全相同。",
     bigramWeight: "汉字二元组", wordBigramWeight: "词二元组", mustMatch: "至少匹配词数", fuzzy: "近似拼写", feedback: "反馈", 
     topTerms: "出现在最多分块中的词", prefix: "开头", ofQuery: "查询中的词", numChunks: "{n} 个分块中的 {df} 个",
-    figures: "概况", lengths: "分块长度", lengthsOf: "{unit}，{all} 个分块中的 {n} 个", mean: "平均 {n}", chunkSize: "chunk_size {n}", drift: "chunk_size 是平均长度的 {ratio} 倍，相当于 k1 {k1}、b {b} 的 BM25。",
+    figures: "概况", lengths: "分块长度", lengthsOf: "{unit}，{all} 个分块中的 {n} 个。", mean: "平均 {n}", chunkSize: "chunk_size {n}", drift: "chunk_size 是平均长度的 {ratio} 倍，相当于 k1 {k1}、b {b} 的 BM25。",
     healthy: "在没有损失的范围 0.8 到 4 之内。", unhealthy: "超出 0.8 到 4 的范围，检索质量会下降，见 docs/tuning.md。", ingestion: "入库", noJobs: "服务启动以来没有入库任务。",
     running: "进行中", done: "已完成", failed: "失败", writing: "写入中", N: "分块数（N）", numTerms: "词数", meanLength: "平均长度", weighting: "加权", engine: "引擎", namespaces: "命名空间", damage: "损坏",
-    token: "访问令牌", tokenHelp: "此服务需要令牌，令牌只在本标签页内保存。", enter: "进入", unreachable: "无法连接服务。", busy: "服务繁忙，请稍后再试。", rank: "第 {n} 位", number: "分块数",
+    token: "访问令牌", tokenHelp: "此服务需要令牌，令牌只在本标签页内保存。", wrongToken: "令牌不正确。", enter: "进入", unreachable: "无法连接服务。", busy: "服务繁忙，请稍后再试。", rank: "第 {n} 位", number: "分块数",
+    estimated_characters: "估计字符数", characters: "字符数", terms_unit: "词数", allChunks: "文档的全部分块", more: "显示更多（已显示 {shown} / {total}）",
   },
 };
 
