@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, get_annotations, signature
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 if TYPE_CHECKING:
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command with the fields of its dataclasses as parameters, which Typer makes options of."""
-    hints = get_type_hints(command, include_extras=True)
+    hints = get_annotations(
+        command, eval_str=True
+    )  # get_type_hints of Python 3.10 hides an option whose default is None
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[Parameter] = []
     for parameter in signature(command).parameters.values():
