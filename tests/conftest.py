@@ -46,13 +46,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure what tests run in this process and in xdist's, not in those that the tests start.
+    """Leave the programs that tests start unmeasured, but not those of xdist."""
+    is_worker = hasattr(config, "workerinput")  # whose options are those of the process that started it
+    if is_worker or not config.getoption("numprocesses", None):
+        leave_programs_unmeasured()
+
+
+def leave_programs_unmeasured() -> None:
+    """Ask coverage not to measure the processes that this one starts from now on.
 
     Coverage holds a lock while it notes a line: Ctrl-C there would leave it taken, and the process would never end.
     """
-    is_worker = hasattr(config, "workerinput")  # whose options are those of the process that started it
-    if is_worker or not config.getoption("numprocesses", None):
-        os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -77,6 +82,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     finally:
         if current is not None:
             current.start()
+            leave_programs_unmeasured()  # each start of coverage asks for them again
 
 
 def pytest_sessionfinish() -> None:

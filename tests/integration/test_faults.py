@@ -287,6 +287,7 @@ with BM25Index.open(uri, "docs", config=config) as index:
 
 INTERRUPTED = """
 import faulthandler
+assert "coverage" not in sys.modules, "its lock would stay taken: tests/conftest.py"
 faulthandler.dump_traceback_later(100, exit=True)  # where it hangs
 dropped = []
 sys.unraisablehook = dropped.append  # Python drops a Ctrl-C that comes while an object is freed
