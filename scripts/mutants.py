@@ -57,7 +57,12 @@ MUTANTS = [
     Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
     Mutant("documents/lengths", "SHORT_LENGTH * others + 0.5", "SHORT_LENGTH * others"),
     Mutant("documents/lengths", "_BIGRAM if is_bigram(term) else ", ""),
-    Mutant("index/stored_config", "if is_default and was_default else given", "if was_default else given"),
+    Mutant(
+        "index/stored_config",
+        "length_unit=_FORMER_LENGTH_UNIT) if is_default and was_default else given",
+        "length_unit=_FORMER_LENGTH_UNIT) if was_default else given",
+    ),
+    Mutant("index/stored_config", "_FORMER_BIGRAM_WEIGHT = 0.4", "_FORMER_BIGRAM_WEIGHT = 0.5"),
     Mutant("query/encoder", "of_words if asked.term.is_word_bigram else of_characters", "of_characters"),
     Mutant("weighting/document", "return weight * np.asarray(tf, np.float64)", "return np.asarray(tf)"),
     Mutant("weighting/document", "self.norm(length, field), SMALLEST_NORM", "self.norm(length), SMALLEST_NORM"),

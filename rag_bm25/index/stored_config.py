@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What an index of version 0.1 has where nobody has chosen: the defaults were others.
 _FORMER_LENGTH_UNIT: LengthUnit = "characters"
 _FORMER_QUERY_SEGMENTATION: Segmentation = "search"
+_FORMER_BIGRAM_WEIGHT = 0.4
 
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
@@ -57,7 +58,8 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     _check_stored(stored)
     if given is None:
         given = _rebuild(stored)
-    given = _restore_settings(stored["analyzer"]["settings"], _restore_length_unit(stored["document"], given))
+    given = _restore_bigram_weight(stored["query"], _restore_length_unit(stored["document"], given))
+    given = _restore_settings(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
 
@@ -95,6 +97,13 @@ def _restore_length_unit(document: dict[str, Any], given: IndexConfig) -> IndexC
     is_default = given.length_unit == IndexConfig.length_unit
     was_default = document.get("length_unit") == _FORMER_LENGTH_UNIT
     return replace(given, length_unit=_FORMER_LENGTH_UNIT) if is_default and was_default else given
+
+
+def _restore_bigram_weight(query: dict[str, Any], given: IndexConfig) -> IndexConfig:
+    """Return the config with the former default of the weight of bigrams, if the index had it and today's is given."""
+    is_default = given.bigram_weight == IndexConfig.bigram_weight
+    was_default = "word_bigram_weight" not in query and query.get("bigram_weight") == _FORMER_BIGRAM_WEIGHT
+    return replace(given, bigram_weight=_FORMER_BIGRAM_WEIGHT) if is_default and was_default else given
 
 
 def _restore_settings(settings: dict[str, Any], given: IndexConfig) -> IndexConfig:

@@ -181,7 +181,7 @@ BEFORE_BIGRAMS = replace(OF_0_1, bigrams=False)
 
 def made_before(config: IndexConfig, analyzer: AnalyzerConfig) -> dict[str, Any]:
     """Return what was stored when the analyzer had fewer settings, and other defaults."""
-    kept: dict[str, Any] = stored(replace(config, length_unit="characters", analyzer=analyzer))
+    kept: dict[str, Any] = stored(replace(config, length_unit="characters", bigram_weight=0.4, analyzer=analyzer))
     names = ["word_bigrams", "compounds", "query_stop_words", *(["bigrams"] if not analyzer.bigrams else [])]
     for name in names:
         del kept["analyzer"]["settings"][name]
@@ -204,7 +204,17 @@ def test_an_index_made_before_bigrams_is_used_as_it_was_made(given: IndexConfig 
 @pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
 def test_an_index_of_version_0_1_is_used_as_it_was_made(given: IndexConfig | None) -> None:
     used = config_from_dict(made_before(IndexConfig(chunk_size=500), OF_0_1), given)
-    assert used == IndexConfig(chunk_size=500, length_unit="characters", analyzer=OF_0_1)
+    assert used == IndexConfig(chunk_size=500, length_unit="characters", bigram_weight=0.4, analyzer=OF_0_1)
+
+
+def test_a_weight_of_bigrams_that_was_chosen_is_used_with_an_index_of_version_0_1() -> None:
+    kept = made_before(IndexConfig(chunk_size=500), OF_0_1)
+    assert config_from_dict(kept, IndexConfig(chunk_size=500, bigram_weight=0.3)).bigram_weight == 0.3
+
+
+def test_the_former_weight_of_bigrams_is_no_default_of_a_new_index() -> None:
+    kept = stored(IndexConfig(chunk_size=500, bigram_weight=0.4))
+    assert config_from_dict(kept, IndexConfig(chunk_size=500)).bigram_weight == 0.5
 
 
 def test_an_index_of_version_0_1_is_not_taken_for_one_in_terms() -> None:
