@@ -60,6 +60,7 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     "page",
     [
+        "complaints.md",
         "querying.md",
         "conditions.md",
         "conditions.zh-CN.md",
@@ -164,7 +165,7 @@ def test_the_chinese_readme_says_the_same() -> None:
         assert facts(translation) == facts(section), section.split("\n")[0]
 
 
-@pytest.mark.parametrize("page", ["hits", "conditions", "reasons", "exact"])
+@pytest.mark.parametrize("page", ["choose", "hits", "conditions", "reasons", "exact"])
 def test_the_chinese_page_says_the_same(page: str) -> None:
     english, chinese = (
         (DOCS / f"{page}{language}.md").read_text(encoding="utf-8").split("\n## ") for language in ("", ".zh-CN")
