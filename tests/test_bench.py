@@ -7,12 +7,13 @@ import re
 from collections import Counter
 from pathlib import Path
 from random import Random
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from bench import command, plots
+from bench import command, overview, plots
 from bench.corpus import SIZE, DoublePowerLaw, Generator, queries_from, real_chunks
-from bench.report import BEGIN, END, Results, Row, line, page_section, table, update_page
+from bench.report import BEGIN, END, TOP, Results, Row, line, page_section, table, update_page
 from bench.timing import Clock, Spread, each_in_turn, in_turns, latencies
 from support import engines
 
@@ -266,7 +267,7 @@ def test_the_command_puts_results_and_pictures_into_a_page(tmp_path: Path) -> No
     environment = {"command": "c", "machine": "m", "date": "d", "load_before": "1", "data": "text", "versions": {}}
     rows = [Row("growth", "our own CPU time in adding", size, value=Spread.of([1.5])) for size in (100, 10)]
     Results({**environment, "peers_versions": {}}, rows).write(file)
-    page.write_text(f"# Performance\n{BEGIN}\n{END}\n", encoding="utf-8")
+    page.write_text("# Performance\n{}\n{}\n{}\n{}\n".format(*TOP, BEGIN, END), encoding="utf-8")
     assert command.main(["--page", str(page), "--results", str(file)]) == 0
     written = page.read_text(encoding="utf-8")
     assert written.index(line(rows[1])) < written.index(line(rows[0]))
@@ -283,6 +284,55 @@ def test_the_page_on_performance_says_what_the_results_say() -> None:
     assert page.partition(BEGIN)[2].partition(END)[0].strip() == section
     assert all((DOCS / "images" / f"{name}.svg").exists() for name in pictures)
     assert not re.search(r"/(home|root|tmp|work)\b", section)
+
+
+def test_the_page_on_performance_begins_with_what_the_results_say(tmp_path: Path) -> None:
+    results = [Results.read(file) for file in sorted((DOCS / "benchmarks").glob("*.json"))]
+    rows = [row for each in results for row in each.rows]
+    section = overview.section(rows)
+    page = (DOCS / "performance.md").read_text(encoding="utf-8")
+    assert page.partition(TOP[0])[2].partition(TOP[1])[0].strip() == section
+    assert len(section.splitlines()) == 5
+    assert overview.draw(rows, tmp_path)
+    drawn = (tmp_path / "overview.svg").read_bytes()
+    assert drawn == (DOCS / "images" / "overview.svg").read_bytes()
+    ET.fromstring(drawn)
+
+
+def ms(median: float) -> Spread:
+    return Spread.of([median], "ms")
+
+
+def test_what_was_not_measured_is_not_told(tmp_path: Path) -> None:
+    assert overview.section([]) == ""
+    assert not overview.draw([], tmp_path)
+    searched = Row("search", "search with text, k = 10, p50", 1_000, value=ms(2), reference=ms(1.5))
+    skipped = Row("peers", "search, k = 10, p50", 1_000, "bm25s", skipped="bm25s is not installed")
+    adding = Row("peers", "adding 1,000 chunks", 1_000, value=Spread.of([0.5]))
+    section = overview.section([searched, skipped, adding])
+    assert section == (
+        "- **A search** takes 2 ms at 1,000 chunks (median, k = 10, milvus-lite 2.5). The engine alone takes 1.5 ms."
+    )
+
+
+def test_libraries_are_compared_at_the_largest_size_of_each_kind() -> None:
+    p50 = "search, k = 10, p50"
+    rows = [Row("peers", p50, size, name, ms(size / 100)) for size in (100, 1_000) for name in ("tantivy", "bm25s")]
+    rows += [Row("peers", "adding 1,000 chunks", size, value=Spread.of([size / 100])) for size in (100, 1_000)]
+    rows += [Row("peers", "rebuilt for 1,000 more chunks", 100, "bm25s", Spread.of([7.0]))]
+    beside, adding = overview.section(rows).splitlines()
+    assert beside.endswith("take, at 1,000 chunks: tantivy 10 ms and bm25s 10 ms.")
+    assert adding == "- **1,000 more chunks** in an index of 100 take 1 s; bm25s is built again, in 7 s."
+
+
+def test_the_overview_places_points_on_logarithmic_axes() -> None:
+    axis = overview.Axis(0.1, 1000, start=400, end=0)
+    assert axis.ticks() == pytest.approx([0.1, 1, 10, 100, 1000])
+    assert [axis.at(value) for value in (0.1, 1, 1000)] == pytest.approx([400, 300, 0])
+    svg = overview.svg([("times & sizes", {"bm25s": {1_000: ms(95)}, "rag_bm25": {10: ms(1), 1_000: ms(100)}})])
+    labels = {name: float(y) for y, name in re.findall(r'y="([\d.]+)">(\w+ \d+ ms)', svg)}
+    assert labels["bm25s 95 ms"] - labels["rag_bm25 100 ms"] == pytest.approx(overview.LINE)
+    assert "times &amp; sizes" in svg
 
 
 def test_pictures_are_drawn_the_same_each_time(tmp_path: Path) -> None:

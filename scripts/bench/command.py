@@ -17,6 +17,7 @@ from bench import (
     memory,
     opening,
     other_engines,
+    overview,
     peers,
     scale,
     searching,
@@ -26,7 +27,7 @@ from bench import (
     tenants,
 )
 from bench.plots import draw
-from bench.report import HEAD, Results, Row, line, page_section, update_page
+from bench.report import HEAD, TOP, Results, Row, line, page_section, update_page
 from bench.workbench import QUICK, Bench, Effort
 
 if TYPE_CHECKING:
@@ -148,5 +149,7 @@ def _rows_of(topic: str, bench: Bench) -> Iterator[Row]:
 def _write_page(page: Path, files: Sequence[Path]) -> None:
     results = [Results.read(file) for file in files]
     rows = [row for each in results for row in each.rows]
-    pictures = draw(rows, page.parent / "images")
-    update_page(page, page_section(results, pictures, TITLES))
+    images = page.parent / "images"
+    update_page(page, page_section(results, draw(rows, images), TITLES))
+    overview.draw(rows, images)
+    update_page(page, overview.section(rows), TOP)

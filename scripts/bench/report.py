@@ -104,14 +104,26 @@ def line(row: Row) -> str:
 def _spread(spread: Spread | None) -> str:
     if spread is None:
         return ""
-    times, unit = (1000, "ms") if spread.unit == "s" and spread.median < SHORT else (1, spread.unit)
-    median, p25, p75 = (_number(times * value) for value in (spread.median, spread.p25, spread.p75))
+    times, unit = _scale(spread)
+    p25, p75 = (number(times * value) for value in (spread.p25, spread.p75))
     quartiles = f" ({p25}–{p75})" if spread.count > 1 else ""
-    cpu = "" if spread.cpu is None else f", CPU {_number(times * spread.cpu)} {unit}"
-    return f"{median} {unit}{quartiles}{cpu}"
+    cpu = "" if spread.cpu is None else f", CPU {number(times * spread.cpu)} {unit}"
+    return f"{quantity(spread)}{quartiles}{cpu}"
 
 
-def _number(value: float) -> str:
+def quantity(spread: Spread | None) -> str:
+    """Format a median with its unit."""
+    if spread is None:
+        return ""
+    times, unit = _scale(spread)
+    return f"{number(times * spread.median)} {unit}"
+
+
+def _scale(spread: Spread) -> tuple[int, str]:
+    return (1000, "ms") if spread.unit == "s" and spread.median < SHORT else (1, spread.unit)
+
+
+def number(value: float) -> str:
     """Format a number with three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
@@ -121,7 +133,7 @@ def _figure(row: Row) -> str:
         return ""
     unit = "x" if row.comparison in {"ratio", "speedup"} else f" {row.value.unit if row.value else ''}"
     missed = "**" if row.is_met is False else ""
-    return f"{missed}{_number(row.figure)}{unit}{missed}"
+    return f"{missed}{number(row.figure)}{unit}{missed}"
 
 
 def _target(row: Row) -> str:
@@ -132,6 +144,7 @@ def _target(row: Row) -> str:
 # The page
 
 BEGIN, END = "<!-- written by scripts/bench -->", "<!-- end of what scripts/bench writes -->"
+TOP = "<!-- written by scripts/bench: in short -->", "<!-- end of in short -->"
 
 
 def environment_lines(environment: dict[str, Any]) -> Iterator[str]:
@@ -156,11 +169,12 @@ def page_section(results: Sequence[Results], pictures: Sequence[str], titles: di
     return "\n\n".join(parts)
 
 
-def update_page(path: Path, section: str) -> None:
+def update_page(path: Path, section: str, marks: tuple[str, str] = (BEGIN, END)) -> None:
     """Replace the section between the two marks of a page."""
+    begin, end = marks
     page = path.read_text(encoding="utf-8")
-    pattern = f"{re.escape(BEGIN)}.*{re.escape(END)}"
-    changed, count = re.subn(pattern, lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page, flags=re.DOTALL)
+    pattern = f"{re.escape(begin)}.*{re.escape(end)}"
+    changed, count = re.subn(pattern, lambda _: f"{begin}\n\n{section}\n\n{end}", page, flags=re.DOTALL)
     if count != 1:
-        raise ValueError(f"{path} must have the marks {BEGIN} and {END} once")
+        raise ValueError(f"{path} must have the marks {begin} and {end} once")
     path.write_text(changed, encoding="utf-8")
