@@ -61,6 +61,7 @@ test-lowest: .venv-lowest/dev.stamp
 
 docs: .venv-docs/docs.stamp
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	.venv-docs/bin/python scripts/website/check.py site
 
 PYTHONS ?= $(PYTHON)
 release-check: .venv-release/release.stamp

@@ -197,11 +197,29 @@ def test_every_public_name_is_on_a_page_of_the_api() -> None:
         assert [name for name, member in public.items() if id(member) not in described] == [], package.__name__
 
 
+def test_no_public_name_is_on_the_pages_of_the_api_twice() -> None:
+    shown = [name for page in (DOCS / "api").glob("*.md") for name, _ in directives(page)]
+    assert [name for name, count in Counter(shown).items() if count > 1] == []
+    objects = Counter(id(member) for member in api().values())
+    assert [name for name, member in api().items() if objects[id(member)] > 1] == []
+
+
+def directives(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a page shows, each with the patterns of names that it leaves out."""
+    parts = re.split(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for name, options in zip(parts[::2], parts[1::2], strict=True):
+        yield name, re.findall(r'"!([^"]+)"', options)
+
+
 def api() -> dict[str, Any]:
     """Return what the pages of the API show, by its full name."""
-    pages = [page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md")]
-    shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
-    return {full: member for name in shown for full, member in members(name).items()}
+    return {
+        full: member
+        for page in (DOCS / "api").glob("*.md")
+        for name, left_out in directives(page)
+        for full, member in members(name).items()
+        if not any(re.search(pattern, full.rpartition(".")[2]) for pattern in left_out)
+    }
 
 
 def members(name: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ TABLE = re.compile(r"^ *=+(?: +=+)+\n(?:.+\n)*? *=+(?: +=+)+$(?!\n.)", re.MULTIL
 TOGETHER = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)+)( :.*)?\n((?: +.*\n?)+)", re.MULTILINE)
 
 COROUTINE = re.compile(r"(?:classmethod\()?in_(?:write_)?thread\((\w+)\)\)?")
+PARAMETERS = re.compile(r"^ *Parameters\n *-+\n(?:.*\n)*?(?=^ *\w+\n *-+$)", re.MULTILINE)
 SPECIAL = re.compile("__(?!init__|call__).*__")
 LONG = 400  # characters
 
@@ -33,6 +34,9 @@ class Markdown(Extension):
         """Leave out special methods; the parameters of ``__init__`` are shown with the class. Show coroutines."""
         for name in [name for name in cls.members if SPECIAL.fullmatch(name)]:
             del cls.members[name]
+        if "open" in cls.members and cls.docstring:  # what opens it is how it is made; the constructor is internal
+            cls.members.pop("__init__", None)
+            cls.docstring.value = PARAMETERS.sub("", cls.docstring.value)
         for name, member in list(cls.members.items()):
             found = COROUTINE.fullmatch(str(member.value)) if member.is_attribute else None
             if found and (method := cls.members.get(found[1])):
