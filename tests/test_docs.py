@@ -156,6 +156,11 @@ def facts(section: str) -> dict[str, Any]:
     }
 
 
+def test_the_readme_is_read_in_a_few_minutes() -> None:
+    words = [word for word in (ROOT / "README.md").read_text(encoding="utf-8").split() if re.search(r"\w", word)]
+    assert len(words) <= 900  # code and tables included; what has no letter or digit is no word
+
+
 def test_the_chinese_readme_says_the_same() -> None:
     english, chinese = (
         (ROOT / name).read_text(encoding="utf-8").split("\n## ") for name in ("README.md", "README.zh-CN.md")
