@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
 
@@ -24,8 +25,9 @@ SEARCH, LITE3 = "search, k = 10, p50", "milvus-lite 3"
 
 
 def section(rows: Sequence[Row]) -> str:
-    """Return the list of sentences; what was not measured has none."""
-    return "\n".join(f"- {sentence}" for of in SENTENCES for sentence in of(rows))
+    """Return the list of sentences; what was not measured has none. No line ends between a number and its unit."""
+    text = "\n".join(f"- {sentence}" for of in SENTENCES for sentence in of(rows))
+    return re.sub(r"(\d) (ms|s|MiB)\b", "\\1\N{NO-BREAK SPACE}\\2", text)
 
 
 def _searching(rows: Sequence[Row]) -> Iterator[str]:
