@@ -161,6 +161,14 @@ def test_the_readme_is_read_in_a_few_minutes() -> None:
     assert len(words) <= 900  # code and tables included; what has no letter or digit is no word
 
 
+def test_the_readme_has_the_times_of_the_page_on_performance() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").split("| search, p50 |")[1].split("\n\n")[0]
+    measured = (DOCS / "performance.md").read_text(encoding="utf-8")
+    times = re.findall(r"[\d.]+ m?s\b", table)
+    assert len(times) == 5
+    assert [time for time in times if f" {time}" not in measured] == []
+
+
 def test_the_chinese_readme_says_the_same() -> None:
     english, chinese = (
         (ROOT / name).read_text(encoding="utf-8").split("\n## ") for name in ("README.md", "README.zh-CN.md")
@@ -170,7 +178,7 @@ def test_the_chinese_readme_says_the_same() -> None:
         assert facts(translation) == facts(section), section.split("\n")[0]
 
 
-WITH_THE_SAME_CODE = ["choose", "chinese", "cli", "exact", "moving", "querying"]
+WITH_THE_SAME_CODE = ["choose", "chinese", "cli", "exact", "moving", "querying", "serving"]
 WITH_CODE_IN_CHINESE = ["conditions", "hits", "reasons"]
 
 
