@@ -181,7 +181,7 @@ def test_the_chinese_readme_says_the_same() -> None:
         assert facts(translation) == facts(section), section.split("\n")[0]
 
 
-WITH_THE_SAME_CODE = ["choose", "chinese", "cli", "complaints", "exact", "moving", "querying", "serving"]
+WITH_THE_SAME_CODE = ["choose", "chinese", "cli", "complaints", "exact", "langchain", "moving", "querying", "serving"]
 WITH_CODE_IN_CHINESE = ["conditions", "hits", "reasons"]
 
 
