@@ -120,9 +120,10 @@ def test_a_page_prints_what_it_says(
 
 def test_links_lead_somewhere() -> None:
     for page in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")):
-        for link, anchor in re.findall(r"\]\(([^)#:]+)(#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name}: {link}"
-            assert not anchor or anchor in anchors(page.parent / link), f"{page.name}: {link}{anchor}"
+        for link, anchor in re.findall(r"\]\(([^)#:]*)(#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            goal = page.parent / link if link else page
+            assert goal.exists(), f"{page.name}: {link}"
+            assert not anchor or anchor in anchors(goal), f"{page.name}: {link}{anchor}"
 
 
 def test_files_that_are_named_are_there() -> None:

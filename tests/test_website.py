@@ -26,7 +26,9 @@ def built(folder: Path, **pages: str) -> Path:
 )
 def test_a_link_within_the_site_leads_somewhere(link: str, tmp_path: Path) -> None:
     site = built(
-        tmp_path, index=f'<a id="here" href="{link}">x</a>', guide='<h2 id="设置">设置</h2><a href="..">back</a>'
+        tmp_path,
+        index=f'<a id="here" href="{link}">x</a>',
+        guide='<h2 id="设置">设置</h2><a href="..">back</a><a href="/guide/">top</a>',
     )
     assert list(check.faults(site)) == []
     assert check.main([str(site)]) == 0
