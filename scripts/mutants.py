@@ -292,7 +292,9 @@ MUTANTS = [
     Mutant("index/searching/searcher", "scored, key=rank_of)", "scored, key=lambda match: match.row.id)"),
     Mutant("query/conditions", "return frozenset().union(*of_must, ", "return frozenset().union("),
     Mutant("query/conditions", "if wanted.ids <= ids:", "if wanted.ids & ids:"),
-    Mutant("analysis/phrases", "max(0, step - distance)", "0"),
+    Mutant("analysis/phrases", "further + at[distance:] - distance", "further + at[distance:]"),
+    Mutant("analysis/phrases", "step = min(width, distance - width)", "step = width"),
+    Mutant("analysis/phrases", "            costs[:] = _FAR\n", ""),
     Mutant("hits/highlights", "if start < until:", "if start <= until:"),
     Mutant("hits/highlights", "end = ends[bisect_left(ends, mark.end)]", "pass"),
     Mutant(
