@@ -292,7 +292,9 @@ MUTANTS = [
     Mutant("index/searching/searcher", "scored, key=rank_of)", "scored, key=lambda match: match.row.id)"),
     Mutant("query/conditions", "return frozenset().union(*of_must, ", "return frozenset().union("),
     Mutant("query/conditions", "if wanted.ids <= ids:", "if wanted.ids & ids:"),
-    Mutant("analysis/phrases", "max(0, step - distance)", "0"),
+    Mutant("analysis/phrases", "further + at[distance:] - distance", "further + at[distance:]"),
+    Mutant("analysis/phrases", "step = min(width, distance - width)", "step = width"),
+    Mutant("analysis/phrases", "            costs[:] = _FAR\n", ""),
     Mutant("hits/highlights", "if start < until:", "if start <= until:"),
     Mutant("hits/highlights", "end = ends[bisect_left(ends, mark.end)]", "pass"),
     Mutant(
@@ -426,7 +428,13 @@ MUTANTS = [
     ),
     # Hits
     Mutant("hits/selection", "ranking.below * largest_factor(plan.boosts)", "ranking.below"),
-    Mutant("hits/selection", "for hit, score in scored if score > below]", "for hit, score in scored if score > 0]"),
+    Mutant("hits/selection", "if hit.score > below]", "if hit.score > 0]"),
+    Mutant(
+        "hits/selection",
+        "for hit, factor in scored if factor > 0]",
+        "for hit, factor in scored if hit.score * factor > 0]",
+    ),
+    Mutant("query/explanation", "return score * factor if score > 0 else score", "return score * factor"),
     Mutant("hits/selection", "depth *= 2", "depth = len(ranking.hits)"),
     Mutant("hits/selection", "len(found.units) < wanted", "len(found.units) < 1"),
     Mutant("hits/selection", "return not must_refill_groups(plan) or not", "return True or not"),
@@ -465,7 +473,7 @@ MUTANTS = [
     ),
     # Explanations, and reasons for what is not found
     Mutant("query/scores", "sorted(terms, key=lambda term: -term.contribution)", "terms"),
-    Mutant("query/explanation", "value = score.value * math.prod(", "value = math.prod("),
+    Mutant("query/explanation", "boosted(score.value, math.prod(", "boosted(1.0, math.prod("),
     Mutant("query/scores", "value=placement.rerank_score,", "value=explained.value,"),
     Mutant("query/scores", 'return 2 if unicodedata.east_asian_width(character) in "WF" else 1', "return 1"),
     Mutant(

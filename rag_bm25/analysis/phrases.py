@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import numpy as np
+
 from rag_bm25.analysis.runs import find_runs_and_signs, is_han, split_ideographs
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import RunMemo, spelt_words
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rag_bm25.analysis.text import TextAnalyzer
     from rag_bm25.analysis.words import Stemming, WordRules
 
@@ -43,23 +47,38 @@ class PhraseText:
         at = defaultdict(list)
         for word, position in zip(self.words, self.positions, strict=True):
             at[word].append(position)
-        costs = dict.fromkeys(at.get(phrase.words[0], ()), 0)  # position -> fewest positions more up to there
+        if not all(word in at for word in phrase.words):
+            return False
+        # Of each position: the fewest positions more up to there, if the word is there.
+        costs = np.full(self.positions[-1] + 1, _FAR)
+        costs[at[phrase.words[0]]] = 0
         for word, (before, own) in zip(phrase.words[1:], pairwise(phrase.positions), strict=True):
-            costs = _advance(costs, at.get(word, ()), own - before, slop)
-        return bool(costs)
+            reached = _advance(costs, own - before)[at[word]]
+            costs[:] = _FAR
+            costs[at[word]] = np.where(reached <= slop, reached, _FAR)
+            if reached.min() > slop:
+                return False
+        return True
 
 
-def _advance(costs: dict[int, int], positions: list[int] | tuple[()], distance: int, slop: int) -> dict[int, int]:
-    """Return the costs up to the next word, where they are within the slop."""
-    reached = {}
-    for position in positions:
-        found = [
-            costs[position - step] + max(0, step - distance)
-            for step in range(1, distance + slop + 1)
-            if position - step in costs
-        ]
-        if found and min(found) <= slop:
-            reached[position] = min(found)
+_FAR = 1 << 40
+
+
+def _advance(costs: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
+    """Return the costs of each position if the word before is at any position before it.
+
+    It takes as long for every slop and distance: a stranger may ask for both.
+    """
+    reached = np.full_like(costs, _FAR)  # the least of the `distance` costs before each position
+    reached[1:] = costs[:-1]
+    width = 1
+    while width < min(distance, len(costs)):
+        step = min(width, distance - width)
+        reached[step:] = np.minimum(reached[step:], reached[:-step].copy())
+        width += step
+    at = np.arange(len(costs))
+    further = np.minimum.accumulate(costs - at)[: len(costs) - distance] if distance < len(costs) else costs[:0]
+    reached[distance:] = np.minimum(reached[distance:], further + at[distance:] - distance)
     return reached
 
 

@@ -19,6 +19,7 @@ from rag_bm25.errors import InputError, short_repr
 from rag_bm25.hits.boosts import factor_of, largest_factor
 from rag_bm25.hits.diversity import diversify, scale_to_relevance, without_near_duplicates
 from rag_bm25.hits.groups import cut, group
+from rag_bm25.query.explanation import boosted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,12 +46,17 @@ class Ranking(Generic[H]):
 
 
 def boost(plan: HitPlan, ranking: Ranking[H]) -> Ranking[H]:
-    """Boost the scores, and keep the hits that no other one can come before: the beginning of the boosted ranking."""
+    """Boost the scores, and keep the hits that no other one can come before: the beginning of the boosted ranking.
+
+    A factor of 0 leaves a hit out. A score of 0 does not: min-max gives it to the last hit of a hybrid search.
+    """
     if not plan.boosts:
         return ranking
     below = 0.0 if ranking.is_all else ranking.below * largest_factor(plan.boosts)
-    scored = [(hit, hit.score * factor_of(plan.boosts, hit.metadata)) for hit in ranking.hits]
-    kept = [replace(hit, score=score) for hit, score in scored if score > below]
+    scored = [(hit, factor_of(plan.boosts, hit.metadata)) for hit in ranking.hits]
+    kept = [replace(hit, score=boosted(hit.score, factor)) for hit, factor in scored if factor > 0]
+    if not ranking.is_all:
+        kept = [hit for hit in kept if hit.score > below]
     return Ranking(sorted(kept, key=rank_of), below, ranking.is_all)
 
 

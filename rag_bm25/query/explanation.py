@@ -107,12 +107,18 @@ def format_value(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:.6g}"
 
 
+def boosted(score: float, factor: float) -> float:
+    """Multiply a score by a factor; a fused score below 0, which a small factor would raise, stays as it is."""
+    return score * factor if score > 0 else score
+
+
 def explain_product(score: Explanation, factors: Sequence[Explanation]) -> Explanation:
     """Explain a score that is multiplied by factors, if there are any."""
     if not factors:
         return score
-    value = score.value * math.prod(factor.value for factor in factors)
-    return Explanation(value, "boosted score, product of:", (score, *factors))
+    value = boosted(score.value, math.prod(factor.value for factor in factors))
+    what = "boosted score, product of:" if score.value >= 0 else "score below 0, which factors leave as it is:"
+    return Explanation(value, what, (score, *factors))
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,8 +100,9 @@ def _describe(fault: Mapping[str, Any]) -> str:
         return f"{name} is missing"
     if fault["type"] == "extra_forbidden":
         return f"{name} is no argument"
-    rule = fault["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return f"{name} must be {rule}, got {short_repr(fault['input'])}"
+    what, should, rule = fault["msg"].removeprefix("Value error, ").partition(" should ")
+    said = f"{name} must {rule}" if should else f"{name}: {what}"
+    return f"{said}, got {short_repr(fault['input'])}"
 
 
 def to_bytes(answer: Any, most: int) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -81,6 +82,8 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
             raise RefusedError(403, "read_only", "this server does not write; rag-bm25 serve --allow-writes does")
         asked = await _read(operation, request, settings)
         body = await server.ask(operation.call, asked, lambda answer: to_bytes(answer, settings.limits.answer))
+    except ClientDisconnect:
+        return Response(None, 400)  # that nobody reads; no failure of the server, which a log would have
     except Exception as error:  # noqa: BLE001 - each becomes an answer
         return refusal_response(server.to_refusal(error))
     return Response(body, media_type="application/json")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag_bm25.hits.boosts import Boost, Decay, NumberBoost, Shape, ValueBoost
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
+from rag_bm25.index.settings import parse_value
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.options import QUERY_OPTIONS
@@ -73,8 +74,11 @@ class ValueFactors(Request):
     default: float = 1.0
 
     def build(self) -> Boost:
-        """Return the boost."""
-        factors: dict[str | float | bool, float] = dict(self.factors.items())
+        """Return the boost; a key of JSON is a text, and stands for the number or bool that it spells, too."""
+        factors: dict[str | float | bool, float] = {}
+        for text, factor in self.factors.items():
+            value = parse_value(text)
+            factors |= {text: factor, value: factor} if isinstance(value, int | float) else {text: factor}
         return ValueBoost(self.key, factors, self.default)
 
 

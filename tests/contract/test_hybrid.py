@@ -245,6 +245,24 @@ def test_the_explanation_of_a_fused_score_is_the_score(index: BM25Index, fusion:
             assert score is None or any(value == pytest.approx(score, rel=1e-5) for value in values_of(arm))
 
 
+@pytest.mark.parametrize("normalization", ["min-max", "bound"])
+def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, normalization: Any) -> None:
+    away: dict[str, Any] = {"fusion": Weighted(0, 1, normalization=normalization)}
+    opposite = [-value for value in QUERY]
+    plain = index.search_hybrid("fig", opposite, 10, **away)
+    assert plain[-1].score <= 0
+    for factor in (0.5, 1.0, 3.0):
+        boosts = [NumberBoost("no such key", 1, missing=factor)]
+        hits = index.search_hybrid("fig", opposite, 10, **away, boosts=boosts)
+        wanted = [hit.score * factor if hit.score > 0 else hit.score for hit in plain]
+        assert [hit.id for hit in hits] == [hit.id for hit in plain]
+        assert [hit.score for hit in hits] == pytest.approx(wanted)
+        for hit in hits:
+            tree = index.explain_hybrid("fig", opposite, hit.id, 10, **away, boosts=boosts)
+            assert tree.value == pytest.approx(hit.score)
+    assert not index.search_hybrid("fig", QUERY, 10, boosts=[NumberBoost("no such key", 1, missing=0)])
+
+
 def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
     lexical = index.search("apple cherry")
     by_rank = str(index.explain_hybrid("apple cherry", QUERY, "d", fusion=RRF()))

@@ -6,11 +6,11 @@ import math
 import threading
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise, product
+from itertools import accumulate, pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import split
@@ -153,6 +153,38 @@ def test_preselection_leaves_out_no_text_with_the_phrase(text: str, phrase: str)
         and PhraseText.of(analyzer, phrase).words
     ):
         assert set(terms_of_phrase(analyzer, phrase)) <= set(analyzer(text))
+
+
+spaced = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 5)), min_size=1, max_size=7)
+
+
+def placed(given: list[tuple[str, int]]) -> PhraseText:
+    """Return words with so many positions from one to the next."""
+    return PhraseText(tuple(word for word, _ in given), tuple(accumulate(step for _, step in given)))
+
+
+@given(spaced, spaced.map(lambda given: given[:3]), st.integers(0, 6))
+@example([("a", 1), ("b", 4)], [("a", 1), ("b", 3)], 0)
+def test_phrases_with_gaps_are_those_of_every_choice_of_places(text: Any, phrase: Any, slop: int) -> None:
+    held, wanted = placed(text), placed(phrase)
+    steps = [own - before for before, own in pairwise(wanted.positions)]
+
+    def costs(places: tuple[int, ...]) -> float:
+        moved = [after - before for before, after in pairwise(places)]
+        further = sum(max(0, move - step) for move, step in zip(moved, steps, strict=True))
+        return further if all(move > 0 for move in moved) else math.inf
+
+    at = [[at for at, word in zip(held.positions, held.words, strict=True) if word == one] for one in wanted.words]
+    assert held.holds(wanted, slop) == any(costs(places) <= slop for places in product(*at))
+
+
+def test_a_long_phrase_with_much_slop_is_soon_decided() -> None:
+    """Strangers may ask a server for it: each choice of places by itself takes minutes."""
+    words = "劳动合同" * 5000
+    held, phrase = PhraseText(tuple(words), tuple(range(len(words)))), "劳动合同" * 100
+    assert held.holds(PhraseText(tuple(phrase), tuple(range(0, 7 * len(phrase), 7))), 1000)
+    assert not held.holds(PhraseText(("同", "动") * 200, tuple(range(400))), 398)
+    assert held.holds(PhraseText(("同", "动") * 200, tuple(range(400))), 399)
 
 
 def test_a_change_of_metadata_alone_changes_the_statistics_of_a_part() -> None:

@@ -56,7 +56,7 @@ def call(asker: Any, tool: str, *, allow_writes: bool = False, **arguments: Any)
         ("document", {}, "error: exactly one of id and source must be given"),
         ("document", {"id": "a", "source": "b"}, "error: exactly one of id and source must be given"),
         ("document", {"id": "none"}, "error: no chunk 'none'"),
-        ("add", {"documents": []}, "error: documents must be"),
+        ("add", {"documents": []}, "error: documents must have at least 1 item"),
         ("add", {"documents": [{"text": "\0"}]}, "error: "),
         ("delete", {}, "error: exactly one of ids, source and filter must be given"),
     ],
