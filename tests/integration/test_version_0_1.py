@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import tarfile
 from dataclasses import replace
@@ -12,9 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from make_old_indexes import DOCUMENT, QUERIES, add_rows, answers_of, configs, corpus
 from support import engines
+from typer.testing import CliRunner
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.cli.app import app
 from rag_bm25.errors import ConfigMismatchError
+from rag_bm25.index.stored_config import renew_defaults
 from rag_bm25.ingestion import find_files, ingest, reindex
 
 if TYPE_CHECKING:
@@ -200,14 +205,12 @@ def test_weights_of_terms_stay_until_they_are_estimated_again(old: Old, tmp_path
 
 def test_texts_are_encoded_again_with_the_defaults_of_today(old: Old, tmp_path: Path) -> None:
     own = old.copied(tmp_path)
-    config = IndexConfig(chunk_size=300)
     with (
         BM25Index.open(own.uri, "demo") as index,
-        BM25Index.open(own.uri, "better", config=config) as better,
+        BM25Index.open(own.uri, "better", config=renew_defaults(index.config)) as better,
     ):
         reindex(index, better)
-        assert better.config == config
-        assert better.config != index.config
+        assert better.config == IndexConfig(chunk_size=300) != index.config
         assert {chunk.id: chunk.text for chunk in better.chunks(namespace=None)} == {
             chunk.id: chunk.text for chunk in index.chunks(namespace=None)
         }
@@ -230,3 +233,20 @@ def test_ingesting_the_documents_again_replaces_their_chunks(old: Old, tmp_path:
     assert after == expected
     assert (first.unchanged, bool(first.notes)) == (0, True)
     assert (second.added, second.updated, second.deleted, second.notes) == (0, 0, 0, [])
+
+
+def test_the_page_on_upgrading(old: Old, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run its commands as printed, on the index `demo`."""
+    page = (ROOT / "docs" / "upgrading.md").read_text(encoding="utf-8")
+    said: list[str] = []
+    lines = re.findall(r"^ *rag-bm25 (.*--uri rag.db.*)$", page, re.MULTILINE)
+    own = old.copied(tmp_path)
+    monkeypatch.chdir(own.folder)
+    Path("old.db").rename("rag.db")
+    for line in lines:
+        ended = CliRunner().invoke(app, shlex.split(line.replace("laws", "demo")))
+        assert ended.exit_code == 0, (line, ended.output)
+        said += ended.stdout.splitlines()
+    for block in re.findall(r"```text\n(.*?) *```", page, re.DOTALL):
+        assert block.strip() in said
+    assert len(lines) == 4
