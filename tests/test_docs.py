@@ -8,6 +8,7 @@ import pkgutil
 import re
 from collections import Counter
 from pathlib import Path
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -78,6 +79,8 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(
     monkeypatch.chdir(tmp_path)
     code = blocks(DOCS / page, "python")
     assert code
+    if "langchain_core.cross_encoders" in "".join(code):
+        pytest.importorskip("langchain_core.cross_encoders")  # younger than langchain-core 1.0
     exec(compile("\n".join(code), page, "exec"), {})
 
 
@@ -232,7 +235,8 @@ def documented_names() -> Iterator[tuple[str, set[str]]]:
     public = api()
     protocols = [member for member in public.values() if is_protocol(member)]
     for name, member in public.items():
-        if inspect.isfunction(member) or inspect.isclass(member):
+        is_alias = isinstance(member, GenericAlias)  # which inspect takes for a class on Python 3.10
+        if inspect.isfunction(member) or (inspect.isclass(member) and not is_alias):
             spared = {"PR01"} if is_protocol(member) or name in WITH_INHERITED_PARAMETERS else set()
             yield name, spared
             for method in methods(member, protocols):
