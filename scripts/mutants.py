@@ -298,6 +298,7 @@ MUTANTS = [
     Mutant("query/conditions", "return frozenset().union(*of_must, ", "return frozenset().union("),
     Mutant("query/conditions", "if wanted.ids <= ids:", "if wanted.ids & ids:"),
     Mutant("analysis/phrases", "max(0, step - distance)", "0"),
+    Mutant("hits/highlights", "for mark in part.marks[window.last :] if mark.end > end", "for mark in ()"),
     Mutant("hits/highlights", "if start < until:", "if start <= until:"),
     Mutant("hits/highlights", "end = ends[bisect_left(ends, mark.end)]", "pass"),
     Mutant(
