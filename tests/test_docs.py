@@ -300,3 +300,13 @@ def test_every_event_is_in_the_table_with_its_level() -> None:
     assert {name for name, level in documented.items() if level == "DEBUG"} == events.DEBUG_EVENTS
     source = "".join(path.read_text(encoding="utf-8") for path in Path(events.__file__).parent.rglob("*.py"))
     assert set(re.findall(r'events\.measure\("(\w+)"\)', source)) == set(documented)
+
+
+def test_the_first_change_of_a_contributor_can_still_be_made() -> None:
+    """Its `sed` changes one place, and its test is of something that is not there yet."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    ((old, new, path),) = re.findall(r"sed -i 's/([^/]+)/([^/]+)/' (\S+)", page)
+    assert (ROOT / path).read_text(encoding="utf-8").count(old) == 1
+    (test,) = re.findall(r"cat >> (\S+) <<", page)
+    assert (ROOT / test).is_file()
+    assert new.strip("|)").rpartition("|")[2] not in (ROOT / path).read_text(encoding="utf-8")

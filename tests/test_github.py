@@ -43,7 +43,7 @@ class TestJobs:
     def test_what_a_job_runs_is_there(self, name: str) -> None:
         job = JOBS[name]
         chosen = [each.get("target") for each in job.get("strategy", {}).get("matrix", {}).get("include", [])]
-        named = {target for target in re.findall(r"\bmake ([\w-]+)", commands(job))} | {*chosen} - {None}
+        named = set(re.findall(r"\bmake ([\w-]+)", commands(job))) | {*chosen} - {None}
         assert named <= TARGETS
         assert ".ci/run" not in commands(job) or (ROOT / ".ci" / "run").is_file()
 
