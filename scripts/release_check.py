@@ -120,8 +120,11 @@ def follow_readme(readme: str, commands: Path, source: Path, place: Path) -> Non
     code, printed = blocks(readme, "python")[0], blocks(readme, "text")[0]
     require("quick start", {run(commands / "python", "-c", code, cwd=place)}, {printed})
     print("the quick start of the README prints what it says")
-    sections = [readme.split(f"\n## {heading}\n")[1] for heading in ("Ingest every day", "Why this chunk?")]
-    for line in [line for section in sections for line in blocks(section, "sh")[0].splitlines()]:
+    lines = [line for block in blocks(readme, "sh") for line in block.splitlines() if line.startswith("rag-bm25 ")]
+    require("commands of the README", {line.split()[1] for line in lines}, {"ingest", "search", "explain", "serve"})
+    for line in lines:
+        if line.startswith("rag-bm25 serve"):  # which goes on until it is stopped
+            continue
         name, *arguments = shlex.split(line)
         run(commands / name, *arguments, "--uri", str(place / "daily.db"), cwd=source)
         print(f"$ {line}")

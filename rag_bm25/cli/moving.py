@@ -15,6 +15,7 @@ from rag_bm25.cli.settings import IndexOptions, Storage, WordFiles, parse_storag
 from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
 from rag_bm25.index.maintenance.copying import CopyPlan, copy_index, drop_index, plan_copy
 from rag_bm25.index.settings import with_settings
+from rag_bm25.index.stored_config import renew_defaults
 from rag_bm25.ingestion.reindexing import reindex
 
 ToToken: TypeAlias = Annotated[
@@ -82,20 +83,25 @@ def reindex_(
     ] = None,
     to_token: ToToken = None,
     storage: Storage = None,
+    new_defaults: Annotated[
+        bool, opt.option("Replace the defaults of version 0.1 by those of today.", "--new-defaults")
+    ] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Encode the stored texts into a new index with other settings.
 
-    Settings that are not given stay. The old index answers searches meanwhile, and stays. Run the same command again
-    after an interruption, or to catch up with later writes to the old index; then let the readers open the new one.
+    Settings that are not given stay, also those that were the defaults of an older version. The old index answers
+    searches meanwhile, and stays. Run the same command again after an interruption, or to catch up with later writes to
+    the old index; then let the readers open the new one.
     """
     given, with_words, options = settings.given(), words.change(), parse_storage(storage)
     to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
     _require_another(to, place)
     with place.open_existing(read_only=True) as source:
+        config = renew_defaults(source.config) if new_defaults else source.config
         try:
-            target = to.open(config=with_words(with_settings(source.config, given)), storage=options)
+            target = to.open(config=with_words(with_settings(config, given)), storage=options)
         except ConfigMismatchError as error:
             msg = f"{to_collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
             raise ConfigMismatchError(msg) from None

@@ -337,7 +337,7 @@ def _lines(name: str, history: bool) -> Iterator[Iterator[str]]:
 def _piped() -> Iterator[str]:
     with suppress(AttributeError):  # what stands in for it in tests need not have it
         sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-    for line in sys.stdin:
+    for line in iter(sys.stdin.readline, ""):
         if re.match(r"\s*:q(uit)?\s*$", line):
             return
         yield line

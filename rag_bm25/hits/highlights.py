@@ -240,6 +240,7 @@ def _pad(text: str, window: _Window, size: int) -> _Part:
         clauses = list(_CLAUSE.finditer(text, last, end))
         end = clauses[-1].end() if clauses else _word_border(text, end, last)
     start = max([start, *(mark.end for mark in part.marks[: window.first] if mark.start < start)])
+    end = min([end, *(mark.start for mark in part.marks[window.last :] if mark.end > end)])
     inside = [mark for mark in part.marks if start <= mark.start and mark.end <= end]
     return _strip(text, start, end, inside)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.analysis import AnalyzerConfig, AnalyzerContract, analyzer_from_settings, contract_of, differences
 from rag_bm25.analysis.config import BEFORE_SETTINGS
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 _FORMER_LENGTH_UNIT: LengthUnit = "characters"
 _FORMER_QUERY_SEGMENTATION: Segmentation = "search"
 _FORMER_BIGRAM_WEIGHT = 0.4
+_FORMER_DEFAULTS = {"length_unit": _FORMER_LENGTH_UNIT, "bigram_weight": _FORMER_BIGRAM_WEIGHT}
+_FORMER_ANALYZER_DEFAULTS = {
+    "query_segmentation": _FORMER_QUERY_SEGMENTATION,
+    "word_bigrams": False,
+    "compounds": "all",
+    "query_stop_words": (),
+}
+
+_Config = TypeVar("_Config", IndexConfig, AnalyzerConfig)
 
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
@@ -90,6 +99,18 @@ def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
     if document.get("dense_dim") is None:
         return None
     return DenseField(document["dense_dim"], document.get("dense_metric"))
+
+
+def renew_defaults(config: IndexConfig) -> IndexConfig:
+    """Return the config with today's defaults, where it has those of version 0.1."""
+    if isinstance(config.analyzer, AnalyzerConfig):
+        config = replace(config, analyzer=_renew(config.analyzer, _FORMER_ANALYZER_DEFAULTS))
+    return _renew(config, _FORMER_DEFAULTS)
+
+
+def _renew(config: _Config, former: Mapping[str, Any]) -> _Config:
+    changed = {name: getattr(type(config), name) for name, value in former.items() if getattr(config, name) == value}
+    return replace(config, **changed)
 
 
 def _restore_length_unit(document: dict[str, Any], given: IndexConfig) -> IndexConfig:

@@ -253,11 +253,12 @@ def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path
     async def read_over_stdio() -> None:
         """The next server is asked over stdio; agents may only read."""
         from mcp.client import Client
-        from mcp.client.stdio import StdioServerParameters
+        from mcp.client.stdio import StdioServerParameters, stdio_client
 
         arguments = ["-m", "rag_bm25", "serve", "--mcp", "--uri", str(uri)]
         environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
-        async with Client(StdioServerParameters(command=sys.executable, args=arguments, env=environment)) as client:
+        server = StdioServerParameters(command=sys.executable, args=arguments, env=environment)
+        async with Client(stdio_client(server)) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names == ["search", "explain", "suggest", "statistics", "document"]
             for id_ in acknowledged:

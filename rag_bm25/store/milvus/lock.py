@@ -68,7 +68,7 @@ class DatabaseLock:
         """Take the lock, or raise an error that names its holder."""
         try:
             self._lock.acquire()
-        except Timeout:
+        except (Timeout, FileNotFoundError):  # the latter by filelock 3.12
             if not Path(self._lock.lock_file).exists():  # such a folder takes no files, as /proc
                 msg = f"cannot lock {self._database}: its folder takes no lock file; check that it is writable"
                 raise StoreError(msg) from None

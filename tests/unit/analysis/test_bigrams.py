@@ -14,8 +14,8 @@ from rag_bm25.errors import ParameterError
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 from rag_bm25.weighting.document import DocumentWeighting
 
-BOTH = Analyzer()
-WORDS = Analyzer(AnalyzerConfig(bigrams=False))
+BOTH = Analyzer(AnalyzerConfig(word_bigrams=False))
+WORDS = Analyzer(AnalyzerConfig(bigrams=False, word_bigrams=False))
 
 PIECES = [*"中文檢索的乾薴々〇㐂𠮷鿿豈⼈，１ー \n\u200b", "劳动合同", "カｶ", "한국", "a", "BM25", "the"]
 texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
@@ -32,6 +32,7 @@ def is_ideograph(char: str) -> bool:
 
 @given(texts, st.sampled_from(["", "。" * SHORT]))
 @example("劳动合同法，二〇二四年", "")
+@example("0A 0A", "")
 @example("劳动合同法，二〇二四年", "。" * SHORT)
 def test_bigrams_are_the_pairs_of_neighbouring_ideographs(text: str, rest: str) -> None:
     text += rest  # a long text is cut in another way

@@ -151,6 +151,7 @@ TERMS = ["fig", "合同", "劳动", "\0动合", "\0合同", "inform", "\0inform 
 
 @given(st.lists(pieces, max_size=60).map("".join), st.sets(st.sampled_from(TERMS)), st.integers(20, 60))
 @example("fig" + " x" * 40 + " Fig", {"fig"}, 20)
+@example("Fig.information retrieval", {"fig", "\0inform retriev"}, 20)
 def test_fragments_are_disjoint_parts_that_cover_every_located_term(text: str, terms: set[str], size: int) -> None:
     weights = {term: 1.0 + at for at, term in enumerate(sorted(terms))}
     found = highlight(weights, text, max_fragments=1000, size=size)

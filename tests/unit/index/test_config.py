@@ -12,7 +12,7 @@ from support.reference import split
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same
+from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, renew_defaults, require_same
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 
@@ -318,3 +318,23 @@ def test_the_dense_field_of_what_is_no_config_is_refused() -> None:
         dense_field_of({"document": 1})
     with pytest.raises(ParameterError, match="metric must be one of COSINE, IP, got None"):
         dense_field_of({**stored(), "document": {"dense_dim": 8}})
+
+
+def test_choices_are_no_former_defaults() -> None:
+    chosen = IndexConfig(
+        chunk_size=100,
+        length_unit="terms",
+        bigram_weight=0.7,
+        analyzer=AnalyzerConfig(bigrams=False, query_stop_words=["wie"], compounds="identifiers"),
+    )
+    assert renew_defaults(chosen) == chosen
+    assert renew_defaults(CONFIG) == CONFIG
+    assert renew_defaults(replace(CONFIG, length_unit="characters", bigram_weight=0.4)) == CONFIG
+
+
+def test_former_defaults_are_replaced() -> None:
+    analyzer = AnalyzerConfig(
+        query_segmentation="search", word_bigrams=False, compounds="all", query_stop_words=(), bigrams=False
+    )
+    former = IndexConfig(chunk_size=100, k1=1, length_unit="characters", bigram_weight=0.4, analyzer=analyzer)
+    assert renew_defaults(former) == IndexConfig(chunk_size=100, k1=1, analyzer=AnalyzerConfig(bigrams=False))

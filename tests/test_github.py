@@ -1,0 +1,96 @@
+"""The files of .github and CITATION.cff: what they run is there, with no more rights than it needs; versions agree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rag_bm25 import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+GITHUB = ROOT / ".github"
+WORKFLOWS = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in (GITHUB / "workflows").glob("*.yml")}
+JOBS = {f"{name}: {job}": body for name, flow in WORKFLOWS.items() for job, body in flow["jobs"].items()}
+FORMS = [path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
+PYPROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
+PYTHONS = re.findall(r"Python :: (3\.\d+)", PYPROJECT)
+TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+
+
+def commands(job: dict[str, Any]) -> str:
+    return "\n".join(step["run"] for step in job["steps"] if "run" in step)
+
+
+@pytest.mark.parametrize("name", JOBS)
+class TestJobs:
+    def test_a_job_ends_and_has_the_rights_that_it_needs(self, name: str) -> None:
+        workflow, job = WORKFLOWS[name.partition(":")[0]], JOBS[name]
+        assert job["timeout-minutes"] <= 120
+        assert workflow["permissions"] == {"contents": "read"}
+        rights = {"release: attest": {"id-token", "attestations"}, "release: publish": {"id-token"}}
+        assert set(job.get("permissions", {})) == rights.get(name, set())
+
+    def test_no_job_with_rights_runs_code_of_the_repository(self, name: str) -> None:
+        checkouts = [step for step in JOBS[name]["steps"] if step.get("uses", "").startswith("actions/checkout@")]
+        assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+        if "permissions" in JOBS[name]:
+            assert (checkouts, commands(JOBS[name])) == ([], "")
+
+    def test_what_a_job_runs_is_there(self, name: str) -> None:
+        job = JOBS[name]
+        chosen = [each.get("target") for each in job.get("strategy", {}).get("matrix", {}).get("include", [])]
+        named = set(re.findall(r"\bmake ([\w-]+)", commands(job))) | {*chosen} - {None}
+        assert named <= TARGETS
+        assert ".ci/run" not in commands(job) or (ROOT / ".ci" / "run").is_file()
+
+
+def test_every_python_that_is_supported_is_tested_and_released_for() -> None:
+    tested = JOBS["ci: test"]["strategy"]["matrix"]["python"]
+    assert tested == [*PYTHONS, "3.14"]
+    for name in ("ci: release", "release: build"):
+        (versions,) = (step["with"]["python-version"] for step in JOBS[name]["steps"] if "python-version" in str(step))
+        assert versions.split() == PYTHONS
+        assert re.findall(r"python(3\.\d+)", commands(JOBS[name])) == PYTHONS
+
+
+def test_nothing_is_published_that_was_not_tested_and_attested() -> None:
+    assert JOBS["release: attest"]["needs"] == "build"
+    assert JOBS["release: publish"]["needs"] == "attest"
+    assert "make release-check" in commands(JOBS["release: build"])
+    # YAML reads `on` as true.
+    assert WORKFLOWS["release"][True] == {"push": {"tags": ["v*"]}}
+
+
+def test_the_tag_is_compared_with_the_version_by_a_pattern_that_finds_it() -> None:
+    assert r"""s/^__version__ = "\(.*\)"$/\1/p' rag_bm25/_version.py""" in commands(JOBS["release: build"])
+    source = (ROOT / "rag_bm25" / "_version.py").read_text("utf-8")
+    assert re.findall(r'^__version__ = "(.*)"$', source, re.MULTILINE) == [__version__]
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_issue_forms_are_whole(path: Path) -> None:
+    form = yaml.safe_load(path.read_text("utf-8"))
+    assert {"name", "description", "body"} <= form.keys()
+    asked = [part for part in form["body"] if part["type"] != "markdown"]
+    assert all(part["attributes"]["label"] for part in asked)
+    assert len({part["id"] for part in asked}) == len(asked)
+    assert any(part.get("validations", {}).get("required") for part in asked)
+
+
+def test_dependabot_looks_where_there_is_something() -> None:
+    updates = yaml.safe_load((GITHUB / "dependabot.yml").read_text("utf-8"))["updates"]
+    found = {"pip": "pyproject.toml", "github-actions": ".github/workflows", "docker": "Dockerfile"}
+    assert {update["package-ecosystem"] for update in updates} == set(found)
+    for update in updates:
+        assert (ROOT / update["directory"].strip("/") / found[update["package-ecosystem"]]).exists()
+
+
+def test_citation_and_changelog_name_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert (citation["version"], citation["license"]) == (__version__, "Apache-2.0")
+    heading = f"\n## {__version__} - {citation['date-released']}\n"
+    assert heading in (ROOT / "CHANGELOG.md").read_text("utf-8")
