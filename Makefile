@@ -9,7 +9,7 @@ IN_PARALLEL := --numprocesses 4 --dist worksteal
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo bench test test-lite3 test-milvus test-grammar test-langchain test-adapters test-lowest docs release-check mutants audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-milvus test-grammar test-langchain test-adapters test-lowest docs notebooks release-check mutants audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
@@ -22,6 +22,7 @@ help:
 	@echo "make test-adapters   the adapters within langchain-milvus and llama-index, on milvus-lite 3, and Haystack's"
 	@echo "make test-lowest     the tests on the lowest versions of all dependencies"
 	@echo "make docs            the site, from docs/ and the docstrings, in site/"
+	@echo "make notebooks       the notebooks, run in Jupyter, with what they show"
 	@echo "make release-check   wheel and sdist, built and tested installed; PYTHONS='python3.10 python3.13' names interpreters"
 	@echo "make mutants         broken on purpose, by mutmut and by hand: do the tests notice? An hour or more"
 	@echo "make audit           known vulnerabilities of the dependencies"
@@ -62,6 +63,9 @@ test-lowest: .venv-lowest/dev.stamp
 docs: .venv-docs/docs.stamp
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	.venv-docs/bin/python scripts/website/check.py site
+
+notebooks: .venv-notebooks/dev.stamp
+	.venv-notebooks/bin/python scripts/notebooks.py
 
 PYTHONS ?= $(PYTHON)
 release-check: .venv-release/release.stamp
@@ -154,6 +158,11 @@ audit: .venv-audit/dev.stamp
 .venv-docs/docs.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+.venv-notebooks/dev.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-notebooks
+	.venv-notebooks/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[all]' ipykernel nbclient 'wordllama>=0.4'
 	touch $@
 
 .venv-release/release.stamp: pyproject.toml

@@ -383,6 +383,9 @@ MUTANTS = [
     Mutant("documents/chunks", 'f"{len(namespace)}:{namespace}{id_}"', 'f"{namespace}{id_}"'),
     Mutant("documents/chunks", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
     Mutant("documents/checks", "not math.isfinite(value)", "math.isnan(value)"),
+    Mutant("documents/checks", 'isinstance(given, str) and of.startswith("str")', "isinstance(given, str)"),
+    Mutant("documents/checks", 'isinstance(given, str) and of.startswith("str")', 'of.startswith("str")'),
+    Mutant("query/query", 'if isinstance(texts, str) else ""', "if texts else ''"),
     Mutant("index/stored_config", "if value != document[name]", "if False"),
     Mutant("index/stored_config", "found += differences(contract, contract_of(given.build_analyzer()))", "pass"),
     # The index

@@ -205,7 +205,9 @@ def test_the_chinese_page_says_the_same(page: str) -> None:
 def test_the_nav_of_the_site_names_every_page() -> None:
     named = set(re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
     made = set(re.findall(r'"([\w.-]+\.md)",?$', (ROOT / "scripts/website/pages.py").read_text("utf-8"), re.MULTILINE))
-    assert named - made == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    pages |= {f"notebooks/{notebook.stem}.md" for notebook in DOCS.glob("notebooks/*.ipynb")}
+    assert named - made == pages
     assert made <= named
 
 

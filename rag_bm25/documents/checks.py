@@ -48,6 +48,8 @@ def check_sequence(name: str, given: object, of: str) -> None:
     if isinstance(given, str | bytes | bytearray) or not isinstance(given, Sequence):
         countable = isinstance(given, Iterable) and not isinstance(given, str | bytes | bytearray | Mapping)
         hint = f"; list({name}) may be one" if countable else ""
+        if isinstance(given, str) and of.startswith("str"):
+            hint = f"; for a single one, pass a list: [{name}]"
         raise InputError(f"{name} must be a sequence of {of}, got {type(given).__name__}{hint}")
 
 

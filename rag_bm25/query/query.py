@@ -293,7 +293,8 @@ def _to_parts(text: object) -> tuple[QueryPart, ...]:
 
 def _check_condition(name: str, texts: object) -> tuple[str, ...]:
     if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
-        raise InputError(f"{name} must be a sequence of str, got {short_repr(texts)}")
+        hint = f"; for a single one, pass a list: [{short_repr(texts)}]" if isinstance(texts, str) else ""
+        raise InputError(f"{name} must be a sequence of str, got {short_repr(texts)}{hint}")
     for at, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"{name}[{at}] must be a str that is not blank, got {short_repr(text)}")

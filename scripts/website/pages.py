@@ -1,4 +1,4 @@
-"""A hook of mkdocs: pages from files at the root of the repository, with their links adapted.
+"""A hook of mkdocs: pages from notebooks and from files at the root of the repository, with their links adapted.
 
 The same files are read in a repository's browser, where links to code lead somewhere. The site has no code: there,
 such a link is the name of the file.
@@ -6,10 +6,11 @@ such a link is the name of the file.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
 
@@ -31,10 +32,29 @@ LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not below ``docs``."""
+    """Add the pages that are not below ``docs``, and those of notebooks, which can be downloaded, too."""
     for name, page in ROOT_PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text(encoding="utf-8")))
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        content = notebook_page(path.name, json.loads(path.read_text(encoding="utf-8"))["cells"])
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=content))
     return files
+
+
+def notebook_page(name: str, cells: list[dict[str, Any]]) -> str:
+    """Write a notebook as Markdown: its texts, its code, and what that shows."""
+    parts = []
+    for cell in cells:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        parts += [shown(output) for output in cell.get("outputs", ())]
+    return "\n\n".join([*parts[:1], f'<a href="../{name}" download>{name}</a>', *parts[1:]])
+
+
+def shown(output: dict[str, Any]) -> str:
+    """Write an output: HTML as it is, on one line, and text as code."""
+    html = "".join(output.get("data", {}).get("text/html", ""))
+    return f'<div class="shown">{html}</div>' if html else f"```text\n{''.join(output['text'])}```"
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
@@ -51,6 +71,7 @@ def linked(link: re.Match[str], source: str, page: str) -> str:
     text, anchor = link[1], link[3] or ""
     target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
     goal = ROOT_PAGES.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else "")
+    goal = re.sub(r"^(notebooks/.+)\.ipynb$", r"\1.md", goal)
     if goal:
         return f"[{text}]({posixpath.relpath(goal, posixpath.dirname(page) or '.')}{anchor})"
     return f"`{target}`" if text.strip("`") == target else f"{text} (`{target}`)"

@@ -52,7 +52,7 @@ def test_digest_is_not_fooled_by_a_length_prefix() -> None:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ("ab", "ids must be a sequence of str, got str"),
+        ("ab", "ids must be a sequence of str, got str; for a single one, pass a list: [ids]"),
         ({"a"}, "ids must be a sequence of str, got set; list(ids) may be one"),
         ([""], "ids[0] must not be empty"),
         (["a", 7], "ids[1] must be a str, got int"),
@@ -101,7 +101,7 @@ def test_good_namespace_is_taken(namespace: str) -> None:
 @pytest.mark.parametrize(
     ("texts", "ids", "message"),
     [
-        ("abc", None, "texts must be a sequence of str, got str"),
+        ("abc", None, "texts must be a sequence of str, got str; for a single one, pass a list: [texts]"),
         ({"abc"}, None, "texts must be a sequence of str, got set; list(texts) may be one"),
         (["a", None], None, "texts[1] must be a str, got NoneType"),
         ([b"a"], None, "texts[0] must be a str, got bytes"),
@@ -111,7 +111,7 @@ def test_good_namespace_is_taken(namespace: str) -> None:
         (["x" * 65_536], ["law"], "texts[0] (id 'law') has 65,536 bytes of UTF-8, at most 65,535 are allowed"),
         (["中" * 21_846], None, "texts[0] has 65,538 bytes of UTF-8, at most 65,535 are allowed"),
         (["a", "b"], ["1"], "ids and texts must have the same length, got 1 and 2"),
-        (["a"], "1", "ids must be a sequence of str, got str"),
+        (["a"], "1", "ids must be a sequence of str, got str; for a single one, pass a list: [ids]"),
     ],
 )
 def test_bad_texts_and_ids_are_refused(texts: Any, ids: Any, message: str) -> None:

@@ -96,7 +96,7 @@ def test_k_at_its_limits_is_taken(filled: BM25Index, k: int) -> None:
 @pytest.mark.parametrize(
     ("queries", "message"),
     [
-        ("apple", "queries must be a sequence of str, got str"),
+        ("apple", "queries must be a sequence of str, got str; for a single one, pass a list: [queries]"),
         (["a", 7], "a query must be a str, a mapping of str to float or a Query, got int"),
     ],
 )

@@ -386,7 +386,7 @@ def test_dropping_a_namespace_leaves_the_others(filled: BM25Index) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ids": "12"}, "ids must be a sequence of str, got str"),
+        ({"ids": "12"}, "ids must be a sequence of str, got str; for a single one, pass a list: [ids]"),
         ({"ids": ["1", ""]}, "ids[1] must not be empty"),
         ({}, "delete needs ids or a filter, and not both"),
         ({"ids": ["1"], "filter": {"page": 1}}, "delete needs ids or a filter, and not both"),

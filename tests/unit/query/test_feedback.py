@@ -577,7 +577,7 @@ def test_deleted_feedback_chunk_is_left_out(filled: BM25Index, store: MemoryStor
     ("options", "message"),
     [
         ({"relevant": ["1", "2"], "irrelevant": ["2"]}, "the chunk '2' is given as relevant and as irrelevant"),
-        ({"relevant": "1"}, "relevant must be a sequence of str, got str"),
+        ({"relevant": "1"}, "relevant must be a sequence of str, got str; for a single one, pass a list: [relevant]"),
         ({"irrelevant": 1}, "irrelevant must be a sequence of str, got int"),
         ({"relevant": [1]}, "relevant[0] must be a str, got int"),
         ({"relevant": ["1", ""]}, "relevant[1] must not be empty"),

@@ -81,6 +81,15 @@ def test_conditions_are_sequences_of_text(given: Any) -> None:
         Query("a", **given)
 
 
+def test_a_single_condition_needs_a_list() -> None:
+    with pytest.raises(InputError) as caught:
+        Query("contract", must="side's")
+    hint = '; for a single one, pass a list: ["side\'s"]'
+    assert str(caught.value) == f'must must be a sequence of str, got "side\'s"{hint}'
+    with pytest.raises(InputError, match=r"sequence of str, got 5$"):
+        Query("contract", phrases=5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("slop", [-1, 1001, True, 1.0])
 def test_slop_is_a_small_number(slop: Any) -> None:
     with pytest.raises(ParameterError, match=r"slop must be an int in 0\.\.1000"):
