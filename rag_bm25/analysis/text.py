@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_bm25.vectors.terms import BIGRAM_MARK, Term
+from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,24 +68,23 @@ def query_tokens(analyzer: TextAnalyzer, text: str) -> list[str]:
 class AnalysedText:
     r"""The tokens of a text by channel, each in text order and with repeats.
 
-    >>> AnalysedText.of(["劳动", "合同", "\0劳动", "\0动合", "\0合同"])
-    AnalysedText(words=('劳动', '合同'), bigrams=('劳动', '动合', '合同'))
+    >>> AnalysedText.of(["劳动", "\0劳动", "\0动合", "合同", "\0合同"])
+    AnalysedText(words=('劳动', '合同'), bigrams=('\x00劳动', '\x00动合', '\x00合同'))
     """
 
     words: tuple[str, ...]
-    bigrams: tuple[str, ...] = ()  # without the mark that they have among the tokens of an analyzer
+    bigrams: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tokens: Sequence[str]) -> AnalysedText:
         """Sort the tokens of an analyzer by channel."""
-        words = tuple([token for token in tokens if token[:1] != BIGRAM_MARK])
-        return cls(words, tuple([token[1:] for token in tokens if token[:1] == BIGRAM_MARK]))
+        return cls(tuple(filterfalse(is_bigram, tokens)), tuple(filter(is_bigram, tokens)))
 
     @classmethod
     def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:
         return cls.of(query_tokens(analyzer, text))
 
     @property
-    def terms(self) -> tuple[Term, ...]:
-        """The tokens with their channels: the words, then the bigrams."""
-        return (*map(Term, self.words), *(Term(bigram, is_bigram=True) for bigram in self.bigrams))
+    def terms(self) -> tuple[str, ...]:
+        """The words, then the bigrams."""
+        return self.words + self.bigrams

@@ -291,7 +291,8 @@ class OfflineScorer:
 def _document_weights(weighting: DocumentWeighting, counts: CorpusCounts, unit: LengthUnit) -> NDArray[np.float64]:
     """Return the weight of each entry."""
     term_k1 = None  # of each entry, if it is not the same for all terms
-    if estimator := term_k1_estimator(weighting, counts.mean_length(unit)):
+    mean_length = float(counts.lengths[unit].mean()) if counts.documents else 0.0
+    if estimator := term_k1_estimator(weighting, mean_length):
         estimator.add(counts.tf.ids, _frequencies(weighting, counts, unit))
         term_k1 = estimator.table(len(counts.documents)).get_many(counts.tf.ids, weighting.k1)
     if weighting.fields:

@@ -982,7 +982,7 @@ class BM25Index:
         """
         plain, checked = check_texts(texts, metadatas, self.config.fields)
         view = self._live.view
-        return list(self._encoder.encode(plain, view.ids(), checked, view.term_k1).vectors)
+        return list(self._encoder.encode(plain, view.ids, checked, view.term_k1).vectors)
 
     def encode_queries(
         self,

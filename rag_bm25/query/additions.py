@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermSource
-from rag_bm25.vectors.terms import term_name
+from rag_bm25.vectors.terms import is_bigram, term_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rag_bm25.analysis.text import AnalysedText
-    from rag_bm25.vectors.terms import Term
     from rag_bm25.weighting.query import QueryWeighting
 
 
@@ -36,24 +35,24 @@ class Addition:
     reason: str  # as `explain` shows it
     like: tuple[str, ...]  # words that all the added terms together may weigh no more than
     factors: tuple[tuple[str, float], ...]  # further factors of the weights, by name
-    phrase: tuple[Term, ...] = ()  # bigrams that are searched for in place of the words
+    phrase: tuple[str, ...] = ()  # bigrams that are searched for in place of the words
 
     @property
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[str, ...]:
         """What is searched for, each term once."""
         return self.phrase or tuple(dict.fromkeys(self.text.terms))
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """The keys of the terms that a chunk with the addition has."""
-        return tuple(term.key for term in self.phrase) or self.text.words
+        """The terms that a chunk with the addition has."""
+        return self.phrase or self.text.words
 
 
 @dataclass(frozen=True)
 class ExpandedQuery:
     """The terms of a query, and the additions to them."""
 
-    own: dict[Term, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
+    own: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # the boost of each occurrence
     additions: Counter[Addition] = field(default_factory=Counter)
 
     def own_terms(self) -> list[QueryTerm]:
@@ -65,9 +64,9 @@ class ExpandedQuery:
     ) -> Iterable[QueryTerm]:
         """Return the added terms that the query does not have, each for the reason that gives the largest weight.
 
-        `weight_of` returns the weight of the terms with some keys together.
+        `weight_of` returns the weight of some terms together.
         """
-        heaviest: dict[Term, tuple[float, QueryTerm]] = {}
+        heaviest: dict[str, tuple[float, QueryTerm]] = {}
         for addition, qtf in self.additions.items():
             factors = (*addition.factors, *_limit(addition, weight_of))
             source = TermSource(addition.reason, factors, of_phrase=bool(addition.phrase))
@@ -80,14 +79,14 @@ class ExpandedQuery:
     def groups(self, ids: Mapping[str, int]) -> Iterator[TermGroup]:
         """Yield the words of the query, and the additions that stand for them."""
         for term in self.own:
-            if not term.is_bigram:
-                yield TermGroup(frozenset([ids[term.text]]), frozenset([term.text]))
+            if not is_bigram(term):
+                yield TermGroup(frozenset([ids[term]]), frozenset([term]))
         for addition in self.additions:
             yield TermGroup(frozenset(map(ids.__getitem__, addition.needed)), addition.stands_for)
 
 
 def _own_source(boosts: list[float]) -> TermSource:
-    if set(boosts) == {1.0}:
+    if boosts.count(1.0) == len(boosts):
         return PLAIN_SOURCE
     same = min(boosts) == max(boosts)
     name = "boost in the query" if same else "boost in the query, mean of its occurrences"

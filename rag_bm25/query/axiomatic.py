@@ -9,7 +9,7 @@ import numpy as np
 
 from rag_bm25.query.evidence import AskedTerms, FeedbackTable
 from rag_bm25.query.terms import QueryTerm, TermSource
-from rag_bm25.vectors.terms import Term, term_name
+from rag_bm25.vectors.terms import term_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,10 +89,10 @@ def expand_axiomatic(method: Axiomatic, wanted: Sequence[QueryTerm], evidence: E
     words = [table.words[at] for at in queried.tolist()]
     terms = {table.words[at]: _source(words, similar[:, at], added[at] / table.idf[at]) for at in kept.tolist()}
     own = [
-        asked_term if not (source := terms.pop(asked_term.term.key, None)) else _strengthen(asked_term, source, weight)
+        asked_term if not (source := terms.pop(asked_term.term, None)) else _strengthen(asked_term, source, weight)
         for asked_term, weight in zip(wanted, asked.own.tolist(), strict=True)
     ]
-    return [*own, *(QueryTerm(Term(word), 1, source) for word, source in terms.items())]
+    return [*own, *(QueryTerm(word, 1, source) for word, source in terms.items())]
 
 
 def _source(words: Sequence[str], similar: NDArray[np.float64], boost: float) -> TermSource:

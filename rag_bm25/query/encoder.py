@@ -11,17 +11,18 @@ import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
-from rag_bm25.query.terms import QueryTerm, QueryTerms, RelevanceCounts, TermGroup, TermSource
-from rag_bm25.vectors.terms import is_bigram
+from rag_bm25.query.terms import QueryTerm, QueryTerms, RelevanceCounts, TermSource
+from rag_bm25.vectors.terms import is_bigram, is_word_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.spelling import DfLookup
+    from rag_bm25.query.terms import GroupWords
     from rag_bm25.statistics.corpus import CorpusStatistics
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.weighting.query import QueryWeighting
@@ -42,49 +43,46 @@ class QueryEncoder:
 
     def terms(self, query: QueryLike, statistics: CorpusStatistics) -> QueryTerms:
         """Weigh the terms of a query one by one, as `explain` shows them."""
-        wanted, groups = self.expand(query, statistics)
-        return self.weigh(wanted, statistics, groups=groups)
+        wanted, group_words = self.expand(query, statistics)
+        return self.weigh(wanted, statistics, group_words=group_words)
 
-    def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], tuple[TermGroup, ...]]:
+    def expand(self, query: QueryLike, statistics: CorpusStatistics) -> tuple[list[QueryTerm], GroupWords]:
         """Collect the terms of a query, each once and without weights: its own, then those that are added."""
         expander = self.expander or Expander(self.analyzer)
         expanded = expander.expand(Query.of(query), self.df_lookup(statistics))
         added = expanded.added_terms(self.weighting, partial(self._weight_of, statistics))
-        return [*expanded.own_terms(), *added], tuple(expanded.groups(self.ids))
+        return [*expanded.own_terms(), *added], partial(expanded.groups, self.ids)
 
     def weigh(
         self,
-        wanted: Iterable[QueryTerm],
+        wanted: Sequence[QueryTerm],
         statistics: CorpusStatistics,
         relevant: Sequence[SparseVector] | None = None,
-        groups: tuple[TermGroup, ...] = (),
+        group_words: GroupWords = tuple,
     ) -> QueryTerms:
         """Weigh distinct terms: boost times repetition times IDF.
 
         With the vectors of `relevant` chunks, the IDF counts these apart.
         """
-        wanted = list(self._boost_bigrams(wanted))
-        terms = [asked.term.key for asked in wanted]
-        ids = self._ids_of(terms)
-        qtf = np.fromiter((asked.qtf for asked in wanted), np.int64, len(terms))
-        is_bigram = np.fromiter((asked.term.is_bigram for asked in wanted), np.bool_, len(terms))
-        boost = np.fromiter((asked.source.boost for asked in wanted), np.float64, len(terms))
+        terms, repeats, sources = self._boost_bigrams(wanted)
+        ids, qtf = self._ids_of(terms), np.array(repeats, np.int64)
+        are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)
+        boost = np.array([source.boost for source in sources], np.float64)
         df, collection = statistics.df(ids), statistics.collection_stats
         weights = np.zeros(len(terms))
         known = df > 0
         relevance = _count_relevant(ids, df, collection.num_chunks, relevant) if relevant else None
         informed = df if relevance is None else relevance.equivalent_df(df, collection.num_chunks)
-        known_weights = self.weighting.weights(qtf[known], informed[known], collection, is_bigram[known])
+        known_weights = self.weighting.weights(qtf[known], informed[known], collection, are_bigrams[known])
         weights[known] = boost[known] * known_weights
-        sources = [asked.source for asked in wanted]
-        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, groups, relevance)
+        return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
 
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""
         return lambda words: statistics.df(self._ids_of(words))
 
     def _ids_of(self, terms: Sequence[str]) -> NDArray[np.uint32]:
-        return np.fromiter(map(self.ids.__getitem__, terms), np.uint32, len(terms))
+        return np.array([self.ids[term] for term in terms], np.uint32)
 
     def _weight_of(self, statistics: CorpusStatistics, keys: Iterable[str]) -> float:
         """Return how much distinct terms weigh together; unknown ones count as if one chunk had them."""
@@ -95,20 +93,28 @@ class QueryEncoder:
         once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
         return math.fsum(self.weighting.weights(once, df, statistics.collection_stats, are_bigrams).tolist())
 
-    def _boost_bigrams(self, wanted: Iterable[QueryTerm]) -> Iterator[QueryTerm]:
-        """Boost bigrams by the weight of their kind, or leave them out."""
+    def _boost_bigrams(self, wanted: Sequence[QueryTerm]) -> tuple[list[str], list[int], list[TermSource]]:
+        """Return terms, qtf and sources; bigrams are boosted by the weight of their kind, or left out."""
         of_characters = ("bigram_weight, of bigrams of characters", self.weighting.bigram_weight)
         of_words = ("word_bigram_weight, of bigrams of words", self.weighting.word_bigram_weight)
-        sources: dict[tuple[int, bool], tuple[TermSource, TermSource]] = {}  # most bigrams share one
-        for asked in wanted:
-            factor = of_words if asked.term.is_word_bigram else of_characters
-            if not asked.term.is_bigram or asked.source.of_phrase:
-                yield asked
-            elif factor[1] > 0:
-                before, key = asked.source, (id(asked.source), asked.term.is_word_bigram)
-                if key not in sources:
-                    sources[key] = before, replace(before, factors=(*before.factors, factor))
-                yield QueryTerm(asked.term, asked.qtf, sources[key][1])
+        boosted: dict[tuple[int, bool], TermSource] = {}  # by the source before; most bigrams share one
+        terms: list[str] = []
+        repeats: list[int] = []
+        sources: list[TermSource] = []
+        for term, qtf, before in wanted:
+            source = before
+            if is_bigram(term) and not before.of_phrase:
+                factor = of_words if is_word_bigram(term) else of_characters
+                if not factor[1]:
+                    continue
+                key = id(before), factor is of_words
+                if key not in boosted:
+                    boosted[key] = replace(before, factors=(*before.factors, factor))
+                source = boosted[key]
+            terms.append(term)
+            repeats.append(qtf)
+            sources.append(source)
+        return terms, repeats, sources
 
 
 def _count_relevant(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.query.terms import ChunkShare, FeedbackFactor, QueryTerm, TermSource
-from rag_bm25.vectors.terms import Term, is_bigram
+from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,11 +60,11 @@ class AskedTerms:
 
     @classmethod
     def of(cls, wanted: Sequence[QueryTerm], evidence: Evidence) -> AskedTerms:
-        ids = np.array([evidence.encoder.ids[asked.term.key] for asked in wanted], np.uint32)
+        ids = np.array([evidence.encoder.ids[asked.term] for asked in wanted], np.uint32)
         boost = np.array([asked.source.boost for asked in wanted], np.float64)
         qtf = np.array([asked.qtf for asked in wanted], np.int64)
         own = boost * evidence.encoder.weighting.term_weights(qtf)
-        is_word = np.array([not asked.term.is_bigram for asked in wanted], np.bool_)
+        is_word = np.array([not is_bigram(asked.term) for asked in wanted], np.bool_)
         return cls(ids, evidence.statistics.df(ids), own, is_word)
 
 
@@ -151,5 +151,5 @@ class FeedbackTable:
         for at in selected.tolist():
             if added := shares.get(int(self.ids[at])):
                 factor = FeedbackFactor(*keep, 0.0, tuple(added))
-                terms.append(QueryTerm(Term(self.words[at]), 1, TermSource(reason, (), factor)))
+                terms.append(QueryTerm(self.words[at], 1, TermSource(reason, (), factor)))
         return terms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
+from itertools import filterfalse, islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.text import AnalysedText
@@ -13,6 +13,7 @@ from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.query.additions import Addition, ExpandedQuery
 from rag_bm25.query.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, most_frequent
 from rag_bm25.query.synonyms import Synonyms
+from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,7 +116,7 @@ class Expander:
         for term, count in counts.items():
             expanded.own[term] += [part.boost] * count
         if speller is not None:
-            words = [term.text for term in counts if not term.is_bigram]
+            words = list(filterfalse(is_bigram, counts))
             expanded.additions.update(_respellings(speller, part, words))
 
     def _synonyms(self, match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,6 @@ from rag_bm25.query.axiomatic import expand_axiomatic
 from rag_bm25.query.evidence import AskedTerms, Evidence, FeedbackChunk, FeedbackTable
 from rag_bm25.query.feedback import BIM, BM25PRF, RM3, Axiomatic, Rocchio
 from rag_bm25.query.terms import ChunkShare, QueryTerm, RelevanceCounts, TermSource
-from rag_bm25.vectors.terms import Term
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,10 +26,9 @@ def apply_feedback(method: Feedback, query: QueryLike, evidence: Evidence) -> Qu
     encoder, corpus = evidence.encoder, evidence.statistics
     if not evidence.relevant and not evidence.irrelevant:
         return encoder.terms(query, corpus)
-    wanted, groups = encoder.expand(query, corpus)
+    wanted, group_words = encoder.expand(query, corpus)
     counted = [chunk.vector for chunk in evidence.relevant] if isinstance(method, BIM | BM25PRF) else None
-    learnt = encoder.weigh(expand(method, wanted, evidence), corpus, counted)
-    return replace(learnt, groups=groups)
+    return encoder.weigh(expand(method, wanted, evidence), corpus, counted, group_words)
 
 
 def expand(method: Feedback, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
@@ -133,7 +130,7 @@ def _expand_bim(method: BIM | BM25PRF, wanted: Sequence[QueryTerm], evidence: Ev
     offer[new] = of_counts * counts.weights(table.df[new], table.num_chunks)
     reason = "in {:,} of {:,} relevant chunks"
     added = [
-        QueryTerm(Term(table.words[at]), 1, TermSource(reason.format(r[at], num_relevant), factors))
+        QueryTerm(table.words[at], 1, TermSource(reason.format(r[at], num_relevant), factors))
         for at in table.select(offer, method.fb_terms).tolist()
         if new[at]
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rag_bm25.query.explanation import Explanation, contribution, explain, explain_idf, explain_product, why_zero
-from rag_bm25.vectors.terms import BIGRAM_MARK, Term
+from rag_bm25.vectors.terms import is_bigram, is_word_bigram, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -284,14 +284,13 @@ def explain_score(query: QueryFacts, chunk: ChunkFacts, namespace: str) -> Score
 
 def _score_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> TermScore:
     terms = query.terms
-    key, df = terms.terms[at], int(terms.df[at])
-    term = Term(key.removeprefix(BIGRAM_MARK), key.startswith(BIGRAM_MARK))
+    term, df = terms.terms[at], int(terms.df[at])
     weight = chunk.vector.get(int(terms.ids[at])) if df else 0.0
     counts = {"text": chunk.text, **chunk.fields}
-    tf = {name: count for name, counted in counts.items() if weight and (count := counted.tf.get(key, 0))}
+    tf = {name: count for name, counted in counts.items() if weight and (count := counted.tf.get(term, 0))}
     return TermScore(
-        term.text,
-        "word" if not term.is_bigram else "word bigram" if term.is_word_bigram else "bigram",
+        term_text(term),
+        "word" if not is_bigram(term) else "word bigram" if is_word_bigram(term) else "bigram",
         contribution(query, chunk, at) if df else 0.0,
         sum(tf.values()),
         int(terms.qtf[at]),

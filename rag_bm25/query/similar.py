@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.query.terms import QueryTerm, TermSource
-from rag_bm25.vectors.terms import BIGRAM_MARK, Term, is_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +30,7 @@ def weigh_terms_of(
     """Weigh the terms of a chunk by stored weight times IDF, and keep the best ones, as Lucene's MoreLikeThis does."""
     common = statistics.df(chunk.ids) >= MIN_DF
     wanted = [
-        QueryTerm(_to_term(term), 1, TermSource("in the chunk", (("weight in the chunk, as stored", weight),)))
+        QueryTerm(term, 1, TermSource("in the chunk", (("weight in the chunk, as stored", weight),)))
         for id_, weight in zip(chunk.ids[common].tolist(), chunk.values[common].tolist(), strict=True)
         if (term := term_of(id_)) is not None and weight > 0
     ]
@@ -43,8 +42,3 @@ def weigh_terms_of(
         sources=[weighed.sources[at] for at in best],
         **{name: getattr(weighed, name)[best] for name in ("ids", "qtf", "df", "boost", "weights")},
     )
-
-
-def _to_term(key: str) -> Term:
-    """Return a term by its key in the vocabulary."""
-    return Term(key.removeprefix(BIGRAM_MARK), is_bigram(key))

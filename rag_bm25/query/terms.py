@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from rag_bm25.vectors.sparse import EMPTY, SparseVector
 from rag_bm25.weighting.idf import equivalent_df, relevance_weight
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Iterable
 
-    from rag_bm25.vectors.terms import Term
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ PLAIN_SOURCE = TermSource()
 class QueryTerm(NamedTuple):
     """A term that a query asks for."""
 
-    term: Term
+    term: str
     qtf: int = 1  # occurrences in the query, > 0
     source: TermSource = PLAIN_SOURCE
 
@@ -79,6 +79,9 @@ class TermGroup(NamedTuple):
 
     ids: frozenset[int]
     stands_for: frozenset[str]
+
+
+GroupWords: TypeAlias = "Callable[[], Iterable[TermGroup]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +119,13 @@ class QueryTerms:
     boost: NDArray[np.float64]  # of the source, > 0; 0 where feedback took the term out
     weights: NDArray[np.float64]  # boost included; 0 for unknown terms, otherwise > 0 where the boost is
     sources: list[TermSource]
-    groups: tuple[TermGroup, ...] = ()  # for the words of the query
+    group_words: GroupWords = tuple  # most searches need no groups
     relevance: RelevanceCounts | None = None  # that the IDF was computed with
+
+    @cached_property
+    def groups(self) -> tuple[TermGroup, ...]:
+        """The words of the query, and the additions that stand for them."""
+        return tuple(self.group_words())
 
     @property
     def words(self) -> frozenset[str]:

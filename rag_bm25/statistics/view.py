@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rag_bm25.statistics.corpus import NamespaceStatistics
@@ -33,6 +34,7 @@ class StatisticsView:
             getattr(self, name) is getattr(other, name) for name in ("statistics", "displaced", "term_k1", "vocabulary")
         )
 
+    @cached_property
     def ids(self) -> TermIds:
-        """Return the id of every term, for one use."""
+        """The id of every term."""
         return TermIds(self.displaced)

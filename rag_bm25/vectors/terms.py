@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from contextlib import suppress
 from itertools import count, islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -29,26 +29,19 @@ BIGRAM_MARK = "\0"
 """First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
 
 
-class Term(NamedTuple):
-    """A term of either channel."""
-
-    text: str
-    is_bigram: bool = False
-
-    @property
-    def is_word_bigram(self) -> bool:
-        """Whether it is a bigram of words, with a blank between them, and not of characters."""
-        return self.is_bigram and " " in self.text
-
-    @property
-    def key(self) -> str:
-        """The term as the vocabulary stores and hashes it."""
-        return BIGRAM_MARK + self.text if self.is_bigram else self.text
-
-
 def is_bigram(term: str) -> bool:
-    """Return whether a term, as the vocabulary has it, is a bigram."""
-    return term.startswith(BIGRAM_MARK)
+    """Return whether a term is a bigram."""
+    return term[:1] == BIGRAM_MARK
+
+
+def is_word_bigram(term: str) -> bool:
+    """Return whether a term is a bigram of words, with a blank between them, and not of characters."""
+    return is_bigram(term) and " " in term
+
+
+def term_text(term: str) -> str:
+    """Return a term as people read it."""
+    return term.removeprefix(BIGRAM_MARK)
 
 
 def num_words(terms: Sequence[str]) -> int:
@@ -58,7 +51,7 @@ def num_words(terms: Sequence[str]) -> int:
 
 def term_name(term: str) -> str:
     """Format a term for messages."""
-    return f"bigram {term.removeprefix(BIGRAM_MARK)!r}" if is_bigram(term) else repr(term)
+    return f"bigram {term_text(term)!r}" if is_bigram(term) else repr(term)
 
 
 def term_id(term: str) -> int:
@@ -68,8 +61,14 @@ def term_id(term: str) -> int:
     return zlib.crc32(term.encode(errors="surrogatepass")[:HASHED_BYTES]) % ID_SPACE or 1
 
 
+MAX_REMEMBERED = 65_536
+
+
 class TermIds(dict[str, int]):
-    """Memo of term -> id for readers, who need no vocabulary: a hash, or the id of a displaced term."""
+    """Memo of term -> id for readers, who need no vocabulary: a hash, or the id of a displaced term.
+
+    Threads may share it. It begins anew before it grows beyond the words of many queries.
+    """
 
     def __init__(self, displaced: Mapping[str, int] | None = None) -> None:
         super().__init__()
@@ -77,6 +76,8 @@ class TermIds(dict[str, int]):
 
     def __missing__(self, term: str) -> int:
         """Look up a displaced term, and hash any other."""
+        if len(self) >= MAX_REMEMBERED:
+            self.clear()
         self[term] = id_ = self._displaced.get(term) or term_id(term)
         return id_
 

@@ -102,7 +102,7 @@ class BM25:
         if not self.fields:
             norm = length_norm(length, self.chunk_size, share(self.form, self.b))
             return chunk_weight(self.form, tokens.count(term), norm, self.k1, self.delta)
-        frequency = tokens.count(term) / length_norm(length, self.chunk_size, share(self.form, self.b))
+        frequency = ratio(tokens.count(term), length_norm(length, self.chunk_size, share(self.form, self.b)))
         for name, of in self.fields.items():
             found = fields.get(name, [])
             norm = length_norm(len(found), of.chunk_size, share(self.form, of.b))
@@ -117,7 +117,11 @@ def share(form: str, b: float) -> float:
 
 
 def length_norm(length: float, chunk_size: float, b: float) -> float:
-    return max(1 - b + b * length / chunk_size, 1e-9)
+    return 1 - b + b * length / chunk_size
+
+
+def ratio(tf: float, norm: float) -> float:
+    return tf / max(norm, 1e-9)  # it is 0 for a chunk of length 0 if b is 1
 
 
 def chunk_weight(form: str, tf: float, norm: float, k1: float, delta: float | None) -> float:
@@ -127,11 +131,11 @@ def chunk_weight(form: str, tf: float, norm: float, k1: float, delta: float | No
         return tf * (k1 + 1) / (tf + k1 * norm)
     if form == "bm25l":
         delta = 0.5 if delta is None else delta
-        return (k1 + 1) * (tf / norm + delta) / (k1 + tf / norm + delta)
+        return (k1 + 1) * (ratio(tf, norm) + delta) / (k1 + ratio(tf, norm) + delta)
     if form == "bm25+":
         return tf * (k1 + 1) / (tf + k1 * norm) + (1.0 if delta is None else delta)
     if form == "tfldp":
-        return 1 + math.log(1 + math.log(tf / norm + (1.0 if delta is None else delta)))
+        return 1 + math.log(1 + math.log(ratio(tf, norm) + (1.0 if delta is None else delta)))
     return plain_weight(form, tf, norm, k1)
 
 
@@ -143,7 +147,7 @@ def plain_weight(form: str, tf: float, norm: float, k1: float) -> float:
     if form == "saturation-smoothed":
         return (k1 * tf + 1) / (tf + k1)
     assert form in ("tf", "sqrt", "tf-normalised", "sqrt-normalised")
-    return (math.sqrt(tf) if form.startswith("sqrt") else tf) / norm
+    return ratio(math.sqrt(tf) if form.startswith("sqrt") else tf, norm)
 
 
 def saturated(qtf: int, k3: float | None) -> float:

@@ -120,7 +120,7 @@ def reencode(
     def report_read(read: int) -> None:
         report(read, 2 * max(num_chunks, read))
 
-    chunks, term_k1 = survey(store, live.view.ids(), encoder, whole.mean_length, report_read)
+    chunks, term_k1 = survey(store, live.view.ids, encoder, whole.mean_length, report_read)
     with live.writing():
         live.log.write_term_k1(term_k1)
     for rows in store.scan_chunks():  # what was added during the survey has k1 of the last table

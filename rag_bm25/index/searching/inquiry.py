@@ -371,7 +371,7 @@ class Inquiry:
         return Reason(name, message, {**details, "unknown": unknown, "suggestion": suggestion})
 
     def _unknown_in(self, text: str) -> list[str]:
-        words, ids = self._words_of(text), self._live.view.ids()
+        words, ids = self._words_of(text), self._live.view.ids
         df = self._live.view.statistics.of(self._scope.namespaces).df(
             np.array([ids[word] for word in words], np.uint32)
         )

@@ -243,15 +243,11 @@ class Searcher:
         """Search for queries that have weights."""
         wanted, find = options.get("min_should_match"), self.sparse_search(options)
         drops, params = _drops_hits(queries, options), options.get("search_params")
-        stored = replace(
-            arm,
-            scope=self.stored_scope(arm.scope),
-            params=params,
-            vectors=arm.vectors or drops,
-        )
+        stored = SearchArm(arm.limit, self.stored_scope(arm.scope), params, vectors=arm.vectors or drops)
 
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
-            return find([query.vector for query in some], replace(stored, limit=limit))
+            asked = stored if limit == stored.limit else replace(stored, limit=limit)
+            return find([query.vector for query in some], asked)
 
         keep = partial(self._keep, wanted, at_most) if drops else None
         decide = partial(self._find_by_rarest_term, stored, arm.scope.namespaces, keep) if keep and not params else None
@@ -290,7 +286,7 @@ class Searcher:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
         names = scope.namespaces
         all_of_them = names is not None and self._live.view.statistics.are_all(names)
-        return replace(scope, namespaces=None) if self._store.exclusive and all_of_them else scope
+        return Scope(scope.where) if self._store.exclusive and all_of_them else scope
 
     def _keep(
         self, wanted: int | str | None, at_most: int | None, query: WeightedQuery, matches: list[Match]
@@ -400,7 +396,7 @@ class Searcher:
 
     def _look_up(self, words: list[str], counted: Scope) -> list[TermStatistics]:
         view = self._live.current(counted.namespaces)
-        encoder = QueryEncoder(self._analyzer, self._config.query_weighting(), view.ids())
+        encoder = QueryEncoder(self._analyzer, self._config.query_weighting(), view.ids)
         corpus = self._count(view, counted)
         df = encoder.df_lookup(corpus)(words)
         idf = np.zeros(len(words))
@@ -468,7 +464,7 @@ class Searcher:
         """Return the encoder of queries, with the options of a search, and the statistics that it uses."""
         weighting = weighting_of(self._weighting, options)
         expander = self._expander(options.get("expansion"), completing=completing)
-        encoder = QueryEncoder(self._analyzer, weighting, view.ids(), expander)
+        encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander)
         return encoder, self._count(view, _counted_scope(scope, options))
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusStatistics:

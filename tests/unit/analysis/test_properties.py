@@ -73,6 +73,7 @@ def test_a_plain_text_is_cut_as_its_normal_form(simplify: bool, text: str) -> No
 
 
 @given(texts, texts)
+@example("two words", "0A.\u0130")  # two characters in lower case, and so a word that bigrams have
 def test_tokens_of_two_sentences_are_the_tokens_of_each(first: str, second: str) -> None:
     tokens = [*ANALYZER(first), *ANALYZER(second)]
     assert ANALYZER(f"{first} ;\n{second}") == sorted(tokens, key=kind)

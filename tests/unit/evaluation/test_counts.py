@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import engines
 from support.data import shared_data
@@ -106,6 +106,7 @@ def test_scores_of_the_built_in_analyzer(config: IndexConfig, query: str) -> Non
 
 @pytest.mark.parametrize("weighting", WEIGHTING_NAMES)
 @given(corpora(), texts())
+@example({"a": "", "b": "apple"}, "apple")
 def test_scores_of_every_weighting(weighting: str, chunks: dict[str, str], query: str) -> None:
     config = IndexConfig(4, "terms", analyzer=words_and_bigrams, weighting=weighting)  # type: ignore[arg-type]
     assert_same(scored(chunks, config, query), indexed(chunks, config, query))

@@ -47,6 +47,7 @@ def refreshing() -> list[threading.Thread]:
 
 @pytest.fixture(autouse=True)
 def _no_thread_of_another_test() -> None:
+    gc.collect()  # what holds an index that a test did not close
     assert eventually(lambda: not refreshing())
 
 
@@ -99,6 +100,7 @@ def test_thread_ends_where_nobody_searches_and_the_next_search_refreshes_first(
         assert not thread.is_alive()
         writer.add(["apple"])
         assert eventually(lambda: reader._live._is_due())
+        monkeypatch.undo()  # the next thread must still be there
         assert len(reader.search("apple")) == 1
         assert len(refreshing()) == 1
 

@@ -11,7 +11,7 @@ from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.terms import QueryTerm, TermSource
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
 from rag_bm25.vectors.sparse import EMPTY
-from rag_bm25.vectors.terms import Term, TermIds, term_id
+from rag_bm25.vectors.terms import BIGRAM_MARK, TermIds, term_id
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -93,7 +93,7 @@ def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
 
 def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
     made = encoder(QueryWeighting(bigram_weight=0.25))
-    asked = QueryTerm(Term("合同", is_bigram=True), 1, TermSource("synonym", (("weight of the synonym", 2.0),)))
+    asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermSource("synonym", (("weight of the synonym", 2.0),)))
     terms = made.weigh([asked], CORPUS)
     assert terms.boost.tolist() == [0.5]
     assert terms.sources[0].reason == "synonym"
@@ -119,13 +119,13 @@ def test_encoding_leaves_the_statistics_alone() -> None:
 
 def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
     origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
-    plain = encoder().weigh([QueryTerm(Term("fig"), 2), QueryTerm(Term("apple"))], CORPUS)
-    boosted = encoder().weigh([QueryTerm(Term("fig"), 2, origin), QueryTerm(Term("apple"))], CORPUS)
+    plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
+    boosted = encoder().weigh([QueryTerm("fig", 2, origin), QueryTerm("apple")], CORPUS)
     assert boosted.boost.tolist() == [1.5, 1.0]
     assert boosted.weights.tolist() == pytest.approx([1.5 * plain.weights[0], plain.weights[1]])
     assert boosted.sources == [origin, TermSource()]
 
 
 def test_boost_of_an_unknown_term_leaves_its_weight_at_zero() -> None:
-    terms = encoder().weigh([QueryTerm(Term("unknown"), 1, TermSource(factors=(("boost", 3.0),)))], CORPUS)
+    terms = encoder().weigh([QueryTerm("unknown", 1, TermSource(factors=(("boost", 3.0),)))], CORPUS)
     assert (terms.boost.tolist(), terms.weights.tolist()) == ([3.0], [0.0])

@@ -10,7 +10,6 @@ from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.terms import QueryTerm, TermSource
-from rag_bm25.vectors.terms import Term
 
 TREE = Explanation(
     0.5, "score, sum of:", (Explanation(0.5, "'<b>'", (Explanation(1234567, "N"),)), Explanation(0.0, "none"))
@@ -97,9 +96,9 @@ def test_saturation_shows_k3(filled: BM25Index) -> None:
 def test_factors_and_reason_of_a_term_that_was_added_are_shown(filled: BM25Index) -> None:
     origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5),))
     wanted = [
-        QueryTerm(Term("banana"), 1, origin),
-        QueryTerm(Term("fig"), 1, origin),
-        QueryTerm(Term("unknown"), 1, origin),
+        QueryTerm("banana", 1, origin),
+        QueryTerm("fig", 1, origin),
+        QueryTerm("unknown", 1, origin),
     ]
     with_origin = lambda encoder, query, corpus: encoder.weigh(wanted, corpus)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:

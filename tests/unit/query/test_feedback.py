@@ -19,7 +19,7 @@ from rag_bm25.query.feedback import FEEDBACK_METHODS
 from rag_bm25.query.learning import apply_feedback, expand
 from rag_bm25.query.terms import QueryTerm, TermSource
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
-from rag_bm25.vectors.terms import BIGRAM_MARK, Term, TermIds
+from rag_bm25.vectors.terms import BIGRAM_MARK, TermIds
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -222,7 +222,7 @@ def test_bim_adds_no_term_that_speaks_against_relevance() -> None:
 def test_bim_with_more_marks_than_the_statistics_allow_stays_finite() -> None:
     world = World({"1": "apple", "2": "fig"})
     outside = DocumentEncoder(reference.split, DocumentWeighting(4.0)).encode(["apple"] * 5).vectors
-    terms = world.encoder.weigh([QueryTerm(Term("apple")), QueryTerm(Term("fig"))], world.statistics, list(outside))
+    terms = world.encoder.weigh([QueryTerm("apple"), QueryTerm("fig")], world.statistics, list(outside))
     assert np.isfinite(terms.weights).all()
     assert (terms.weights > 0).all()
 
@@ -390,7 +390,7 @@ def test_rm3_keeps_the_scale_of_words_whatever_bigrams_there_are(weight: float) 
 def test_boosts_and_reasons_of_the_query_are_kept() -> None:
     world = World(FRUIT)
     origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5),))
-    asked = [QueryTerm(Term("apple"), 2, origin)]
+    asked = [QueryTerm("apple", 2, origin)]
     (term,) = expand(RM3(original_query_weight=1), asked, world.evidence({"1": 1.0}))
     assert (term.qtf, term.source.boost) == (2, 0.5)
     assert (term.source.reason, term.source.factors) == (origin.reason, origin.factors)

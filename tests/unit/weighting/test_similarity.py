@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support import reference
 from support.strategies import document_weightings, idf_names, lengths, query_weightings, tfs, weightings
@@ -35,6 +35,7 @@ TITLE = FieldWeight(chunk_size=30, weight=2.0)
 
 
 @given(document_weightings, tfs, lengths)
+@example(DocumentWeighting(1.0, k1=1.5, b=1, form="bm25+", delta=1.0), 1, 0)
 def test_chunk_weight_is_the_printed_formula(weighting: DocumentWeighting, tf: int, length: int) -> None:
     norm = reference.length_norm(length, weighting.chunk_size, reference.share(weighting.form, weighting.b))
     expected = reference.chunk_weight(weighting.form, tf, norm, weighting.k1, weighting.delta)
