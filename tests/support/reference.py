@@ -106,7 +106,7 @@ class BM25:
         for name, of in self.fields.items():
             found = fields.get(name, [])
             norm = length_norm(len(found), of.chunk_size, share(self.form, of.b))
-            frequency += of.weight * found.count(term) / norm
+            frequency += of.weight * ratio(found.count(term), norm)
         return chunk_weight(self.form, frequency, 1.0, self.k1, self.delta)
 
 
