@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import RRF, Weighted
-    from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
+    from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.diagnosis import Diagnosis, Reason
     from rag_bm25.query.expansion import Prefix, QueryExpansion
@@ -125,7 +125,7 @@ _HOMES = {
     "BM25Index": "rag_bm25.index.index",
     "Chunk": "rag_bm25.documents.chunks",
     "ChunkNotFoundError": "rag_bm25.errors",
-    "ChunkTerm": "rag_bm25.index.searching.part_statistics",
+    "ChunkTerm": "rag_bm25.index.searching.term_listing",
     "ConfigMismatchError": "rag_bm25.errors",
     "Decay": "rag_bm25.hits.boosts",
     "Diagnosis": "rag_bm25.query.diagnosis",
@@ -170,7 +170,7 @@ _HOMES = {
     "Synonyms": "rag_bm25.query.synonyms",
     "TLS": "rag_bm25.store.tls",
     "TermScore": "rag_bm25.query.scores",
-    "TermStatistics": "rag_bm25.index.searching.part_statistics",
+    "TermStatistics": "rag_bm25.index.searching.term_listing",
     "ValueBoost": "rag_bm25.hits.boosts",
     "VerifyReport": "rag_bm25.index.maintenance.verification",
     "Weighted": "rag_bm25.index.searching.fusion",

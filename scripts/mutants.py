@@ -578,7 +578,7 @@ MUTANTS = [
         "return index.chunks(filter=of_source",
     ),
     Mutant("cli/maintaining", 'return {"source": {"$in": sources}}', 'return {"source": sources[0]}'),
-    Mutant("index/searching/searcher", "stored[one.term] * one.idf, stored", "stored[one.term], stored"),
+    Mutant("index/searching/term_listing", "stored[one.term] * one.idf, stored", "stored[one.term], stored"),
     Mutant("ingestion/patterns", "            if decided is not None:", "            if decided:"),
     Mutant(
         "ingestion/formats/extraction",

@@ -18,7 +18,7 @@ Expansion = Literal["neighbors", "document"]
 Rerank: TypeAlias = Callable[[str, Sequence[Hit]], Sequence[float]]
 """A function of the query and hits that returns a score for each of them."""
 
-MAX_CANDIDATES = 16_384
+MAX_K = 16_384  # no engine returns more hits of a query
 DEFAULT_CANDIDATES = 100
 
 
@@ -129,7 +129,7 @@ def _check_plan(options: Mapping[str, Any]) -> HitPlan:
     if mmr is not None:
         check_parameter("mmr", mmr, "a number in [0, 1]", 0 <= comparable(mmr) <= 1)
     if candidates is not None:
-        candidates = check_int("candidates", candidates, 1, MAX_CANDIDATES)
+        candidates = check_int("candidates", candidates, 1, MAX_K)
     expand = options.get("expand")
     if expand is not None:
         check_choice("expand", expand, get_args(Expansion))
@@ -139,7 +139,7 @@ def _check_plan(options: Mapping[str, Any]) -> HitPlan:
 
 
 def _check_grouping(options: Mapping[str, Any]) -> Grouping | None:
-    size = check_int("group_size", options.get("group_size", 1), 1, MAX_CANDIDATES)
+    size = check_int("group_size", options.get("group_size", 1), 1, MAX_K)
     score: Any = check_choice("group_score", options.get("group_score", "max"), get_args(GroupScore))
     key = options.get("group_by")
     if key is not None:

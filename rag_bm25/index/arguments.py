@@ -10,8 +10,7 @@ from rag_bm25.checks import check_int
 from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import InputError, ParameterError, short_repr
 from rag_bm25.filters import conjoin, parse_filter
-from rag_bm25.hits.options import HIT_OPTIONS
-from rag_bm25.index.searching.ranking import MAX_K
+from rag_bm25.hits.options import HIT_OPTIONS, MAX_K
 from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:

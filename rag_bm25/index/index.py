@@ -49,6 +49,8 @@ from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
+from rag_bm25.index.searching.term_listing import TermLister
+from rag_bm25.index.searching.weigher import QueryWeigher
 from rag_bm25.index.stats import compute_stats
 from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
@@ -78,8 +80,8 @@ if TYPE_CHECKING:
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
     from rag_bm25.index.searching.fusion import Fusion
     from rag_bm25.index.searching.hybrid import HybridOptions
-    from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics
-    from rag_bm25.index.searching.searcher import WeightedQuery
+    from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
+    from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.diagnosis import Diagnosis
     from rag_bm25.query.explanation import Explanation
@@ -134,6 +136,8 @@ class BM25Index:
     """
 
     _live = WhileOpen[LiveStatistics]()
+    _weigher = WhileOpen[QueryWeigher]()
+    _terms = WhileOpen[TermLister]()
     _searcher = WhileOpen[Searcher]()
     _hybrid = WhileOpen[HybridSearcher]()
     _pipeline = WhileOpen[WritePipeline]()
@@ -156,7 +160,9 @@ class BM25Index:
         self._is_open = True
         live = LiveStatistics(store, log, encoder, read_only=read_only, refresh_interval=refresh_interval)
         self._live = self._last_known = live  # the latter for those who look at a closed index
-        self._searcher = Searcher(store, config, encoder, live)
+        self._weigher = QueryWeigher(store, live, encoder.analyzer, config.query_weighting())
+        self._terms = TermLister(store, live, encoder.analyzer, self._weigher)
+        self._searcher = Searcher(store, config, encoder, live, self._weigher)
         self._hybrid = HybridSearcher(store, config, live, self._searcher)
         self._pipeline = WritePipeline(store, config, encoder, live)
         self._write_thread = WriteThread(store.name)
@@ -1069,7 +1075,7 @@ class BM25Index:
             If `query` is no str or too long; if rapidfuzz is not installed.
         """
         scope = Scope(namespaces=check_namespaces(namespace))
-        return self._searcher.correct(query, fuzzy, scope, {"statistics": statistics})
+        return self._weigher.correct(query, fuzzy, scope, {"statistics": statistics})
 
     def explain(
         self,
@@ -1328,7 +1334,7 @@ class BM25Index:
         for at, text in enumerate(texts):
             if not isinstance(text, str):
                 raise InputError(f"terms[{at}] must be a str, got {type(text).__name__}")
-        return self._searcher.term_statistics([as_str(text) for text in texts], parse_scope(filter, namespace))
+        return self._terms.of_texts([as_str(text) for text in texts], parse_scope(filter, namespace))
 
     def terms(
         self, *, prefix: str = "", top: int = 100, namespace: Namespaces = "", filter: FilterLike = None
@@ -1358,7 +1364,7 @@ class BM25Index:
         if not isinstance(prefix, str):
             raise InputError(f"prefix must be a str, got {type(prefix).__name__}")
         check_int("top", top, 1, MAX_LISTED_TERMS)
-        return self._searcher.list_terms(as_str(prefix), top, parse_scope(filter, namespace))
+        return self._terms.beginning_with(as_str(prefix), top, parse_scope(filter, namespace))
 
     def chunk_terms(self, id: str, *, top: int = 10, namespace: Namespaces = "") -> list[ChunkTerm]:
         """List the terms of a stored chunk that count most; bigrams are not among them.
@@ -1389,7 +1395,7 @@ class BM25Index:
             [term.term for term in index.chunk_terms("docs/law.txt#12", top=5)]
         """
         check_int("top", top, 1, MAX_LISTED_TERMS)
-        return self._searcher.weigh_chunk(check_id("id", id), top, parse_scope(None, namespace))
+        return self._terms.of_chunk(check_id("id", id), top, parse_scope(None, namespace))
 
     def stats(self, *, namespace: Namespaces = None) -> IndexStats:
         """Return the figures of the index, and the effective BM25 parameters of its `chunk_size`.

@@ -9,8 +9,8 @@ from langchain_core.runnables.config import run_in_executor
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from rag_bm25.errors import InputError
+from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
-from rag_bm25.index.searching.ranking import MAX_K
 from rag_bm25.langchain.retriever import MetadataFilter, MilvusBM25Retriever
 from rag_bm25.langchain.searching import SEARCH_OPTIONS, SearchMode, as_fusion, check_embedding, check_query, search
 

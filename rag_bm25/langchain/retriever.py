@@ -15,10 +15,9 @@ from rag_bm25.filters import parse_filter
 from rag_bm25.hits.boosts import check_boosts
 from rag_bm25.hits.groups import GroupScore  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.hits.highlights import Highlighting  # noqa: TC001 - pydantic reads the annotations
-from rag_bm25.hits.options import HIT_OPTIONS, Expansion
+from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, Expansion
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.index.searching.ranking import MAX_K
 from rag_bm25.langchain.documents import add_documents, add_texts, to_document
 from rag_bm25.langchain.searching import check_query
 from rag_bm25.query.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations

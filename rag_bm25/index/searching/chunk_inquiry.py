@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.errors import ChunkNotFoundError
 from rag_bm25.filters import Comparison, conjoin
+from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.arguments import list_first, list_namespaces
 from rag_bm25.index.searching.inquiry import MAX_VALUES, Inquiry, list_values, quoted, top_keys
 from rag_bm25.index.searching.placing import Recorder
-from rag_bm25.index.searching.ranking import MAX_K
-from rag_bm25.index.searching.rows import read_chunk_by_namespace, to_hit
+from rag_bm25.index.searching.rows import read_chunk_by_namespace, read_one, to_hit
 from rag_bm25.query.diagnosis import Diagnosis, Reason
 from rag_bm25.store.rows import Match, Scope
 
@@ -52,7 +52,7 @@ class ChunkInquiry(Inquiry):
         diagnosis = replace(diagnosis, rank=rank, score=score)
         if found is not None:
             return replace(diagnosis, reasons=tuple(self._below_minimum(found.score)))
-        row = self._searcher.read_one(id_, (place,))
+        row = read_one(self._store, self._live.view, id_, (place,))
         of_query = list(self._in_query())
         reasons = [*of_query, *self._filtered_out(row)]
         if not explained.bm25_score and not of_query:
@@ -71,7 +71,7 @@ class ChunkInquiry(Inquiry):
         names = self._scope.namespaces if chunk_namespace is None else (chunk_namespace,)
         self._live.current(names)
         with suppress(ChunkNotFoundError):
-            yield self._searcher.read_one(id_, names).namespace
+            yield read_one(self._store, self._live.view, id_, names).namespace
 
     def _not_there(self, id_: str) -> Iterator[Reason]:
         statistics = self._live.view.statistics

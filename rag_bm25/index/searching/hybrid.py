@@ -19,14 +19,14 @@ from rag_bm25.checks import check_switch
 from rag_bm25.documents.chunks import Hit, HybridHit
 from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.hits.boosts import explain_boosts
-from rag_bm25.hits.options import SearchOptions, split_options
+from rag_bm25.hits.options import MAX_K, SearchOptions, split_options
 from rag_bm25.hits.selection import Ranking, flatten, rank_of
 from rag_bm25.index.arguments import check_k, narrow, parse_scope
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.index.searching.fusion_explanation import FusedArm, explain_fusion
-from rag_bm25.index.searching.ranking import MAX_K, warn_incomplete
-from rag_bm25.index.searching.rows import latest_rows, to_hit
+from rag_bm25.index.searching.ranking import warn_incomplete
+from rag_bm25.index.searching.rows import latest_rows, read_one, to_hit
 from rag_bm25.index.searching.searcher import refuse_min_should_match
 from rag_bm25.index.searching.selecting import Selector
 from rag_bm25.query.explanation import Explanation
@@ -175,7 +175,7 @@ class HybridSearcher:
         """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
         _, fused = self._search(query, embedding, request)
         names = request.arms[0].scope.namespaces
-        row = self._searcher.read_one(id_, names if namespace is None else (namespace,))
+        row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,))
         lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, request.options)
         key, sparse, dense = fused.explained(row, lexical, request.fusion)
         tree = explain_fusion(request.fusion, key, id_, sparse, dense)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from rag_bm25.filters import Filter
     from rag_bm25.hits.options import HitPlan
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.index.searching.searcher import Searcher, WeightedQuery
+    from rag_bm25.index.searching.searcher import Searcher
+    from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.query.conditions import Conditions
     from rag_bm25.query.options import QueryOptions
     from rag_bm25.query.query import QueryLike
@@ -209,7 +210,7 @@ class Inquiry:
 
     def _suggest(self, text: str) -> str | None:
         with suppress(MissingExtraError):
-            return self._searcher.correct(text, None, self._scope, self._base)
+            return self._searcher.weigher.correct(text, None, self._scope, self._base)
         return None
 
     def _in_other_namespaces(self) -> Iterator[Reason]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.searching.rows import latest_rows
 
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.events import Events
     from rag_bm25.store.rows import Match
-
-MAX_K = 16_384
 
 OVERFETCH = 4
 """Factor of k for the first search if hits may be dropped, grouped or reordered."""

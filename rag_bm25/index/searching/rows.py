@@ -6,10 +6,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_bm25.documents.chunks import SLOTS, Chunk, Hit, pk_digest
+from rag_bm25.errors import ChunkNotFoundError, InputError
+from rag_bm25.index.arguments import list_namespaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, Match
 
@@ -39,6 +42,18 @@ def read_chunk_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -
     pks = [pk_digest(namespace, id_) + slot for namespace in dict.fromkeys(namespaces) for slot in SLOTS]
     rows = store.get_chunks(pks, contents=True, vectors=True)
     return {row.namespace: row for row in sorted(rows, key=lambda row: row.batch)}
+
+
+def read_one(store: Store, view: StatisticsView, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
+    """Read the one chunk that has an id in some namespaces."""
+    rows = read_chunk_by_namespace(store, id_, view.statistics.namespaces if names is None else names)
+    if len(rows) == 1:
+        return next(iter(rows.values()))
+    if rows:
+        places = list_namespaces(rows)
+        raise InputError(f"{len(rows)} namespaces have a chunk {id_!r}, {places}: give chunk_namespace")
+    searched = "any namespace" if names is None else list_namespaces(names)
+    raise ChunkNotFoundError(f"no chunk {id_!r} in {searched} of {store.name}")
 
 
 def latest_rows(

@@ -6,51 +6,38 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
-from threading import RLock
+from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from rag_bm25.analysis import Analyzer
-from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
-from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError, short_repr
-from rag_bm25.index.arguments import list_namespaces
+from rag_bm25.errors import ChunkNotFoundError, ParameterError
+from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
-from rag_bm25.index.searching.memo import QueryMemo
-from rag_bm25.index.searching.part_statistics import ChunkTerm, TermStatistics, count_part
-from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, find_candidates, warn_incomplete
+from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates, warn_incomplete
 from rag_bm25.index.searching.rescoring import search_rescored
-from rag_bm25.index.searching.rows import latest_rows, read_chunk_by_namespace, read_chunks
-from rag_bm25.query.conditions import Conditions
-from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.index.searching.rows import latest_rows, read_chunks, read_one
+from rag_bm25.index.searching.weigher import WeightedQuery
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
-from rag_bm25.query.expansion import Expander, QueryExpansion
 from rag_bm25.query.explanation import ChunkFacts, QueryFacts
 from rag_bm25.query.learning import apply_feedback
-from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.options import (
     QueryOptions,
     check_options,
-    check_statistics,
     feedback_of,
     marked_ids,
     query_of,
-    weighting_of,
 )
-from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
-from rag_bm25.query.spelling import Fuzzy, Speller
-from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
-from rag_bm25.vectors.terms import is_bigram
 from rag_bm25.weighting.fields import field_text
 
 if TYPE_CHECKING:
@@ -62,15 +49,12 @@ if TYPE_CHECKING:
     from rag_bm25.hits.options import HitPlan
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.index.searching.weigher import QuerySide, QueryWeigher
+    from rag_bm25.query.conditions import Conditions
     from rag_bm25.query.feedback import Feedback
-    from rag_bm25.query.query import QueryLike
-    from rag_bm25.query.synonyms import Synonyms
-    from rag_bm25.query.terms import QueryTerms
-    from rag_bm25.statistics.corpus import CorpusStatistics
-    from rag_bm25.statistics.view import StatisticsView
+    from rag_bm25.query.query import Query, QueryLike
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
-    from rag_bm25.vectors.terms import Vocabulary
     from rag_bm25.weighting.idf import CollectionStats
     from rag_bm25.weighting.query import QueryWeighting
 
@@ -78,24 +62,7 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Hit)
 
-MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
 SPARE_ROWS = 16  # asked for beyond df: two rows of a chunk while it is updated, and chunks added meanwhile
-MAX_KEPT = 1000
-"""Maximum length, in characters, of a query that is remembered as it was weighed."""
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedQuery:
-    """The terms of a query with their weights; shared with later searches for the same query."""
-
-    terms: QueryTerms
-    vector: SparseVector  # empty if no term is known
-    conditions: Conditions | None = None  # that hits must meet
-
-    @classmethod
-    def of(cls, terms: QueryTerms, conditions: Conditions | None = None) -> WeightedQuery:
-        """Write terms as a vector."""
-        return cls(terms, terms.vector(), conditions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,21 +82,16 @@ class WeightedQueries:
 class Searcher:
     """Weigh queries by live statistics, search the store, and explain scores."""
 
-    def __init__(self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics) -> None:
+    def __init__(
+        self, store: Store, config: IndexConfig, encoder: DocumentEncoder, live: LiveStatistics, weigher: QueryWeigher
+    ) -> None:
         self._store = store
         self._config = config
-        self._weighting = config.query_weighting()
         self._encoder = encoder
         self.analyzer = self._analyzer = encoder.analyzer
         self._live = live
-        self._vocabulary: Vocabulary | None = None  # that of `_lookup`
-        self._lookup = TermLookup()
-        self._looking_up = RLock()
-        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
-        self._plain = Expander(self._analyzer)
+        self.weigher = self._weigher = weigher
         self._tolerance: float | None = None  # of the engine's scores, once it has been read
-        self._memo: QueryMemo[WeightedQuery] = QueryMemo()
-        self._parts: QueryMemo[CorpusStatistics] = QueryMemo(MAX_PARTS)
 
     # Weights
 
@@ -137,25 +99,12 @@ class Searcher:
         """Weigh the terms of each query, with feedback if the options ask for it."""
         check_options(options)
         check_sequence("queries", queries, "str")
-        parsed = [query_of(query, options) for query in queries]
-        completing, method = any(query.has_prefix for query in parsed), feedback_of(options)
-        counted = _counted_scope(scope, options)
-        view = self._live.current(counted.namespaces)  # one for the whole call: no answer mixes two moments
-        encoder, corpus = self._query_side(view, scope, options, completing=completing)
-        weigh = partial(self._weigh_query, view, encoder, corpus, counted)
-        weighted = [weigh(query) for query in parsed]
+        parsed, method = [query_of(query, options) for query in queries], feedback_of(options)
+        side = self._weigher.side(scope, options, completing=any(query.has_prefix for query in parsed))
+        weighted = [self._weigher.weigh(side, query) for query in parsed]
         if method is not None:
-            relevant = self._read_relevant(weighted, method, scope, options)
-            irrelevant = self._read_marked("irrelevant", scope, options)
-            term_of = self._live.vocabulary().term
-            weighted = [
-                WeightedQuery.of(
-                    apply_feedback(method, query, Evidence(chunks, irrelevant, encoder, corpus, term_of)),
-                    before.conditions,
-                )
-                for query, chunks, before in zip(parsed, relevant, weighted, strict=True)
-            ]
-        return WeightedQueries(weighted, encoder.weighting, corpus.collection_stats)
+            weighted = self._learn(method, side, parsed, weighted, scope, options)
+        return WeightedQueries(weighted, side.encoder.weighting, side.corpus.collection_stats)
 
     def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
@@ -184,19 +133,6 @@ class Searcher:
             msg = f"maximum scores, and relevance scores by them, need a weighting with an upper bound, got {name!r}"
             raise ParameterError(msg)
         return [self.max_score(vector) for vector in self.weigh(queries, scope, options).vectors]
-
-    def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: QueryOptions) -> str | None:
-        """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
-        if not isinstance(query, str):
-            raise InputError(f"a query must be a str, got {type(query).__name__}")
-        if not isinstance(fuzzy, Fuzzy | None):
-            raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
-        text = str(Query.of(query))
-        check_options(options)
-        view = self._live.current(_counted_scope(scope, options).namespaces)
-        encoder, corpus = self._query_side(view, scope, options)
-        speller = Speller(fuzzy or Fuzzy(), self._analyzer, self._read_vocabulary(), encoder.df_lookup(corpus))
-        return speller.correct(text)
 
     # Search
 
@@ -335,7 +271,8 @@ class Searcher:
         check_options(options)
         parsed = query_of(query, options)
         weighted = self.weigh([query], scope, options)
-        row = self.read_one(id_, scope.namespaces if chunk_namespace is None else (chunk_namespace,))
+        names = scope.namespaces if chunk_namespace is None else (chunk_namespace,)
+        row = read_one(self._store, self._live.view, id_, names)
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
         stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
         weighting, stats = weighted.weighting, weighted.collection_stats
@@ -352,61 +289,11 @@ class Searcher:
             self._tolerance = self._store.storage_info().score_tolerance
         return self._tolerance if self._tolerance == FP16_TOLERANCE else None
 
-    def read_one(self, id_: str, names: tuple[str, ...] | None) -> ChunkRow:
-        """Read the one chunk that has an id in some namespaces."""
-        every = self._live.view.statistics.namespaces
-        rows = read_chunk_by_namespace(self._store, id_, every if names is None else names)
-        if len(rows) == 1:
-            return next(iter(rows.values()))
-        if rows:
-            places = list_namespaces(rows)
-            raise InputError(f"{len(rows)} namespaces have a chunk {id_!r}, {places}: give chunk_namespace")
-        searched = "any namespace" if names is None else list_namespaces(names)
-        raise ChunkNotFoundError(f"no chunk {id_!r} in {searched} of {self._store.name}")
-
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
         text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
         fields = self._encoder.field_counts(row.metadata)
         weighting, unit = self._encoder.weighting, self._config.length_unit
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.view.term_k1)
-
-    # Terms
-
-    def term_statistics(self, texts: Sequence[str], counted: Scope) -> list[TermStatistics]:
-        """Look up N, df and IDF of the words of some texts, each word once."""
-        words = chain.from_iterable(AnalysedText.of_query(self._analyzer, text).words for text in texts)
-        return self._look_up(list(dict.fromkeys(words)), counted)
-
-    def list_terms(self, prefix: str, top: int, counted: Scope) -> list[TermStatistics]:
-        """List the words with a prefix that most chunks have."""
-        found = self._look_up(self._read_vocabulary().beginning_with(prefix), counted)
-        return sorted((term for term in found if term.df), key=lambda term: (-term.df, term.term))[:top]
-
-    def weigh_chunk(self, id_: str, top: int, scope: Scope) -> list[ChunkTerm]:
-        """List the words of a stored chunk that count most."""
-        vector, term_of = self.read_one(id_, scope.namespaces).vector, self._live.vocabulary().term
-        stored = {
-            term: weight
-            for number, weight in zip(vector.ids.tolist(), vector.values.tolist(), strict=True)
-            if (term := term_of(number)) is not None and not is_bigram(term)
-        }
-        found = self._look_up(list(stored), scope)
-        weighed = [ChunkTerm(one.term, stored[one.term] * one.idf, stored[one.term], one.df, one.idf) for one in found]
-        return sorted(weighed, key=lambda one: (-one.weight, one.term))[:top]
-
-    def _look_up(self, words: list[str], counted: Scope) -> list[TermStatistics]:
-        view = self._live.current(counted.namespaces)
-        encoder = QueryEncoder(self._analyzer, self._config.query_weighting(), view.ids)
-        corpus = self._count(view, counted)
-        df = encoder.df_lookup(corpus)(words)
-        idf = np.zeros(len(words))
-        known = df > 0
-        once = np.ones(np.count_nonzero(known), np.int64)
-        idf[known] = encoder.weighting.weights(once, df[known], corpus.collection_stats)
-        return [
-            TermStatistics(word, each_df, each_idf, corpus.num_chunks)
-            for word, each_df, each_idf in zip(words, df.tolist(), idf.tolist(), strict=True)
-        ]
 
     # Chunks that resemble others
 
@@ -415,13 +302,33 @@ class Searcher:
     ) -> tuple[WeightedQuery, ChunkRow]:
         """Weigh the terms of a stored chunk as a query, and return its row as well."""
         check_options(options)
-        view = self._live.current(_counted_scope(scope, options).namespaces)
-        encoder, corpus = self._query_side(view, scope, options)
-        row = self.read_one(id_, scope.namespaces)
-        terms = weigh_terms_of(row.vector, encoder, corpus, self._live.vocabulary().term, max_terms)
+        side = self._weigher.side(scope, options)
+        row = read_one(self._store, side.view, id_, scope.namespaces)
+        terms = weigh_terms_of(row.vector, side.encoder, side.corpus, self._live.vocabulary().term, max_terms)
         return WeightedQuery.of(terms), row
 
     # Feedback
+
+    def _learn(
+        self,
+        method: Feedback,
+        side: QuerySide,
+        queries: list[Query],
+        weighted: list[WeightedQuery],
+        scope: Scope,
+        options: QueryOptions,
+    ) -> list[WeightedQuery]:
+        """Weigh queries anew, by what their relevant and irrelevant chunks tell."""
+        relevant = self._read_relevant(weighted, method, scope, options)
+        irrelevant = self._read_marked("irrelevant", scope, options)
+        term_of = self._live.vocabulary().term
+        return [
+            WeightedQuery.of(
+                apply_feedback(method, query, Evidence(chunks, irrelevant, side.encoder, side.corpus, term_of)),
+                before.conditions,
+            )
+            for query, chunks, before in zip(queries, relevant, weighted, strict=True)
+        ]
 
     def _read_relevant(
         self, queries: list[WeightedQuery], method: Feedback, scope: Scope, options: QueryOptions
@@ -455,73 +362,6 @@ class Searcher:
             msg = f"no chunk {missing[0]!r}, which is given as {name}, in the namespaces of the search"
             raise ChunkNotFoundError(msg)
         return [FeedbackChunk(row.id, row.vector) for row in rows]
-
-    # The query's side
-
-    def _query_side(
-        self, view: StatisticsView, scope: Scope, options: QueryOptions, *, completing: bool = False
-    ) -> tuple[QueryEncoder, CorpusStatistics]:
-        """Return the encoder of queries, with the options of a search, and the statistics that it uses."""
-        weighting = weighting_of(self._weighting, options)
-        expander = self._expander(options.get("expansion"), completing=completing)
-        encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander)
-        return encoder, self._count(view, _counted_scope(scope, options))
-
-    def _count(self, view: StatisticsView, counted: Scope) -> CorpusStatistics:
-        """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
-        if counted.where is None:
-            return view.statistics.of(counted.namespaces)
-        key = repr(counted)  # 1 == True, and the filters differ
-        return self._parts.get(key, view, lambda: count_part(self._store, counted, self._live.events))
-
-    def _weigh_query(
-        self,
-        view: StatisticsView,
-        encoder: QueryEncoder,
-        corpus: CorpusStatistics,
-        counted: Scope,  # of `corpus`
-        query: Query,
-    ) -> WeightedQuery:
-        """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
-        if encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
-            return self._weigh_anew(encoder, corpus, query)
-        key = (query, encoder.weighting, repr(counted))
-        return self._memo.get(key, view, lambda: self._weigh_anew(encoder, corpus, query))
-
-    def _weigh_anew(self, encoder: QueryEncoder, corpus: CorpusStatistics, query: Query) -> WeightedQuery:
-        conditions = Conditions.of(query, self._analyzer, encoder.ids)
-        return WeightedQuery.of(encoder.terms(query, corpus), conditions)
-
-    def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
-        """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
-        if expansion is None and not completing:
-            return self._plain
-        expansion = expansion or QueryExpansion()
-        lookup = self._read_vocabulary() if completing or expansion.fuzzy is not None else None
-        return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
-
-    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
-        """Return synonyms as tokens; those of the last search are kept."""
-        if synonyms is None:
-            return None
-        kept = self._synonyms
-        if kept is None or kept[0] is not synonyms:
-            self._synonyms = kept = synonyms, SynonymTable(synonyms, self._analyzer)
-        return kept[1]
-
-    def _read_vocabulary(self) -> TermLookup:
-        vocabulary = self._live.vocabulary()
-        with self._looking_up:
-            if vocabulary is not self._vocabulary:
-                self._vocabulary, self._lookup = vocabulary, TermLookup()
-            self._lookup = self._lookup.plus(vocabulary.after(self._lookup.seen))
-            return self._lookup
-
-
-def _counted_scope(scope: Scope, options: QueryOptions) -> Scope:
-    """Return the chunks whose N and df count."""
-    part = options.get("statistics", "namespace")
-    return Scope(check_statistics(part), None if part == "all" else scope.namespaces)
 
 
 def _drops_hits(queries: Sequence[WeightedQuery], options: QueryOptions) -> bool:

@@ -11,6 +11,7 @@ from rag_bm25.documents.chunks import SLOTS, Hit, pk_digest
 from rag_bm25.filters import Comparison, conjoin
 from rag_bm25.hits.diversity import SparseCosines, cosine_similarity
 from rag_bm25.hits.groups import group
+from rag_bm25.hits.options import MAX_K
 from rag_bm25.hits.selection import (
     Ranking,
     boost,
@@ -23,7 +24,7 @@ from rag_bm25.hits.selection import (
     num_units,
     rerank,
 )
-from rag_bm25.index.searching.ranking import MAX_K, OVERFETCH, Candidates, warn_incomplete
+from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, warn_incomplete
 from rag_bm25.index.searching.rows import to_hit
 from rag_bm25.vectors.sparse import EMPTY
 
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from rag_bm25.events import Events
     from rag_bm25.hits.groups import Grouping
     from rag_bm25.hits.options import HitPlan
-    from rag_bm25.index.searching.searcher import Searcher, WeightedQuery
+    from rag_bm25.index.searching.searcher import Searcher
+    from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.query.options import QueryOptions
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, Scope

@@ -1,0 +1,153 @@
+"""Weigh queries by live statistics: their terms, with the additions and the IDF that a search asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import RLock
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_bm25.errors import InputError, ParameterError, short_repr
+from rag_bm25.index.searching.memo import QueryMemo
+from rag_bm25.index.searching.part_statistics import count_part
+from rag_bm25.query.conditions import Conditions
+from rag_bm25.query.encoder import QueryEncoder
+from rag_bm25.query.expansion import Expander, QueryExpansion
+from rag_bm25.query.lookup import TermLookup
+from rag_bm25.query.options import check_options, check_statistics, weighting_of
+from rag_bm25.query.query import Query
+from rag_bm25.query.spelling import Fuzzy, Speller
+from rag_bm25.query.synonyms import SynonymTable
+from rag_bm25.store.rows import Scope
+
+if TYPE_CHECKING:
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.index.live_statistics import LiveStatistics
+    from rag_bm25.query.options import QueryOptions
+    from rag_bm25.query.synonyms import Synonyms
+    from rag_bm25.query.terms import QueryTerms
+    from rag_bm25.statistics.corpus import CorpusStatistics
+    from rag_bm25.statistics.view import StatisticsView
+    from rag_bm25.store.protocol import Store
+    from rag_bm25.vectors.sparse import SparseVector
+    from rag_bm25.vectors.terms import Vocabulary
+    from rag_bm25.weighting.query import QueryWeighting
+
+MAX_PARTS = 8  # statistics of filters; each takes as much memory as those of an index of these chunks
+MAX_KEPT = 1000
+"""Maximum length, in characters, of a query that is remembered as it was weighed."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedQuery:
+    """The terms of a query with their weights; shared with later searches for the same query."""
+
+    terms: QueryTerms
+    vector: SparseVector  # empty if no term is known
+    conditions: Conditions | None = None  # that hits must meet
+
+    @classmethod
+    def of(cls, terms: QueryTerms, conditions: Conditions | None = None) -> WeightedQuery:
+        """Write terms as a vector."""
+        return cls(terms, terms.vector(), conditions)
+
+
+class QuerySide(NamedTuple):
+    """What the queries of one call are weighed with: no answer mixes two moments."""
+
+    view: StatisticsView
+    counted: Scope  # the chunks whose N and df count
+    encoder: QueryEncoder
+    corpus: CorpusStatistics  # of these chunks
+
+
+class QueryWeigher:
+    """Weigh queries, the last ones only once."""
+
+    def __init__(self, store: Store, live: LiveStatistics, analyzer: TextAnalyzer, weighting: QueryWeighting) -> None:
+        self._store = store
+        self._live = live
+        self._analyzer = analyzer
+        self._weighting = weighting
+        self._vocabulary: Vocabulary | None = None  # that of `_lookup`
+        self._lookup = TermLookup()
+        self._looking_up = RLock()
+        self._synonyms: tuple[Synonyms, SynonymTable] | None = None
+        self._plain = Expander(analyzer)
+        self._memo: QueryMemo[WeightedQuery] = QueryMemo()
+        self._parts: QueryMemo[CorpusStatistics] = QueryMemo(MAX_PARTS)
+
+    def side(self, scope: Scope, options: QueryOptions, *, completing: bool = False) -> QuerySide:
+        """Return what the queries of a search are weighed with now; `completing` if one has a prefix."""
+        return self._side(_counted_scope(scope, options), options, completing=completing)
+
+    def side_of(self, counted: Scope) -> QuerySide:
+        """Return what words are weighed with by the statistics of some chunks."""
+        return self._side(counted, {}, completing=False)
+
+    def weigh(self, side: QuerySide, query: Query) -> WeightedQuery:
+        """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
+        if side.encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
+            return self._weigh_anew(side, query)
+        key = (query, side.encoder.weighting, repr(side.counted))
+        return self._memo.get(key, side.view, lambda: self._weigh_anew(side, query))
+
+    def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: QueryOptions) -> str | None:
+        """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
+        if not isinstance(query, str):
+            raise InputError(f"a query must be a str, got {type(query).__name__}")
+        if not isinstance(fuzzy, Fuzzy | None):
+            raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
+        text = str(Query.of(query))
+        check_options(options)
+        side = self.side(scope, options)
+        dfs = side.encoder.df_lookup(side.corpus)
+        return Speller(fuzzy or Fuzzy(), self._analyzer, self.read_vocabulary(), dfs).correct(text)
+
+    def read_vocabulary(self) -> TermLookup:
+        """Return all terms in the order of the alphabet; those that are new since the last call are added."""
+        vocabulary = self._live.vocabulary()
+        with self._looking_up:
+            if vocabulary is not self._vocabulary:
+                self._vocabulary, self._lookup = vocabulary, TermLookup()
+            self._lookup = self._lookup.plus(vocabulary.after(self._lookup.seen))
+            return self._lookup
+
+    def _side(self, counted: Scope, options: QueryOptions, *, completing: bool) -> QuerySide:
+        view = self._live.current(counted.namespaces)
+        expander = self._expander(options.get("expansion"), completing=completing)
+        encoder = QueryEncoder(self._analyzer, weighting_of(self._weighting, options), view.ids, expander)
+        return QuerySide(view, counted, encoder, self._count(view, counted))
+
+    def _count(self, view: StatisticsView, counted: Scope) -> CorpusStatistics:
+        """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
+        if counted.where is None:
+            return view.statistics.of(counted.namespaces)
+        key = repr(counted)  # 1 == True, and the filters differ
+        return self._parts.get(key, view, lambda: count_part(self._store, counted, self._live.events))
+
+    def _weigh_anew(self, side: QuerySide, query: Query) -> WeightedQuery:
+        conditions = Conditions.of(query, self._analyzer, side.encoder.ids)
+        return WeightedQuery.of(side.encoder.terms(query, side.corpus), conditions)
+
+    def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
+        """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
+        if expansion is None and not completing:
+            return self._plain
+        expansion = expansion or QueryExpansion()
+        lookup = self.read_vocabulary() if completing or expansion.fuzzy is not None else None
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
+
+    def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
+        """Return synonyms as tokens; those of the last search are kept."""
+        if synonyms is None:
+            return None
+        kept = self._synonyms
+        if kept is None or kept[0] is not synonyms:
+            self._synonyms = kept = synonyms, SynonymTable(synonyms, self._analyzer)
+        return kept[1]
+
+
+def _counted_scope(scope: Scope, options: QueryOptions) -> Scope:
+    """Return the chunks whose N and df count."""
+    part = options.get("statistics", "namespace")
+    return Scope(check_statistics(part), None if part == "all" else scope.namespaces)
