@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StretchMemo(RunMemo[tuple[str, ...]]):
-    """Memo of the terms of stretches, of their bigrams, and of the words that bigrams with their neighbours have."""
+    """Memo of the terms of stretches, those of a bigram with a neighbour among them, and of the bigrams within."""
 
     def __init__(self, terms: TermMemo, word_bigrams: WordBigrams) -> None:
         super().__init__()
@@ -32,9 +32,8 @@ class StretchMemo(RunMemo[tuple[str, ...]]):
         self.word_bigrams = word_bigrams
 
     def _make(self, run: str) -> tuple[str, ...]:
-        terms = tuple(chain.from_iterable(map(self.terms.__getitem__, find_runs(run))))
-        held = tuple(dict.fromkeys((*terms, *self.word_bigrams.links_of(run))))
-        return terms if terms == held else held
+        terms = chain.from_iterable(map(self.terms.__getitem__, find_runs(run)))
+        return (*terms, *[bigram.text for bigram in self.word_bigrams.located(run)])
 
 
 class StretchLocator:

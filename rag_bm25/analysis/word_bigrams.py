@@ -62,12 +62,6 @@ class WordBigrams(RunMemo[_Links]):
             before = last
         return bigrams
 
-    def links_of(self, stretch: str) -> Iterator[str]:
-        """Yield the bigrams of a stretch of text, and the terms of its first and last word if they can be paired."""
-        links = [self[run] for run in find_runs_and_signs(stretch)]
-        yield from filter(None, (links[0].first, links[-1].last))
-        yield from (bigram.text for bigram in self.located(stretch))
-
     def locate(self, text: str) -> Iterator[Token]:
         """Yield the bigrams with their places."""
         return self.located(text) if may_hold_word_bigrams(text) else iter(())

@@ -74,6 +74,12 @@ def test_wanted_tokens_have_the_places_that_they_have_among_all(name: str, text:
     assert sorted(analyzer.locator(wanted)(text)) == sorted(token for token in every if token.text in wanted)
 
 
+def test_a_bigram_of_words_is_located_once() -> None:
+    locate = ANALYZERS["default"].locator(["\0inform retriev", "\0retriev system"])
+    for text, start in (("information retrieval-systems", 0), ("of information\nretrieval-systems", 3)):
+        assert [(token.start - start, token.end - start) for token in sorted(locate(text))] == [(0, 21), (12, 29)]
+
+
 @given(texts)
 @example("getUserName user_id on-line U.S.A. v2.5.1, iPhone15 don't user's 1,234.5")
 @example("全文檢索系統的信息檢索 ½ ㎏ ＢＭ２５")

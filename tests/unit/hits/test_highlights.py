@@ -101,6 +101,10 @@ def test_a_window_begins_and_ends_with_a_clause_where_it_can() -> None:
     assert show(found) == "乙方应当解除[合同]，"
 
 
+def test_blanks_around_a_sentence_do_not_make_it_a_long_one() -> None:
+    assert shown(" " * 30 + "one, fig", "fig", size=20) == ["one, [fig]"]
+
+
 def test_a_mark_is_never_cut() -> None:
     word = "a" * 60
     (found,) = highlight({word: 1.0}, f"{'stem ' * 10}{word} {'stem ' * 10}", size=20)
