@@ -194,7 +194,7 @@ class Decay:
         """
         distance, value = self._distance(metadata), short_repr(metadata.get(self.key))
         if distance is None:
-            return Explanation(self.missing, f"factor of {self.key!r}: missing, of the kind that is asked for")
+            return Explanation(self.missing, f"factor of {self.key!r}: the chunk has no such value")
         unit = "" if _as_number(self.origin) is not None else " days"
         away = f"{format_value(distance)}{unit} from the origin"
         return Explanation(
