@@ -455,6 +455,7 @@ MUTANTS = [
     Mutant("hits/neighbors", "if chunk.text.startswith(text[begin : begin + len(chunk.text)]):", "if True:"),
     Mutant("hits/boosts", "max(0.0, distance - self.offset) / self.scale", "distance / self.scale"),
     Mutant("hits/boosts", "self.floor + (1 - self.floor) * factor", "max(self.floor, factor)"),
+    Mutant("hits/boosts", "{(isinstance(value, bool), value): factor", "{(False, value): factor"),
     Mutant("query/similar", "statistics.df(chunk.ids) >= MIN_DF", "statistics.df(chunk.ids) >= 0"),
     Mutant("index/searching/selecting", "if unit in wanting else unit", "if False else unit"),
     Mutant("index/searching/contexts", "read.stop - 1 > span.number and", "True and"),
