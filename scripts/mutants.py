@@ -450,6 +450,7 @@ MUTANTS = [
     Mutant("hits/groups", "else (_kind(value), value)", "else (value,)"),
     Mutant("hits/groups", '("alone", hit.namespace, hit.id) if value is None', '("alone",) if value is None'),
     Mutant("hits/diversity", ">= threshold - ROUNDING", "> threshold + ROUNDING"),
+    Mutant("hits/diversity", "postings[columns] += 1", "postings[columns] = 1"),
     Mutant("hits/diversity", "redundancy = np.maximum(redundancy, similarity[chosen[-1]])", "pass"),
     Mutant("hits/neighbors", "return after.number == before.number + 1", "return True"),
     Mutant("hits/neighbors", "if chunk.text.startswith(text[begin : begin + len(chunk.text)]):", "if True:"),
