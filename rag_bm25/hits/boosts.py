@@ -250,7 +250,7 @@ class ValueBoost:
     @property
     def largest(self) -> float:
         """Largest possible factor."""
-        return max(self.default, max(self.factors.values()))
+        return max(self.default, *self.factors.values())
 
     def factor(self, metadata: Mapping[str, Any]) -> float:
         """Return the factor of a chunk.
