@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams, search_bigrams
 from rag_bm25.analysis.config import AnalyzerConfig
+from rag_bm25.analysis.locator import ChineseLocator, StretchLocator, StretchMemo
 from rag_bm25.analysis.normalization import Origins, is_plain, keeps_places, normalize
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.places import WantedTerms, shift
-from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_han, locate_runs
+from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
 from rag_bm25.analysis.text import Token
 from rag_bm25.analysis.user_words import UserWords
@@ -66,6 +66,7 @@ class Analyzer:
         self._in_chunks = _Kept(stop_words, rules, stemming)
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
         self._word_bigrams = WordBigrams(rules, stemming)
+        self._stretches = StretchMemo(self._in_chunks.terms, self._word_bigrams)
         self._phrase_words = PhraseWords(rules, stemming)
         self._stemming = stemming
         user_words = self._normalized_user_words()
@@ -134,7 +135,17 @@ class Analyzer:
         [Token(text='检索', start=2, end=4), Token(text='\x00全文', start=0, end=2)]
         """
         dropped = self._in_chunks.dropped_chinese
-        return partial(self._locate, WantedTerms(term for term in wanted if term.lstrip(BIGRAM_MARK) not in dropped))
+        terms = WantedTerms(term for term in wanted if term.lstrip(BIGRAM_MARK) not in dropped)
+        bigrams: frozenset[str] = terms.word_bigrams if self.config.word_bigrams else frozenset()
+        chinese = ChineseLocator(terms, self._cutter, self.config.segmentation)
+        if self._other_words is None:
+            return partial(
+                self._locate, _Wanted(terms, chinese, StretchLocator(terms.others, bigrams, self._stretches))
+            )
+        # A user word is no word beside others, but bigrams of words are found over it.
+        others = StretchLocator(terms.others, frozenset(), self._stretches)
+        apart = StretchLocator(frozenset(), bigrams, self._stretches)
+        return partial(self._locate, _Wanted(terms, chinese, others, apart))
 
     def stop_words_in(self, text: str) -> list[str]:
         """Return the stop words that are dropped from a query.
@@ -292,21 +303,23 @@ class Analyzer:
             tokens += [word for word in words if word not in dropped] if dropped and is_han(run) else words
         return tokens
 
-    def _locate(self, wanted: WantedTerms | None, text: str) -> list[Token]:
+    def _locate(self, wanted: _Wanted | None, text: str) -> list[Token]:
         """Return the tokens of a chunk as :meth:`_tokens` does, or those that are wanted, with their places."""
         form, tokens, at = self._normal_form(text), [], 0
         for number, piece in enumerate(self._pieces(form)):
             if number % 2 == 0:
-                words = self._locate_all(piece) if wanted is None else self._locate_wanted(piece, wanted)
+                words = self._locate_all(piece) if wanted is None else wanted.chinese(piece) + wanted.others(piece)
                 tokens += words if at == 0 else shift(words, at)
-            elif wanted is None or piece.casefold() in wanted:
+            elif wanted is None or piece.casefold() in wanted.terms:
                 tokens.append(Token(piece.casefold(), at, at + len(piece)))
             at += len(piece)
         if self.config.bigrams:
             dropped = self._in_chunks.dropped_chinese
-            tokens += locate_bigrams(form, dropped) if wanted is None else search_bigrams(form, wanted.pairs)
-        if self.config.word_bigrams and (wanted is None or wanted.has_word_bigrams):
-            tokens += self._word_bigrams.locate(form, wanted)
+            tokens += locate_bigrams(form, dropped) if wanted is None else search_bigrams(form, wanted.terms.pairs)
+        if self.config.word_bigrams and wanted is None:
+            tokens += self._word_bigrams.locate(form)
+        elif wanted is not None and wanted.bigrams is not None:
+            tokens += wanted.bigrams(form)
         if not tokens or form == text or keeps_places(text):
             return tokens
         origins = Origins(text, simplify=self.config.simplify)
@@ -325,48 +338,6 @@ class Analyzer:
                 tokens += shift(self._in_chunks.terms.places[run], match.start())
         return tokens
 
-    def _locate_wanted(self, text: str, wanted: WantedTerms) -> list[Token]:
-        """Return those tokens of :meth:`_locate_all` that are wanted."""
-        tokens = self._locate_others(text, wanted) if wanted.has_others else []
-        starts = wanted.chinese_starts(text)
-        return tokens + self._locate_chinese(text, starts, wanted) if starts else tokens
-
-    def _locate_others(self, text: str, wanted: WantedTerms) -> list[Token]:
-        """Return the wanted words that are not Chinese."""
-        terms, runs = self._in_chunks.terms, find_runs(text)
-        having = {at for at, found in enumerate(map(terms.__getitem__, runs)) if not wanted.isdisjoint(found)}
-        tokens: list[Token] = []
-        after = 0
-        for at, run in enumerate(runs[: max(having) + 1] if having else ()):
-            start = text.find(run, after)  # nothing between two runs begins as one
-            after = start + len(run)
-            if at in having:
-                tokens += shift((term for term in terms.places[run] if term.text in wanted), start)
-        return tokens
-
-    def _locate_chinese(self, text: str, starts: list[int], wanted: WantedTerms) -> list[Token]:
-        """Return the Chinese words that are wanted; only runs in which one is spelt, as at `starts`, are cut."""
-        tokens: list[Token] = []
-        cut, has_shorter = self._cutter("exact"), self.config.segmentation == "search"
-        at, last = 0, len(starts)
-        for match in locate_han(text):
-            end, after = match.span()
-            if starts[at] >= after:
-                continue
-            words = cut(match[0])
-            if has_shorter and wanted.may_be_within(words):
-                placed = place_words(self._cutter("search")(match[0]), words)
-                tokens += shift((word for word in placed if word.text in wanted), end)
-            else:
-                for word in words:
-                    start, end = end, end + len(word)
-                    if word in wanted:
-                        tokens.append(Token(word, start, end))
-            at = bisect_left(starts, after, at)
-            if at == last:
-                break
-        return tokens
-
     def _words(self, text: str) -> Iterator[str]:
         """Yield the words of a query before any is dropped."""
         for run in self._runs(text):
@@ -374,6 +345,15 @@ class Analyzer:
                 yield from self._cutter(self.config.query_segmentation)(run)
             else:
                 yield from (word.text for word in words_of(run, self._rules))
+
+
+class _Wanted(NamedTuple):
+    """Tokens to locate, and what locates them."""
+
+    terms: WantedTerms
+    chinese: ChineseLocator
+    others: StretchLocator
+    bigrams: StretchLocator | None = None  # of words, if not among the others
 
 
 class _Kept:

@@ -8,8 +8,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.runs import is_han, locate_runs
+from rag_bm25.analysis.segmentation import SHORTER_LENGTHS
 from rag_bm25.analysis.text import Token
-from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,16 +28,16 @@ class WantedTerms(frozenset[str]):
     @cached_property
     def pairs(self) -> list[str]:
         """The bigrams of characters, without their mark."""
-        return [term[1:] for term in self if is_bigram(term) and " " not in term]
+        return [term[1:] for term in self if is_bigram(term) and not is_word_bigram(term)]
 
     @cached_property
-    def has_word_bigrams(self) -> bool:
-        return any(is_bigram(term) and " " in term for term in self)
+    def word_bigrams(self) -> frozenset[str]:
+        return frozenset(filter(is_word_bigram, self))
 
     @cached_property
-    def has_others(self) -> bool:
-        """Whether there are words that are not Chinese."""
-        return any(not is_bigram(term) and not is_han(term) for term in self)
+    def others(self) -> frozenset[str]:
+        """The words that are not Chinese."""
+        return frozenset(term for term in self if not is_bigram(term) and not is_han(term))
 
     def chinese_starts(self, text: str) -> list[int]:
         """Return the places where Chinese words are spelt in a text, as words or as parts of others, sorted."""
@@ -48,14 +49,14 @@ class WantedTerms(frozenset[str]):
                 at = text.find(word, at + 1)
         return sorted(starts)
 
-    def may_be_within(self, words: Iterable[str]) -> bool:
-        """Return whether one of the Chinese words may be a part of one of these."""
-        for word in words:
-            if len(word) > 2:
-                for wanted in self._chinese:
-                    if wanted in word and wanted != word:
-                        return True
-        return False
+    def may_be_within(self, word: str) -> bool:
+        """Return whether one of the Chinese words may be a part of this one."""
+        return any(wanted in word and wanted != word for wanted in self.shorter)
+
+    @cached_property
+    def shorter(self) -> list[str]:
+        """The Chinese words that may be found within longer ones."""
+        return [word for word in self._chinese if len(word) in SHORTER_LENGTHS]
 
     @cached_property
     def _chinese(self) -> list[str]:

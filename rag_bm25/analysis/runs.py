@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HAN = "\u4e00-\u9fd5"  # the range of jieba's dictionary
+HAN = "\u4e00-\u9fd5"  # the range of jieba's dictionary
 _OTHER_IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 _HANGUL = "\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
 
 _MARK = "\u0300-\u036f"  # diacritics
-LETTER = rf"[^\W_{_HAN}{_OTHER_IDEOGRAPHS}{_KANA}{_HANGUL}]"
+LETTER = rf"[^\W_{HAN}{_OTHER_IDEOGRAPHS}{_KANA}{_HANGUL}]"
 """Pattern of one letter or digit of all scripts that put spaces between words, and of some that do not."""
 
 
@@ -27,15 +27,15 @@ def _compound(word: str) -> str:
 
 _ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+"))
 _RUNS = re.compile(
-    rf"[{_HAN}]+|[{_OTHER_IDEOGRAPHS}]|[{_KANA}]+|[{_HANGUL}]+|" + _compound(rf"{LETTER}+(?:[{_MARK}]+{LETTER}*)*")
+    rf"[{HAN}]+|[{_OTHER_IDEOGRAPHS}]|[{_KANA}]+|[{_HANGUL}]+|" + _compound(rf"{LETTER}+(?:[{_MARK}]+{LETTER}*)*")
 )
 _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
 _RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
 _NEIGHBOURS = re.compile(rf"{LETTER}[{_MARK}]*[\s._\-]+{LETTER}")
-_IDEOGRAPHS = re.compile(rf"[{_HAN}{_OTHER_IDEOGRAPHS}]{{2,}}")
-_PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{_HAN}{_OTHER_IDEOGRAPHS}])\s+(?=[{_HAN}{_OTHER_IDEOGRAPHS}])")
-_FIRST_HAN = re.compile(rf"[{_HAN}]")
-_ALL_HAN = re.compile(rf"[{_HAN}]+")
+_IDEOGRAPHS = re.compile(rf"[{HAN}{_OTHER_IDEOGRAPHS}]{{2,}}")
+_PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{HAN}{_OTHER_IDEOGRAPHS}])\s+(?=[{HAN}{_OTHER_IDEOGRAPHS}])")
+_FIRST_HAN = re.compile(rf"[{HAN}]")
+_ALL_HAN = re.compile(rf"[{HAN}]+")
 _SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
 
 

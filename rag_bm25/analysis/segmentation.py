@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
 
+SHORTER_LENGTHS = 2, 3  # characters of the words that the search segmentation finds within longer ones
+
 SegmenterName = Literal["auto", "jieba", "rjieba"]
 
 _loading = Lock()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from rag_bm25.analysis.places import shift
 from rag_bm25.analysis.runs import find_runs_and_signs, is_han, locate_runs_and_signs, may_hold_word_bigrams
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
 from rag_bm25.analysis.text import Token
@@ -18,7 +19,6 @@ from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
     from rag_bm25.analysis.words import Stemming, WordRules
 
@@ -62,22 +62,26 @@ class WordBigrams(RunMemo[_Links]):
             before = last
         return bigrams
 
-    def locate(self, text: str, wanted: AbstractSet[str] | None) -> Iterator[Token]:
-        """Yield the bigrams, or those that are wanted, with their places."""
-        if not may_hold_word_bigrams(text):
-            return
+    def links_of(self, stretch: str) -> Iterator[str]:
+        """Yield the bigrams of a stretch of text, and the terms of its first and last word if they can be paired."""
+        links = [self[run] for run in find_runs_and_signs(stretch)]
+        yield from filter(None, (links[0].first, links[-1].last))
+        yield from (bigram.text for bigram in self.located(stretch))
+
+    def locate(self, text: str) -> Iterator[Token]:
+        """Yield the bigrams with their places."""
+        return self.located(text) if may_hold_word_bigrams(text) else iter(())
+
+    def located(self, text: str) -> Iterator[Token]:
+        """Yield the bigrams of a part of a text that may hold some, with their places."""
         last, before = "", None  # the run before
         for match in locate_runs_and_signs(text):
             links = self[match[0]]
             if last and links.first and before is not None:
-                bigram = f"{BIGRAM_MARK}{last} {links.first}"
-                if wanted is None or bigram in wanted:
-                    start, end = self._linked_words(before[0])[-1].start, self._linked_words(match[0])[0].end
-                    yield Token(bigram, before.start() + start, match.start() + end)
-            if links.within and not (wanted is not None and wanted.isdisjoint(links.within)):
-                for bigram, start, end in _pairs(self._linked_words(match[0])):
-                    if wanted is None or bigram in wanted:
-                        yield Token(bigram, match.start() + start, match.start() + end)
+                start, end = self._linked_words(before[0])[-1].start, self._linked_words(match[0])[0].end
+                yield Token(f"{BIGRAM_MARK}{last} {links.first}", before.start() + start, match.start() + end)
+            if links.within:
+                yield from shift(_pairs(self._linked_words(match[0])), match.start())
             last, before = links.last, match
 
     def __missing__(self, run: str) -> _Links:

@@ -27,7 +27,8 @@ SIZES = 20, 65_535
 _ROUNDING = 1e-9  # of sums of weights, relative to the best of them
 
 # Signs that may end a sentence, with the quotes that close it, and white space after them.
-_ENDS = re.compile(r"([。！？；…!?.]+|\n)[\"'”’»」』）)】》〉\]]*\s*")
+# They are one set at the beginning of the pattern, which is found faster than a choice.
+_ENDS = re.compile(r"([。！？；…!?.\n](?:(?<!\n)[。！？；…!?.]+)?)[\"'”’»」』）)】》〉\]]*\s*")
 _NO_END = re.compile(
     r"(?:(?:^|[.\s(])[A-Za-z]|(?:^|\n)\s*\d{1,3}|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Figs?|Nos?|Eq|vs|al|cf|pp))$"
 )
@@ -116,10 +117,7 @@ class Highlighter:
             for part in self._cut(text, sentence)
         ]
         best = sorted(parts)[: self.highlighting.max_fragments]  # no two begin at one place
-        return tuple(
-            Fragment(text[start:end], start, end, -score, tuple([mark[:2] for mark in marks]))
-            for score, _, (start, end, marks) in best
-        )
+        return tuple([_fragment(text, -score, _strip(text, part)) for score, _, part in best])
 
     @cached_property
     def _locate(self) -> Callable[[str], list[Token]]:
@@ -127,10 +125,13 @@ class Highlighter:
 
     def _score(self, marks: Iterable[_Mark]) -> float:
         """Return the sum of the weights of the distinct terms."""
-        return math.fsum([self.weights[term] for term in {term for mark in marks for term in mark.terms}])
+        terms = set[str]().union(*[mark.terms for mark in marks])
+        return math.fsum(map(self.weights.__getitem__, terms))
 
     def _cut(self, text: str, sentence: _Part) -> Iterator[_Part]:
         """Yield a sentence or, if it is too long, its best windows, as many as there may be fragments."""
+        if sentence.end - sentence.start > self.highlighting.size:
+            sentence = _strip(text, sentence)
         if sentence.end - sentence.start <= self.highlighting.size:
             yield sentence
             return
@@ -173,18 +174,25 @@ _score_of = itemgetter(0)
 def _merge(tokens: Iterable[Token]) -> list[_Mark]:
     """Return the places of tokens in text order, those that overlap as one."""
     marks: list[_Mark] = []
-    until = 0
+    first = until = 0
+    terms: list[str] = []
     for term, start, end in tokens:
         if start < until:
-            last = marks[-1]
-            last.terms.append(term)
+            terms.append(term)
             if end > until:
                 until = end
-                marks[-1] = _Mark(last.start, end, last.terms)
         else:
-            until = end
-            marks.append(_Mark(start, end, [term]))
+            if terms:
+                marks.append(_Mark(first, until, terms))
+            first, until, terms = start, end, [term]
+    if terms:
+        marks.append(_Mark(first, until, terms))
     return marks
+
+
+def _fragment(text: str, score: float, part: _Part) -> Fragment:
+    start, end, marks = part
+    return Fragment(text[start:end], start, end, score, tuple([mark[:2] for mark in marks]))
 
 
 def _sentences(text: str, marks: Sequence[_Mark]) -> Iterator[_Part]:
@@ -196,14 +204,14 @@ def _sentences(text: str, marks: Sequence[_Mark]) -> Iterator[_Part]:
     for mark in marks:
         if mark.start >= end:
             if held:
-                yield _strip(text, start, end, held)
+                yield _Part(start, end, held)
             at = bisect_right(ends, mark.start)
             start, end, held = (ends[at - 1] if at else 0), ends[at], []
         if mark.end > end:
             end = ends[bisect_left(ends, mark.end)]
         held.append(mark)
     if held:
-        yield _strip(text, start, end, held)
+        yield _Part(start, end, held)
 
 
 def _is_end(text: str, match: re.Match[str]) -> bool:
@@ -219,11 +227,12 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
     return signs != "." or _NO_END.search(text, max(0, match.start() - 5), match.start()) is None
 
 
-def _strip(text: str, start: int, end: int, marks: Sequence[_Mark]) -> _Part:
+def _strip(text: str, part: _Part) -> _Part:
     """Return a part without white space at its ends."""
-    part = text[start:end].rstrip()
-    end = start + len(part)
-    return _Part(end - len(part.lstrip()), end, marks)
+    start, end, marks = part
+    stripped = text[start:end].rstrip()
+    end = start + len(stripped)
+    return _Part(end - len(stripped.lstrip()), end, marks)
 
 
 def _pad(text: str, window: _Window, size: int) -> _Part:
@@ -242,7 +251,7 @@ def _pad(text: str, window: _Window, size: int) -> _Part:
     start = max([start, *(mark.end for mark in part.marks[: window.first] if mark.start < start)])
     end = min([end, *(mark.start for mark in part.marks[window.last :] if mark.end > end)])
     inside = [mark for mark in part.marks if start <= mark.start and mark.end <= end]
-    return _strip(text, start, end, inside)
+    return _strip(text, _Part(start, end, inside))
 
 
 def _word_border(text: str, place: int, inner: int) -> int:
