@@ -314,6 +314,7 @@ MUTANTS = [
     Mutant("analysis/analyzer", "at = bisect_left(starts, after, at)", "at += 1"),
     Mutant("analysis/analyzer", "            after = start + len(run)\n", "            after = start\n"),
     Mutant("analysis/analyzer", "token not in self._stop_terms", "True"),
+    Mutant("analysis/analyzer", "if token in bigrams", "if is_bigram(token)"),
     # The log
     Mutant("statistics/log/keys", " if len(some) == parts\n", "\n"),
     Mutant("statistics/log/writes", "added - removed", "added"),

@@ -206,14 +206,15 @@ class Analyzer:
         list of str
             Bigrams, which a text has if nothing is between the words, and words that no stop word can be mistaken for.
         """
-        # Without capitals: IT department has a bigram that it department lacks.
+        # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
         tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)
+        bigrams = set(filter(is_bigram, self(phrase)))
         if self._other_words is not None or self.config.compounds == "all":
             sure = set()  # a user word hides its parts, and U.S.A is not USA
         return [
             token
             for token in tokens
-            if is_bigram(token)
+            if token in bigrams
             or (token in sure and token not in self._stop_terms and not is_han(token) and not is_syllabic(token))
         ]
 

@@ -125,6 +125,8 @@ words = [
     "department",
     "Systems",
     "system-wide",
+    "non-JavaScript",
+    "non-javascript",
     "劳动",
     "合同",
     "的",
@@ -137,6 +139,7 @@ pieces = st.lists(st.sampled_from([*words, " ", "\n", ", ", "，", "-"]), min_si
 
 
 @given(pieces, pieces, pieces)
+@example("", "non-JavaScript Systems", "")
 def test_what_is_written_is_found_and_has_the_terms_of_the_phrase(before: str, phrase: str, after: str) -> None:
     (analyzer,) = analyzers
     text = f"{before} {phrase} {after}"
