@@ -191,7 +191,8 @@ class Analyzer:
         >>> Analyzer().phrase_text("the notice, 劳动")
         PhraseText(words=('the', 'notic', '劳', '动'), positions=(0, 1, 3, 4))
         """
-        return self._phrase_words.of(self._normal_form(text))
+        # Of all plain characters, only an ellipsis becomes another number of signs: three dots.
+        return self._phrase_words.of(self._normal_form(text).replace("\u2026", "..."))
 
     def phrase_terms(self, phrase: str) -> list[str]:
         """Return tokens that every text with a phrase has.

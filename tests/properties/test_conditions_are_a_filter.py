@@ -148,6 +148,15 @@ def test_what_is_written_is_found_and_has_the_terms_of_the_phrase(before: str, p
     assert set(terms_of_phrase(analyzer, phrase)) <= set(analyzer(text))
 
 
+def test_an_ellipsis_is_as_wide_in_every_text() -> None:
+    (analyzer,) = analyzers
+    phrase = PhraseText.of(analyzer, "他说……好")
+    for rest in ("", "後來", "Ａ"):  # a text is only normalised if it must be
+        assert PhraseText.of(analyzer, f"他说……好的{rest}").holds(phrase, 0)
+        assert PhraseText.of(analyzer, f"他说......好的{rest}").holds(phrase, 0)
+        assert not PhraseText.of(analyzer, f"他说…好的{rest}").holds(PhraseText.of(analyzer, "他说好"), 2)
+
+
 @given(pieces, pieces)
 def test_preselection_leaves_out_no_text_with_the_phrase(text: str, phrase: str) -> None:
     (analyzer,) = analyzers
