@@ -756,7 +756,7 @@ MUTANTS = [
     Mutant("serving/gate", "if future.cancel():", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
-    Mutant("serving/app", "if size > most:", "if False:"),
+    Mutant("serving/app", "if len(body) > most:", "if False:"),
     Mutant("serving/answers", "if size > most:", "if False:"),
     Mutant("serving/answers", "strict=strict)", "strict=False)"),
     Mutant("serving/settings", "if self.certificate is None and not self.behind_proxy:", "if False:"),
