@@ -324,6 +324,7 @@ MUTANTS = [
     Mutant("analysis/stretches", "_BETWEEN_HAN.findall(text)", "text.split()"),
     Mutant("analysis/word_bigrams", "(links[0].first, links[-1].last)", "(links[-1].last,)"),
     Mutant("analysis/analyzer", "token not in self._stop_terms", "True"),
+    Mutant("analysis/analyzer", "if token in bigrams", "if is_bigram(token)"),
     # The log
     Mutant("statistics/log/keys", " if len(some) == parts\n", "\n"),
     Mutant("statistics/log/writes", "added - removed", "added"),
@@ -766,7 +767,7 @@ MUTANTS = [
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
     Mutant("serving/app", "if len(body) > most:", "if False:"),
-    Mutant("serving/answers", "if len(body) > most:", "if False:"),
+    Mutant("serving/answers", "if size > most:", "if False:"),
     Mutant("serving/answers", "strict=strict)", "strict=False)"),
     Mutant("serving/settings", "if self.certificate is None and not self.behind_proxy:", "if False:"),
     Mutant("serving/settings", "if is_any(self.host) and not self.hosts:", "if False:"),
