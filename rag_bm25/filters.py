@@ -311,6 +311,9 @@ def _make_comparison(path: tuple[str, ...], op: Operator, value: object, where: 
 
 def _unknown_operator(path: tuple[str, ...], operator: object) -> str:
     """Describe an unknown operator, which may be meant as the key of a nested value."""
+    if isinstance(operator, str) and f"${operator}" in OPERATORS:
+        nested = short_repr(".".join((*path, operator)))
+        return f"the operator at {_join_path(path)} is written '${operator}' (for a nested value, write {nested})"
     if isinstance(operator, str) and not operator.startswith("$"):
         return f"a nested value is reached by a dotted key: write {short_repr('.'.join((*path, operator)))}"
     return f"unknown operator {short_repr(operator)} at {_join_path(path)}, known are {', '.join(OPERATORS)}"

@@ -202,7 +202,8 @@ class Analyzer:
         >>> Analyzer().phrase_text("the notice, 劳动")
         PhraseText(words=('the', 'notic', '劳', '动'), positions=(0, 1, 3, 4))
         """
-        return self._phrase_words.of(self._normal_form(text))
+        # Of all plain characters, only an ellipsis becomes another number of signs: three dots.
+        return self._phrase_words.of(self._normal_form(text).replace("\u2026", "..."))
 
     def phrase_terms(self, phrase: str) -> list[str]:
         """Return tokens that every text with a phrase has.
@@ -217,14 +218,15 @@ class Analyzer:
         list of str
             Bigrams, which a text has if nothing is between the words, and words that no stop word can be mistaken for.
         """
-        # Without capitals: IT department has a bigram that it department lacks.
+        # Without capitals: IT department has a bigram that it department lacks. With them: non-JavaScript is two words.
         tokens, sure = self(phrase.casefold()), set(self.phrase_text(phrase).words)
+        bigrams = set(filter(is_bigram, self(phrase)))
         if self._other_words is not None or self.config.compounds == "all":
             sure = set()  # a user word hides its parts, and U.S.A is not USA
         return [
             token
             for token in tokens
-            if is_bigram(token)
+            if token in bigrams
             or (token in sure and token not in self._stop_terms and not is_han(token) and not is_syllabic(token))
         ]
 

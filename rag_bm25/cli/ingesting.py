@@ -213,7 +213,7 @@ def _note_skipped(found: ingestion.Found) -> bool:
     """Name the files that are left out; return whether there is something to read."""
     note_left_out(found)
     if not (found.files or found.unreadable):
-        print_note(f"there is no file to ingest: they end in {', '.join(ingestion.SUFFIXES)}")
+        print_note(f"there is no file to ingest: those that are read end in {', '.join(ingestion.SUFFIXES)}")
     if not found.files:
         _print_failures(found.unreadable)
     return bool(found.files or not found.unreadable)

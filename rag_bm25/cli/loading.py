@@ -128,7 +128,7 @@ def _require_readable(found: ingestion.Found) -> None:
     if found.unreadable:
         raise InputError("; ".join(found.unreadable.values()))
     if not found.files:
-        raise InputError(f"there is no file to encode: they end in {', '.join(ingestion.SUFFIXES)}")
+        raise InputError(f"there is no file to encode: those that are read end in {', '.join(ingestion.SUFFIXES)}")
     found.require_distinct()
 
 

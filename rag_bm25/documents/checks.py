@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rag_bm25.checks import as_str, find_bad_character
-from rag_bm25.documents.chunks import GivenChunk, NewChunk
+from rag_bm25.documents.chunks import Chunk, GivenChunk, Hit, NewChunk
 from rag_bm25.errors import InputError, short_repr
 
 MAX_TEXT_BYTES = 65_535
@@ -36,6 +36,8 @@ def check_ids(ids: Sequence[str], name: str = "ids") -> list[str]:
 
 def check_id(name: str, id_: object) -> str:
     """Check an id."""
+    if isinstance(id_, Hit | Chunk):
+        raise InputError(f"{name} must be a str, got {type(id_).__name__}: pass its id")
     plain = _check_storable(name, id_)
     if not plain:
         raise InputError(f"{name} must not be empty")

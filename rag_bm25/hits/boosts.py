@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, parameter_error
@@ -194,7 +195,7 @@ class Decay:
         """
         distance, value = self._distance(metadata), short_repr(metadata.get(self.key))
         if distance is None:
-            return Explanation(self.missing, f"factor of {self.key!r}: missing, of the kind that is asked for")
+            return Explanation(self.missing, f"factor of {self.key!r}: the chunk has no such value")
         unit = "" if _as_number(self.origin) is not None else " days"
         away = f"{format_value(distance)}{unit} from the origin"
         return Explanation(
@@ -265,8 +266,8 @@ class ValueBoost:
             One of the factors, or the default.
         """
         value = metadata.get(self.key)
-        values = value if isinstance(value, list) else [value]
-        return max((factor for one in values for factor in self._factors_of(one)), default=self.default)
+        factors = map(self._factor_of, value if isinstance(value, list) else [value])
+        return max((factor for factor in factors if factor is not None), default=self.default)
 
     def explain(self, metadata: Mapping[str, Any]) -> Explanation:
         """Explain the factor of a chunk.
@@ -285,10 +286,13 @@ class ValueBoost:
             self.factor(metadata), f"factor of {self.key!r} = {short_repr(metadata.get(self.key))}, by its value"
         )
 
-    def _factors_of(self, value: object) -> list[float]:
-        """Return the factors of a value; True is not 1."""
-        is_bool = isinstance(value, bool)
-        return [factor for one, factor in self.factors.items() if one == value and isinstance(one, bool) == is_bool]
+    def _factor_of(self, value: object) -> float | None:
+        """Return the factor of a value, however many there are; True is not 1."""
+        return None if isinstance(value, list | dict) else self._factors.get((isinstance(value, bool), value))
+
+    @cached_property
+    def _factors(self) -> dict[tuple[bool, object], float]:
+        return {(isinstance(value, bool), value): factor for value, factor in self.factors.items()}
 
 
 @dataclass(frozen=True)

@@ -75,23 +75,29 @@ def scale_to_relevance(scores: Sequence[float]) -> NDArray[np.float64]:
 
 
 def without_near_duplicates(items: Sequence[tuple[T, SparseVector]], threshold: float) -> Iterator[T]:
-    """Yield the items, best first, whose vectors have a cosine below the threshold with all that came before."""
+    """Yield the items, best first, whose vectors have a cosine below the threshold with all that came before.
+
+    Each is only compared with those that share a dimension with it, by the postings of its dimensions.
+    """
     vectors = [vector for _, vector in items]
     ends = np.cumsum([0, *map(len, vectors)])
     _, column = np.unique(np.concatenate([vector.ids for vector in vectors] or [EMPTY.ids]), return_inverse=True)
-    kept_column, kept_value, kept_row = np.empty_like(column), np.empty(len(column)), np.empty_like(column)
-    own = np.zeros(len(column))  # the vector that is compared, by column
-    entries = rows = 0
+    first = np.cumsum([0, *np.bincount(column)])[:-1]  # the place of each column's first posting
+    postings = np.zeros_like(first)  # of each column, so far
+    posting_row, posting_value = np.empty_like(column), np.empty(len(column))
+    rows = 0
     for at, (item, vector) in enumerate(items):
         columns, values = column[ends[at] : ends[at + 1]], _unit(vector)
-        own[columns] = values
-        products = kept_value[:entries] * own[kept_column[:entries]]
-        own[columns] = 0
-        if rows and np.bincount(kept_row[:entries], products, rows).max() >= threshold - ROUNDING:
+        lengths = postings[columns]
+        before = np.cumsum(lengths) - lengths
+        places = np.repeat(first[columns] - before, lengths) + np.arange(lengths.sum())
+        products = posting_value[places] * np.repeat(values, lengths)
+        if rows and np.bincount(posting_row[places], products, rows).max() >= threshold - ROUNDING:
             continue
-        more = slice(entries, entries + len(columns))
-        kept_column[more], kept_value[more], kept_row[more] = columns, values, rows
-        entries, rows = more.stop, rows + 1
+        free = first[columns] + lengths
+        posting_row[free], posting_value[free] = rows, values
+        postings[columns] += 1
+        rows += 1
         yield item
 
 

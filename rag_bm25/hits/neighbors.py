@@ -88,15 +88,33 @@ def window(chunks: Sequence[Chunk], own: Chunk, before: int, after: int) -> list
     return list(chunks[max(0, at - before) : at + after + 1])
 
 
-def join(chunks: Sequence[Chunk], own: Chunk) -> Passage:
-    """Join consecutive chunks, one of which was asked for; what two of them share is there once."""
-    text, start, at = chunks[0].text, 0, 0
+@dataclass(frozen=True)
+class Joined:
+    """Consecutive chunks as one text, which all passages of the same chunks share."""
+
+    text: str
+    starts: dict[str, int]  # of each chunk in the text, by its id
+    chunks: tuple[Chunk, ...]
+
+    def passage(self, own: Chunk) -> Passage:
+        """Return the text as the passage of one of the chunks."""
+        start = self.starts[own.id]
+        return Passage(self.text, start, start + len(own.text), self.chunks)
+
+
+def join(chunks: Sequence[Chunk]) -> Joined:
+    """Join consecutive chunks; what two of them share is there once."""
+    text, starts, at = chunks[0].text, {chunks[0].id: 0}, 0
+    settled: list[str] = []  # the text before `text`, which no later chunk changes
+    length = 0
     for previous, chunk in pairwise(chunks):
         at = _place_after(text, at, previous, chunk)
         text = text.ljust(at, "\n")[:at] + chunk.text + text[at + len(chunk.text) :]
-        if chunk is own:
-            start = at
-    return Passage(text, start, start + len(own.text), tuple(chunks))
+        starts[chunk.id] = length + at
+        if chunk.text:
+            settled.append(text[:at])
+            text, length, at = text[at:], length + at, 0
+    return Joined("".join(settled) + text, starts, tuple(chunks))
 
 
 def _place_after(text: str, at: int, previous: Chunk, chunk: Chunk) -> int:
@@ -106,6 +124,14 @@ def _place_after(text: str, at: int, previous: Chunk, chunk: Chunk) -> int:
         begin = at + after - before
         if chunk.text.startswith(text[begin : begin + len(chunk.text)]):
             return begin
-    longest = min(len(previous.text), len(chunk.text), MAX_OVERLAP)
-    shared = next((size for size in range(longest, MIN_OVERLAP - 1, -1) if text.endswith(chunk.text[:size])), 0)
+    shared = _shared(text, chunk.text, min(len(previous.text), len(chunk.text), MAX_OVERLAP))
     return len(text) - shared if shared or text[-1:].isspace() else len(text) + 1
+
+
+def _shared(text: str, following: str, longest: int) -> int:
+    """Return how many characters at the end of a text are those that the following one begins with."""
+    begin = following[:MIN_OVERLAP]
+    at = text.find(begin, len(text) - longest) if longest >= MIN_OVERLAP else -1
+    while at >= 0 and not following.startswith(text[at:]):
+        at = text.find(begin, at + 1)
+    return len(text) - at if at >= 0 else 0

@@ -20,6 +20,8 @@ Rerank: TypeAlias = Callable[[str, Sequence[Hit]], Sequence[float]]
 
 MAX_K = 16_384  # no engine returns more hits of a query
 DEFAULT_CANDIDATES = 100
+NAMES_OF_K = ("top_k", "limit", "n", "size", "num_results", "topk", "top_n")
+"""What other libraries call `k`."""
 
 
 class HitOptions(TypedDict, total=False):
@@ -115,7 +117,8 @@ def split_options(options: Mapping[str, Any]) -> tuple[HitPlan, QueryOptions]:
     """Check the options for hits, and return the others as they are."""
     if unknown := sorted(set(options) - HIT_OPTIONS - QUERY_OPTIONS):
         known = ", ".join(sorted(HIT_OPTIONS | QUERY_OPTIONS | {"filter", "namespace"}))
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; the options are {known}")
+        hint = "; k is the number of hits" if unknown[0] in NAMES_OF_K else ""
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}{hint}; the options are {known}")
     given = {name: value for name, value in options.items() if name in HIT_OPTIONS}
     others: Any = {name: value for name, value in options.items() if name not in HIT_OPTIONS}
     return (_check_plan(given) if given else HitPlan()), others

@@ -152,6 +152,8 @@ class BM25Index:
         read_only: bool = False,
         refresh_interval: float = 1.0,
     ) -> None:
+        if isinstance(store, str):
+            raise TypeError("an index is opened by BM25Index.open(uri, collection, config=...)")
         self.config = config
         self.repaired: RepairReport | None = None
         self._store = store

@@ -18,7 +18,7 @@ _CONTAINER = re.compile(r"\s*$| {0,3}(?:[-+*>|]|\d{1,9}[.)])(?:\s|$)|\t| {4}| {0
 _INTERRUPTS = re.compile(_RULE.pattern + r"| {0,3}(?:[-+*][ \t]+\S|1[.)][ \t]+\S|>)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
-_MARKS = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|[`*]+|<[^<>]*>|\{#[^{}]*\}")
+_MARKS = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)|[`*]+|<[^<>]*>|\{#[^{}]*\}")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
 
 

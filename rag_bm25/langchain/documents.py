@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from rag_bm25.documents.chunks import Hit
+from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +68,9 @@ def add_texts(
 
 def add_documents(index: BM25Index, documents: Sequence[Document], **options: Any) -> list[str]:
     """Add documents with the options of :func:`add_texts`."""
+    for at, document in enumerate(documents):
+        if not isinstance(document, Document):
+            raise InputError(f"documents[{at}] must be a Document, got {type(document).__name__}")
     return add_texts(
         index,
         [document.page_content for document in documents],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 
+from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.documents.chunks import Hit
-from rag_bm25.errors import ParameterError
 from rag_bm25.hits.diversity import diversify
 from rag_bm25.index.coroutines import in_write_thread
 from rag_bm25.index.owning import IndexOwner
@@ -276,8 +276,7 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         ParameterError
             `lambda_mult` is out of range, or there are no relevance scores, see :class:`MilvusBM25VectorStore`.
         """
-        if not 0 <= lambda_mult <= 1:
-            raise ParameterError(f"lambda_mult must be in [0, 1], got {lambda_mult!r}")
+        check_parameter("lambda_mult", lambda_mult, "a number in [0, 1]", 0 <= comparable(lambda_mult) <= 1)
         request = self._request(query, kwargs)
         hits, similarity = compare(self.index, request.mode, self._search(request, max(k, fetch_k)))
         return [to_document(hits[at]) for at in diversify(self._relevance(request, hits), similarity, lambda_mult, k)]

@@ -19,12 +19,13 @@ from rag_bm25.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rag_bm25.serving.requests import Request
 
 LOGGER = logging.getLogger("rag_bm25.serving")
 MAX_SHOWN = 3  # faults of one request
+LEVELS = 2  # of an answer, to its hits: together they may be larger than the memory
 
 STATUSES: tuple[tuple[type[Exception], int, str], ...] = (
     (ChunkNotFoundError, 404, "not_found"),
@@ -106,9 +107,29 @@ def _describe(fault: Mapping[str, Any]) -> str:
 
 
 def to_bytes(answer: Any, most: int) -> bytes:
-    """Return an answer as JSON, unless it is too large."""
-    body = json.dumps(answer, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    if len(body) > most:
-        message = f"the answer has {len(body):,} bytes, at most {most:,} are sent: lower k, or cut texts with max_text"
-        raise RefusedError(413, "answer_too_large", message)
-    return body
+    """Return an answer as JSON, unless it is too large; no more of that is made than one hit beyond the bound."""
+    parts: list[bytes] = []
+    size = 0
+    for part in _encode(answer, LEVELS):
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            message = f"the answer has more than {most:,} bytes: lower k, or cut texts with max_text"
+            raise RefusedError(413, "answer_too_large", message)
+    return b"".join(parts)
+
+
+def _encode(value: Any, levels: int) -> Iterator[bytes]:
+    """Yield the JSON of a value, that of each member by itself down to some level."""
+    if not levels or not isinstance(value, dict | list) or not value:
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return
+    is_object = isinstance(value, dict)
+    before = b"{" if is_object else b"["
+    for member in value:
+        yield before
+        if is_object:
+            yield json.dumps(member, ensure_ascii=False).encode() + b":"
+        yield from _encode(value[member] if is_object else member, levels - 1)
+        before = b","
+    yield b"}" if is_object else b"]"

@@ -223,7 +223,7 @@ def test_an_empty_folder_is_no_error_where_there_is_an_index(docs: Path, tmp_pat
     run("ingest", docs)
     result = run("ingest", tmp_path / "empty")
     assert result.exit_code == 0
-    assert result.stderr == "there is no file to ingest: they end in " + ", ".join(SUFFIXES) + "\n"
+    assert result.stderr == "there is no file to ingest: those that are read end in " + ", ".join(SUFFIXES) + "\n"
     assert result.stdout.startswith("0 files, 0 chunks")
 
 

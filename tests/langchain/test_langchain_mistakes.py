@@ -194,3 +194,8 @@ class TestFromUri:
             pass
         retriever.close()
         assert [document.id for document in retriever.invoke("fig")] == ["f"]
+
+
+def test_what_is_no_document_is_named(index: BM25Index) -> None:
+    with pytest.raises(InputError, match=r"^documents\[0\] must be a Document, got str$"):
+        MilvusBM25Retriever.from_documents(["apple"], index=index)  # type: ignore[list-item]

@@ -228,9 +228,10 @@ class TestMaximalMarginalRelevance:
     def test_of_an_unknown_query_is_empty(self, vectorstore: MilvusBM25VectorStore) -> None:
         assert vectorstore.max_marginal_relevance_search("nothing") == []
 
-    def test_refuses_a_lambda_out_of_range(self, vectorstore: MilvusBM25VectorStore) -> None:
-        with pytest.raises(ParameterError, match=r"lambda_mult must be in \[0, 1\], got 1.5"):
-            vectorstore.max_marginal_relevance_search("apple", lambda_mult=1.5)
+    @pytest.mark.parametrize("wrong", [1.5, float("nan"), "0.5", None])
+    def test_refuses_a_lambda_out_of_range(self, vectorstore: MilvusBM25VectorStore, wrong: Any) -> None:
+        with pytest.raises(ParameterError, match=r"lambda_mult must be a number in \[0, 1\], got "):
+            vectorstore.max_marginal_relevance_search("apple", lambda_mult=wrong)
 
     @given(st.data())
     def test_chooses_each_candidate_once(self, data: st.DataObject) -> None:

@@ -125,6 +125,8 @@ words = [
     "department",
     "Systems",
     "system-wide",
+    "non-JavaScript",
+    "non-javascript",
     "劳动",
     "合同",
     "的",
@@ -137,12 +139,22 @@ pieces = st.lists(st.sampled_from([*words, " ", "\n", ", ", "，", "-"]), min_si
 
 
 @given(pieces, pieces, pieces)
+@example("", "non-JavaScript Systems", "")
 def test_what_is_written_is_found_and_has_the_terms_of_the_phrase(before: str, phrase: str, after: str) -> None:
     (analyzer,) = analyzers
     text = f"{before} {phrase} {after}"
     wanted, held = PhraseText.of(analyzer, phrase), PhraseText.of(analyzer, text)
     assert held.holds(wanted, 0)
     assert set(terms_of_phrase(analyzer, phrase)) <= set(analyzer(text))
+
+
+def test_an_ellipsis_is_as_wide_in_every_text() -> None:
+    (analyzer,) = analyzers
+    phrase = PhraseText.of(analyzer, "他说……好")
+    for rest in ("", "後來", "Ａ"):  # a text is only normalised if it must be
+        assert PhraseText.of(analyzer, f"他说……好的{rest}").holds(phrase, 0)
+        assert PhraseText.of(analyzer, f"他说......好的{rest}").holds(phrase, 0)
+        assert not PhraseText.of(analyzer, f"他说…好的{rest}").holds(PhraseText.of(analyzer, "他说好"), 2)
 
 
 @given(pieces, pieces)

@@ -108,6 +108,7 @@ def test_two_filters_are_joined_and_one_stays_as_it_is() -> None:
     [
         ({"a": {"$above": 1}}, r"unknown operator '\$above' at 'a', known are \$eq, "),
         ({"$nor": [{"a": 1}]}, r"unknown operator '\$nor', known here are \$and, \$or, \$not"),
+        ({"a": {"gte": 1}}, r"the operator at 'a' is written '\$gte' \(for a nested value, write 'a\.gte'\)"),
         ({"a": {"b": 1}}, r"a nested value is reached by a dotted key: write 'a\.b'"),
         ({"a": {}}, r"the filter at 'a' must name an operator or a value, got \{\}"),
         (

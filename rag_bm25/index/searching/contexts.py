@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.documents.chunks import Chunk, Hit, Passage
 from rag_bm25.filters import Comparison
-from rag_bm25.hits.neighbors import SOURCE, Place, join, run_around, window
+from rag_bm25.hits.neighbors import SOURCE, Joined, Place, join, run_around, window
 from rag_bm25.index.arguments import EVERYTHING
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk
 from rag_bm25.store.rows import Scope
@@ -37,22 +37,51 @@ def read_passages(store: Store, hits: Sequence[Hit | Chunk], before: int, after:
     places = [Place.of(chunk) for chunk in given]
     spans = [_Span.around(chunk, place, before, after) for chunk, place in zip(given, places, strict=True)]
     texts = _read_by_number(store, [span for span in spans if span is not None])
-    sources: dict[tuple[str, str], dict[str, Chunk]] = {}
+    documents: dict[tuple[str | None, ...], _Document] = {}
     passages = []
     for chunk, place, span in zip(given, places, spans, strict=True):
-        read: dict[str, Chunk] = {}
+        name: tuple[str | None, ...]
         if span is not None:
-            read = {one.id: one for one in texts[span.text].values() if Place.of(one).source == place.source}
+            name = *span.text, place.source, None
         elif place.source is not None and place.order is not None:
-            where = chunk.namespace, place.source
-            if where not in sources:
-                sources[where] = _read_by_source(store, *where)
-            read = dict(sources[where])
+            name = chunk.namespace, None, place.source, None
         else:
-            read = {id_: to_chunk(row) for id_, row in read_chunks(store, [chunk.id], chunk.namespace).items()}
-        own = read.pop(chunk.id, chunk)
-        passages.append(join(window(run_around(own, list(read.values())), own, before, after), own))
+            name = chunk.namespace, None, None, chunk.id
+        if name not in documents:
+            documents[name] = _Document(_read_document(store, chunk, place, None if span is None else texts[span.text]))
+        passages.append(documents[name].passage(chunk, before, after))
     return passages
+
+
+def _read_document(store: Store, chunk: Chunk, place: Place, of_text: Mapping[int, Chunk] | None) -> dict[str, Chunk]:
+    """Return the chunks of a document by their ids: those of its text, or else of its source, or else one alone."""
+    if of_text is not None:
+        return {one.id: one for one in of_text.values() if Place.of(one).source == place.source}
+    if place.source is not None and place.order is not None:
+        return _read_by_source(store, chunk.namespace, place.source)
+    return {id_: to_chunk(row) for id_, row in read_chunks(store, [chunk.id], chunk.namespace).items()}
+
+
+class _Document:
+    """The chunks of a document, put in order and joined once, however many of them are asked for."""
+
+    def __init__(self, read: Mapping[str, Chunk]) -> None:
+        self._read = read
+        self._runs: dict[str, list[Chunk]] = {}  # by the id of each chunk
+        self._joined: dict[tuple[str, str], Joined] = {}  # by the ids of the first and the last chunk
+
+    def passage(self, chunk: Chunk, before: int, after: int) -> Passage:
+        """Return a chunk, as it was read if it was, with the chunks around it."""
+        own = self._read.get(chunk.id, chunk)
+        if own.id not in self._runs:
+            others = [one for one in self._read.values() if one.id != own.id]
+            run = run_around(own, others)
+            self._runs |= dict.fromkeys([one.id for one in run], run)
+        shown = window(self._runs[own.id], own, before, after)
+        ends = shown[0].id, shown[-1].id
+        if ends not in self._joined:
+            self._joined[ends] = join(shown)
+        return self._joined[ends].passage(own)
 
 
 @dataclass

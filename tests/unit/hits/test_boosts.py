@@ -53,6 +53,23 @@ def test_values() -> None:
     assert boost.largest == 4.0
 
 
+def test_the_factor_of_a_value_is_looked_up_however_many_there_are() -> None:
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    boost = ValueBoost("kind", {Counted(number): 2.0 for number in range(1000)})
+    assert [boost.factor({"kind": value}) for value in ("999", "1000", ["a", {"b": 1}, ["7"], "7"])] == [2.0, 1.0, 2.0]
+    assert compared < 10
+
+
 def test_numbers() -> None:
     boost = NumberBoost("stars", most=3.0, weight=0.5, modifier="sqrt", least=0.25, missing=1.5)
     assert [boost.factor({"stars": n}) for n in (8, 1000, 0, -4, "8")] == [2.0, 3.0, 0.25, 0.25, 1.5]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rag_bm25 import BM25Index, Chunk, IndexConfig, InputError, ParameterError
+from rag_bm25.hits import neighbors
 from rag_bm25.hits.neighbors import join, run_around
 from rag_bm25.ingestion import find_files, ingest
 
@@ -19,7 +23,7 @@ def chunk(id_: str, text: str, **metadata: object) -> Chunk:
 
 
 def joined(*chunks: Chunk) -> str:
-    return join(chunks, chunks[0]).text
+    return join(chunks).text
 
 
 def test_overlaps_are_found_where_no_place_is_stored() -> None:
@@ -32,6 +36,44 @@ def test_a_stored_place_that_does_not_fit_is_not_believed() -> None:
     first, second = chunk("a", "one two three four", start_index=0), chunk("b", "three four five", start_index=2)
     assert joined(first, second) == "one two three four five"
     assert joined(first, chunk("b", "five", start_index=9000)) == "one two three four\nfive"
+
+
+@given(
+    st.lists(st.tuples(st.text("ab \n", max_size=14), st.none() | st.integers(0, 30)), min_size=1, max_size=6),
+    st.sampled_from([2, 10]),
+)
+@example([("abababababab", None), ("", 3), ("bababababa", None)], 10)
+def test_chunks_are_joined_as_text_that_is_written_anew_for_each(pieces: Any, least: int) -> None:
+    chunks = [chunk(f"c{at}", text, start_index=start) for at, (text, start) in enumerate(pieces)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbors, "MIN_OVERLAP", least)
+        found = join(chunks)
+    text, at, starts = chunks[0].text, 0, [0]
+    for before, own in pairwise(chunks):
+        step = (own.metadata["start_index"] or 0) - (before.metadata["start_index"] or 0)
+        has_places = before.metadata["start_index"] is not None and own.metadata["start_index"] is not None
+        stored = at + step if has_places and 0 <= step <= len(before.text) + 64 else None
+        if stored is not None and own.text.startswith(text[stored : stored + len(own.text)]):
+            at = stored
+        else:
+            sizes = range(least, min(len(before.text), len(own.text)) + 1)
+            shared = max((size for size in sizes if text.endswith(own.text[:size])), default=0)
+            at = len(text) - shared if shared or text[-1:].isspace() else len(text) + 1
+        text = text.ljust(at, "\n")[:at] + own.text + text[at + len(own.text) :]
+        starts.append(at)
+    assert found.text == text
+    assert list(found.starts.values()) == starts
+    assert [found.passage(own).start for own in chunks] == starts
+
+
+def test_hits_of_one_document_share_its_text() -> None:
+    with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=9)) as index:
+        metadatas = [{"source": "s", "chunk": at} for at in range(20)]
+        index.add(["fig plum"] * 20, ids=[f"s#{at}" for at in range(20)], metadatas=metadatas)
+        contexts = [hit.context for hit in index.search("fig", 20, expand="document")]
+        assert {id(context.text) for context in contexts if context} == {id(contexts[0].text) if contexts[0] else 0}
+        assert sorted(context.start for context in contexts if context) == list(range(0, 180, 9))
+        assert {context.text[context.start : context.end] for context in contexts if context} == {"fig plum"}
 
 
 def test_white_space_that_a_splitter_left_out_becomes_line_breaks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,6 +131,26 @@ def test_near_duplicates_are_compared_with_all_that_came_before() -> None:
     assert list(without_near_duplicates([("a", vector([1, 2])), ("b", vector([1, 3]))], 0.51)) == ["a", "b"]
 
 
+@given(
+    st.lists(st.dictionaries(st.integers(1, 9), st.sampled_from([0.25, 0.5, 1.0]), max_size=5), max_size=12),
+    st.sampled_from([0.1, 0.5, 0.9, 1.0]),
+)
+def test_no_two_hits_are_near_duplicates_and_each_that_is_left_out_has_one(
+    weights: list[dict[int, float]], threshold: float
+) -> None:
+    def cosine(one: dict[int, float], other: dict[int, float]) -> float:
+        product = sum(value * other.get(id_, 0) for id_, value in one.items())
+        norms = [math.sqrt(sum(value * value for value in each.values())) for each in (one, other)]
+        return product / (norms[0] * norms[1]) if product else 0.0
+
+    kept: list[dict[int, float]] = []
+    for own in weights:
+        if all(cosine(own, other) < threshold - 1e-6 for other in kept):
+            kept.append(own)
+    items = [(own, SparseVector.from_dict(own)) for own in weights]
+    assert list(without_near_duplicates(items, threshold)) == kept
+
+
 def test_mmr_counts_the_most_similar_of_all_that_were_chosen() -> None:
     relevance = np.array([1.0, 0.9, 0.8, 0.5])
     similarity = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float64)
@@ -149,3 +170,8 @@ def test_relevance_is_within_0_and_1() -> None:
     assert cosine_similarity(np.array([[1.0, 0], [0, 0], [3, 4]])).tolist() == pytest.approx(
         np.array([[1, 0, 0.6], [0, 0, 0], [0.6, 0, 1]])
     )
+
+
+def test_what_others_call_k_is_named() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'; k is the number of hits; the options"):
+        split_options({"top_k": 5})

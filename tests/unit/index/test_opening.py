@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 # Opening
 
 
+def test_constructor_names_the_way_to_open() -> None:
+    with pytest.raises(TypeError, match=r"BM25Index\.open\(uri, collection, config="):
+        BM25Index("./rag.db", "docs", IndexConfig(chunk_size=500))  # type: ignore[arg-type]
+
+
 def test_config_creates_an_index(store: MemoryStore, config: IndexConfig) -> None:
     index = BM25Index.from_store(store, config=config)
     assert index.config is config

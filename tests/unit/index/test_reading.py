@@ -271,3 +271,9 @@ def test_stats_of_an_empty_index_have_no_drift(index: BM25Index) -> None:
     stats = index.stats()
     assert (stats.mean_length, stats.average_idf, stats.chunk_size_ratio) == (0.0, 0.0, 1.0)
     assert (stats.effective_k1, stats.effective_b) == (1.5, 0.75)
+
+
+def test_a_hit_in_place_of_its_id_is_answered(filled: BM25Index) -> None:
+    (hit,) = filled.search("fig", k=1)
+    with pytest.raises(InputError, match=r"^id must be a str, got Hit: pass its id$"):
+        filled.explain("fig", hit)  # type: ignore[arg-type]

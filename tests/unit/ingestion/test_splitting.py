@@ -223,3 +223,8 @@ def test_no_cut_falls_behind_a_heading() -> None:
         "long enough to be cut",
     ]
     assert [part.headings for part in parts] == [(), ("Heading", "Sub"), ("Heading", "Sub")]
+
+
+def test_picture_in_a_heading_leaves_its_text_alone() -> None:
+    text = "![libsodium](logo.png)\n=====\n\nCrypto."
+    assert [heading.title for heading in read_markdown(text).headings] == ["libsodium"]

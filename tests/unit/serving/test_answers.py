@@ -1,0 +1,46 @@
+"""Answers as JSON, up to a size."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_bm25.serving.answers import RefusedError, to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(values)
+def test_an_answer_is_the_json_of_the_whole(value: Any) -> None:
+    try:
+        expected = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return
+    assert to_bytes(value, len(expected)) == expected
+    with pytest.raises(RefusedError, match="lower k"):
+        to_bytes(value, len(expected) - 1)
+
+
+def test_no_more_of_a_large_answer_is_encoded_than_one_hit_beyond_the_bound() -> None:
+    encoded = 0
+
+    class Hits(list[str]):
+        def __iter__(self) -> Iterator[str]:
+            nonlocal encoded
+            for _ in range(1000):
+                encoded += 1
+                yield "x" * 100
+
+    with pytest.raises(RefusedError):
+        to_bytes({"hits": Hits("x")}, 1000)
+    assert encoded == 10
