@@ -331,6 +331,8 @@ MUTANTS = [
     Mutant("statistics/log/terms", "> REMAINDER_SECONDS", ">= 0"),
     Mutant("statistics/corpus", "int(np.count_nonzero(after < 0))", "0"),
     Mutant("index/live_statistics", "if self.log.position == position:", "if True:"),
+    Mutant("store/memory", "    return at <= end", "    return True"),
+    Mutant("store/memory", "at = found + len(part)", "at = found"),
     Mutant("store/milvus/lite2", "if seen >= stored:", "if False:"),
     Mutant("store/milvus/lite2", "for _ in range(COUNT_ATTEMPTS):", "for _ in range(1):"),
     Mutant("index/live_statistics", "self.log.check_terms()\n", "pass\n"),

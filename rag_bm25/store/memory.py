@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import operator
-import re
 import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -371,5 +370,17 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def _like(value: str, pattern: str) -> bool:
-    regex = ".*".join(re.escape(part) for part in pattern.split("%"))
-    return re.fullmatch(regex, value, re.DOTALL) is not None
+    """Match a pattern, each part at its first place: a regular expression would try all places of all parts."""
+    first, *parts = pattern.split("%")
+    if not parts:
+        return value == first
+    last = parts.pop()
+    at, end = len(first), len(value) - len(last)
+    if not (value.startswith(first) and value.endswith(last)):
+        return False
+    for part in parts:
+        found = value.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return at <= end

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rag_bm25 import TLS, BM25Index, FilterError, IndexConfig, IndexNotFoundError, ParameterError, StoreError
 from rag_bm25.store import ChunkRow, LogRow, MemoryStore
@@ -156,3 +159,21 @@ def test_searching_while_another_thread_writes() -> None:
         while writer.is_alive():
             index.search("word1 word50")
         assert index.stats().num_chunks == 100
+
+
+@given(st.text("ab\n", max_size=6), st.text("ab\n%", max_size=5))
+@example("a", "a%a")
+@example("a", "%a%a%")
+@example("ab", "%a%b")
+@example("ab\na", "a%a")
+def test_patterns_match_as_regular_expressions_do(value: str, pattern: str) -> None:
+    with BM25Index.open(":memory:", "docs", config=CONFIG) as index:
+        index.add(["text"], metadatas=[{"key": value}])
+        expected = re.fullmatch(pattern.replace("%", ".*"), value, re.DOTALL) is not None
+        assert len(index.search("text", filter={"key": {"$like": pattern}})) == expected
+
+
+def test_a_pattern_does_not_try_all_places_of_its_parts(store: MemoryStore) -> None:
+    with BM25Index.from_store(store, config=CONFIG) as index:
+        index.add(["text"], metadatas=[{"key": "a" * 5000}])
+        assert not index.search("text", filter={"key": {"$like": "%a" * 500 + "b%"}})  # it would take for ever
