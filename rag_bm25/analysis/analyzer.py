@@ -14,6 +14,7 @@ from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.places import WantedTerms, shift
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
+from rag_bm25.analysis.stop_structures import skip_stop_structures
 from rag_bm25.analysis.text import Token
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
@@ -51,6 +52,8 @@ class Analyzer:
     >>> analyzer = Analyzer()
     >>> analyzer("Milvus v2.5.1 與全文檢索")
     ['milvus', '2.5.1', '2.5', '与', '全文', '检索', '全文检索', '\x00与全', '\x00全文', '\x00文检', '\x00检索']
+    >>> analyzer.query("Can you tell me about the IT department?")
+    ['it', 'depart', '\x00\x00it depart']
     >>> analyzer.stop_words_in("What is the IT department?")
     ['what', 'is', 'the']
     """
@@ -148,7 +151,7 @@ class Analyzer:
         return partial(self._locate, _Wanted(terms, chinese, others, apart))
 
     def stop_words_in(self, text: str) -> list[str]:
-        """Return the stop words that are dropped from a query.
+        """Return the stop words, and the words of stop structures, that are dropped from a query.
 
         Parameters
         ----------
@@ -160,9 +163,9 @@ class Analyzer:
         list of str
             In text order, without repeats.
         """
-        _, kept = self._query(text)
-        dropped = (word.casefold() for word in self._words(text) if is_stop_word(word, kept.dropped))
-        return list(dict.fromkeys(dropped))
+        _, topic, kept = self._query(text)
+        searched = {word for word in self._words(topic) if not is_stop_word(word, kept.dropped)}
+        return list(dict.fromkeys(word.casefold() for word in self._words(text) if word not in searched))
 
     def chinese_words(self, text: str) -> list[list[str]]:
         """Return the words of each run of Chinese characters, as the most probable segmentation has them.
@@ -275,12 +278,14 @@ class Analyzer:
         """Return the runs of a text beside user words of mixed scripts."""
         return chain.from_iterable(map(find_runs, self._pieces(self._normal_form(text))[::2]))
 
-    def _query(self, text: str) -> tuple[list[str], _Kept]:
-        """Return the tokens of a query, and what was kept: all but stop words where it has no other words."""
-        tokens = self._tokens(text, self.config.query_segmentation, self._in_queries)
-        if tokens and tokens[0][0] != BIGRAM_MARK:
-            return tokens, self._in_queries
-        return self._tokens(text, self.config.query_segmentation, self._in_chunks), self._in_chunks
+    def _query(self, text: str) -> tuple[list[str], str, _Kept]:
+        """Return the tokens of a query, its topic, and what was kept; less is dropped where it has no other words."""
+        topic = skip_stop_structures(self._normal_form(text)) if self.config.query_stop_structures else text
+        for searched, kept in ((topic, self._in_queries), (topic, self._in_chunks), (text, self._in_chunks)):
+            tokens = self._tokens(searched, self.config.query_segmentation, kept)
+            if tokens and tokens[0][0] != BIGRAM_MARK:
+                break
+        return tokens, searched, kept
 
     def _tokens(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""

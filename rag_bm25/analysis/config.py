@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,6 +29,7 @@ BEFORE_SETTINGS: dict[str, Any] = {
     "word_bigrams": False,
     "compounds": "all",
     "query_stop_words": [],
+    "query_stop_structures": False,
 }
 
 
@@ -66,6 +67,9 @@ class AnalyzerConfig:
     query_stop_words : iterable of str
         Words to drop from queries as well, likewise, unless nothing else is in the query; by default question words
         and pronouns, English and Chinese.
+    query_stop_structures : bool
+        Whether to drop what a question says before it names its topic, such as *I am interested in papers on* and
+        我想了解一下, from queries.
 
     Raises
     ------
@@ -89,12 +93,13 @@ class AnalyzerConfig:
     word_bigrams: bool = True
     compounds: Compounds = "identifiers"
     query_stop_words: tuple[str, ...] = QUESTION_WORDS
+    query_stop_structures: bool = True
 
     def __post_init__(self) -> None:
         for name in ("segmentation", "query_segmentation"):
             object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
         object.__setattr__(self, "compounds", check_choice("compounds", self.compounds, COMPOUNDS))
-        for name in ("simplify", "stem", "split_camel_case", "bigrams", "word_bigrams"):
+        for name in ("simplify", "stem", "split_camel_case", "bigrams", "word_bigrams", "query_stop_structures"):
             check_switch(name, getattr(self, name))
         for name in ("stop_words", "query_stop_words"):
             object.__setattr__(self, name, _sorted_stop_words(name, getattr(self, name)))
@@ -138,6 +143,11 @@ class AnalyzerConfig:
             msg = f"analyzer settings {', '.join(sorted(unknown))} are not known to this version of rag_bm25"
             raise FormatError(msg)
         return cls(**{**BEFORE_SETTINGS, **settings})
+
+
+def without_query_side(config: AnalyzerConfig) -> AnalyzerConfig:
+    """Return settings that are equal if those of chunks are: one value for each that concerns queries alone."""
+    return replace(config, query_segmentation="exact", query_stop_words=(), query_stop_structures=False)
 
 
 def _require(holds: bool, name: str, rule: str, value: object) -> None:

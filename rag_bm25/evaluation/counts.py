@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 import numpy as np
 
 from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis.config import without_query_side
 from rag_bm25.documents.encoder import term_frequencies
 from rag_bm25.documents.lengths import LengthUnit, chunk_length
 from rag_bm25.documents.term_k1 import term_k1_estimator
@@ -348,7 +349,7 @@ class CountsCache:
         """
         analyzer = config.analyzer
         if isinstance(analyzer, AnalyzerConfig):
-            analyzer = replace(analyzer, query_segmentation="exact", query_stop_words=())  # they concern queries alone
+            analyzer = without_query_side(analyzer)
         key = analyzer, frozenset(config.fields)
         if key not in self._counts:
             texts, fields = self._dataset.documents(config.fields)

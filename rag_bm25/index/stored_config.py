@@ -28,6 +28,7 @@ _FORMER_ANALYZER_DEFAULTS = {
     "word_bigrams": False,
     "compounds": "all",
     "query_stop_words": (),
+    "query_stop_structures": False,
 }
 
 _Config = TypeVar("_Config", IndexConfig, AnalyzerConfig)

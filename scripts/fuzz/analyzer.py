@@ -46,7 +46,7 @@ SETTINGS = [
     AnalyzerConfig(segmentation="exact", stem=False, simplify=False, stop_words=()),
     AnalyzerConfig(user_words=USER_WORDS, split_camel_case=True, stop_words=("的", "合同", "the", "don't")),
     AnalyzerConfig(query_segmentation="exact", bigrams=False, split_camel_case=True, compounds="all"),
-    AnalyzerConfig(query_segmentation="search", query_stop_words=(), word_bigrams=False),
+    AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False, word_bigrams=False),
 ]
 TEXTS = st.binary(max_size=400).map(lambda data: data.decode(errors="replace"))
 TEXTS |= st.lists(characters(), max_size=200).map("".join) | texts(PIECES, 60) | texts(PIECES, 60)
@@ -80,7 +80,9 @@ def check_tokens(jieba: Analyzer, rjieba: Analyzer, text: str) -> None:
     _check_word_bigrams(tokens[len(words) + len(bigrams) :], rjieba.config, normal)
     queried = rjieba.query(text)
     assert queried == jieba.query(text), "the segmenters differ in queries"
-    if rjieba.config.query_segmentation == rjieba.config.segmentation and not rjieba.config.query_stop_words:
+    config = rjieba.config
+    drops = config.query_stop_words or config.query_stop_structures
+    if config.query_segmentation == config.segmentation and not drops:
         assert queried == tokens
     rjieba.stop_words_in(text)
     _check_chinese_words(rjieba, normal)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25 import AnalyzerConfig, IndexConfig
+from rag_bm25.analysis.config import without_query_side
 from rag_bm25.evaluation import CountsCache
 
 if TYPE_CHECKING:
@@ -21,7 +22,13 @@ def _config(analyzer: dict[str, Any] | None = None, **settings: Any) -> IndexCon
 
 
 VERSION_0_1 = _config(
-    {"query_segmentation": "search", "query_stop_words": (), "compounds": "all", "word_bigrams": False},
+    {
+        "query_segmentation": "search",
+        "query_stop_words": (),
+        "query_stop_structures": False,
+        "compounds": "all",
+        "word_bigrams": False,
+    },
     length_unit="characters",
     bigram_weight=0.4,
 )
@@ -33,6 +40,7 @@ CHOICES: dict[str, IndexConfig] = {
     "`length_unit=characters`": _config(length_unit="characters"),
     "`length_unit=terms`": _config(length_unit="terms"),
     "`query_stop_words=()`": _config({"query_stop_words": ()}),
+    "`query_stop_structures=false`": _config({"query_stop_structures": False}),
     "`query_segmentation=search`": _config({"query_segmentation": "search"}),
     "`word_bigram_weight=0`": _config(word_bigram_weight=0.0),
     "`word_bigram_weight=0.1`": _config(word_bigram_weight=0.1),
@@ -56,7 +64,7 @@ def runs(dataset: BeirDataset, wanted: list[str]) -> Iterator[tuple[str, Run]]:
     cache, analyzer = CountsCache(dataset.corpus), None
     for name in wanted:
         config = CHOICES[name]
-        documents_side = replace(config.analyzer, query_segmentation="exact", query_stop_words=())  # type: ignore[type-var]
+        documents_side = without_query_side(config.analyzer)  # type: ignore[arg-type]
         if documents_side != analyzer:
             cache, analyzer = CountsCache(dataset.corpus), documents_side  # of one analyzer: they are large
         size = cache.counts(config).mean_length("terms" if config.length_unit == "terms" else "characters")

@@ -178,7 +178,12 @@ def test_reindex_makes_an_index_with_other_parameters(milvus: Milvus) -> None:
 
 def test_reindex_replaces_the_defaults_of_version_0_1(milvus: Milvus) -> None:
     analyzer = AnalyzerConfig(
-        query_segmentation="search", word_bigrams=False, compounds="all", query_stop_words=(), stem=False
+        query_segmentation="search",
+        word_bigrams=False,
+        compounds="all",
+        query_stop_words=(),
+        query_stop_structures=False,
+        stem=False,
     )
     former = IndexConfig(chunk_size=400, k1=1.2, length_unit="characters", bigram_weight=0.4, analyzer=analyzer)
     with BM25Index.from_store(milvus.store("rag.db", "former"), config=former) as index:

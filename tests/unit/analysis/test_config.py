@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ def test_the_defaults() -> None:
     assert (config.segmentation, config.query_segmentation, config.compounds) == ("search", "exact", "identifiers")
     assert (config.simplify, config.stem, config.split_camel_case) == (True, True, False)
     assert (config.bigrams, config.word_bigrams) == (True, True)
-    assert (len(config.stop_words), len(config.query_stop_words), config.user_words) == (33, 71, ())
+    assert (len(config.stop_words), len(config.query_stop_words), config.user_words) == (33, 112, ())
 
 
 def test_words_are_stored_sorted_and_once() -> None:
@@ -32,7 +33,8 @@ def test_settings_survive_json() -> None:
 def test_missing_settings_have_their_defaults_or_what_was_done_before_them() -> None:
     today = AnalyzerConfig(stem=False).to_dict()
     assert AnalyzerConfig.from_dict(today) == AnalyzerConfig(stem=False)
-    before = AnalyzerConfig(stem=False, bigrams=False, word_bigrams=False, compounds="all", query_stop_words=())
+    before = AnalyzerConfig(stem=False, bigrams=False, word_bigrams=False, compounds="all")
+    before = replace(before, query_stop_words=(), query_stop_structures=False)
     assert AnalyzerConfig.from_dict({"stem": False}) == before
 
 

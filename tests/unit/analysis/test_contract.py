@@ -16,7 +16,7 @@ from rag_bm25.analysis import (
 from rag_bm25.analysis.contract import PROBES
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 
-AS_CHUNKS = AnalyzerConfig(query_segmentation="search", query_stop_words=())
+AS_CHUNKS = AnalyzerConfig(query_segmentation="search", query_stop_words=(), query_stop_structures=False)
 
 
 def letters(text: str) -> list[str]:

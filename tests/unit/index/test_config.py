@@ -175,14 +175,21 @@ def test_stored_config_is_used_where_none_is_given() -> None:
     assert config_from_dict(stored(config), None) == config
 
 
-OF_0_1 = AnalyzerConfig(query_segmentation="search", word_bigrams=False, compounds="all", query_stop_words=())
+OF_0_1 = AnalyzerConfig(
+    query_segmentation="search",
+    word_bigrams=False,
+    compounds="all",
+    query_stop_words=(),
+    query_stop_structures=False,
+)
 BEFORE_BIGRAMS = replace(OF_0_1, bigrams=False)
 
 
 def made_before(config: IndexConfig, analyzer: AnalyzerConfig) -> dict[str, Any]:
     """Return what was stored when the analyzer had fewer settings, and other defaults."""
     kept: dict[str, Any] = stored(replace(config, length_unit="characters", bigram_weight=0.4, analyzer=analyzer))
-    names = ["word_bigrams", "compounds", "query_stop_words", *(["bigrams"] if not analyzer.bigrams else [])]
+    names = ["word_bigrams", "compounds", "query_stop_words", "query_stop_structures"]
+    names += [] if analyzer.bigrams else ["bigrams"]
     for name in names:
         del kept["analyzer"]["settings"][name]
     del kept["query"]["word_bigram_weight"]
@@ -333,8 +340,6 @@ def test_choices_are_no_former_defaults() -> None:
 
 
 def test_former_defaults_are_replaced() -> None:
-    analyzer = AnalyzerConfig(
-        query_segmentation="search", word_bigrams=False, compounds="all", query_stop_words=(), bigrams=False
-    )
+    analyzer = replace(OF_0_1, bigrams=False)
     former = IndexConfig(chunk_size=100, k1=1, length_unit="characters", bigram_weight=0.4, analyzer=analyzer)
     assert renew_defaults(former) == IndexConfig(chunk_size=100, k1=1, analyzer=AnalyzerConfig(bigrams=False))
