@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import filterfalse
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_bm25.vectors.terms import is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +77,10 @@ class AnalysedText:
     @classmethod
     def of(cls, tokens: Sequence[str]) -> AnalysedText:
         """Sort the tokens of an analyzer by channel."""
-        return cls(tuple(filterfalse(is_bigram, tokens)), tuple(filter(is_bigram, tokens)))
+        words = tuple([token for token in tokens if not token.startswith(BIGRAM_MARK)])
+        if len(words) == len(tokens):
+            return cls(words)
+        return cls(words, tuple([token for token in tokens if token.startswith(BIGRAM_MARK)]))
 
     @classmethod
     def of_query(cls, analyzer: TextAnalyzer, text: str) -> AnalysedText:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
-from rag_bm25.query.terms import QueryTerm, QueryTerms, RelevanceCounts, TermSource
+from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermSource
 from rag_bm25.vectors.terms import is_bigram, is_word_bigram
 
 if TYPE_CHECKING:
@@ -28,7 +28,18 @@ if TYPE_CHECKING:
     from rag_bm25.weighting.query import QueryWeighting
 
 
-@dataclass(frozen=True)
+MAX_KEPT = 65_536
+
+
+class TermFacts(NamedTuple):
+    """What a term weighs by, whatever the query."""
+
+    id: int
+    df: int
+    idf: float  # 0 for unknown terms
+
+
+@dataclass(frozen=True, eq=False)
 class QueryEncoder:
     """Turn queries into vectors of IDF weights."""
 
@@ -36,6 +47,7 @@ class QueryEncoder:
     weighting: QueryWeighting
     ids: Mapping[str, int]  # of every term, as the vocabulary has it
     expander: Expander | None = None  # by default, nothing is added to queries
+    kept: dict[str, TermFacts] | None = None  # of terms, where all queries are weighed by the same statistics
 
     def encode(self, query: QueryLike, statistics: CorpusStatistics) -> SparseVector:
         """Encode a query; terms that no chunk has are left out."""
@@ -65,17 +77,51 @@ class QueryEncoder:
         With the vectors of `relevant` chunks, the IDF counts these apart.
         """
         terms, repeats, sources = self._boost_bigrams(wanted)
-        ids, qtf = self._ids_of(terms), np.array(repeats, np.int64)
-        are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)
-        boost = np.array([source.boost for source in sources], np.float64)
-        df, collection = statistics.df(ids), statistics.collection_stats
-        weights = np.zeros(len(terms))
-        known = df > 0
-        relevance = _count_relevant(ids, df, collection.num_chunks, relevant) if relevant else None
-        informed = df if relevance is None else relevance.equivalent_df(df, collection.num_chunks)
-        known_weights = self.weighting.weights(qtf[known], informed[known], collection, are_bigrams[known])
-        weights[known] = boost[known] * known_weights
+        ids, df, idf = self._look_up(terms, statistics)
+        qtf, boost = np.array(repeats, np.int64), np.array([source.boost for source in sources], np.float64)
+        relevance = None
+        if relevant:
+            num_chunks = statistics.num_chunks
+            relevance = _count_relevant(ids, df, num_chunks, relevant)
+            idf = self._idf(terms, df, relevance.equivalent_df(df, num_chunks), statistics)
+        weights = boost * (self.weighting.term_weights(qtf) * idf)
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
+
+    def _look_up(
+        self, terms: Sequence[str], statistics: CorpusStatistics
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.float64]]:
+        """Return the id, df and IDF of each term; a dict of those of the last queries is faster than the counts."""
+        kept = {} if self.kept is None else self.kept
+        facts = {term: known for term in terms if (known := kept.get(term))}
+        if missing := [term for term in terms if term not in facts]:
+            ids = self._ids_of(missing)
+            df = statistics.df(ids)
+            idf = self._idf(missing, df, df, statistics)
+            counted = dict(zip(missing, map(TermFacts, ids.tolist(), df.tolist(), idf.tolist()), strict=True))
+            facts.update(counted)
+            if len(kept) > MAX_KEPT:
+                kept.clear()
+            kept.update(counted)
+        found = [facts[term] for term in terms]
+        return (
+            np.array([known.id for known in found], np.uint32),
+            np.array([known.df for known in found], np.int64),
+            np.array([known.idf for known in found], np.float64),
+        )
+
+    def _idf(
+        self,
+        terms: Sequence[str],
+        df: NDArray[np.int64],
+        informed: NDArray[np.int64] | NDArray[np.float64],  # df with relevance information
+        statistics: CorpusStatistics,
+    ) -> NDArray[np.float64]:
+        """Return the IDF of each term, 0 for unknown ones."""
+        known, idf = df > 0, np.zeros(len(terms))
+        are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)[known]
+        once = np.ones(len(are_bigrams), np.int64)
+        idf[known] = self.weighting.weights(once, informed[known], statistics.collection_stats, are_bigrams)
+        return idf
 
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""
@@ -95,19 +141,18 @@ class QueryEncoder:
 
     def _boost_bigrams(self, wanted: Sequence[QueryTerm]) -> tuple[list[str], list[int], list[TermSource]]:
         """Return terms, qtf and sources; bigrams are boosted by the weight of their kind, or left out."""
-        of_characters = ("bigram_weight, of bigrams of characters", self.weighting.bigram_weight)
-        of_words = ("word_bigram_weight, of bigrams of words", self.weighting.word_bigram_weight)
-        boosted: dict[tuple[int, bool], TermSource] = {}  # by the source before; most bigrams share one
+        boosted = dict(self._boosted_plain)
         terms: list[str] = []
         repeats: list[int] = []
         sources: list[TermSource] = []
         for term, qtf, before in wanted:
             source = before
             if is_bigram(term) and not before.of_phrase:
-                factor = of_words if is_word_bigram(term) else of_characters
+                of_words = is_word_bigram(term)
+                factor = self._bigram_factors[of_words]
                 if not factor[1]:
                     continue
-                key = id(before), factor is of_words
+                key = id(before), of_words
                 if key not in boosted:
                     boosted[key] = replace(before, factors=(*before.factors, factor))
                 source = boosted[key]
@@ -115,6 +160,20 @@ class QueryEncoder:
             repeats.append(qtf)
             sources.append(source)
         return terms, repeats, sources
+
+    @cached_property
+    def _bigram_factors(self) -> tuple[tuple[str, float], tuple[str, float]]:
+        """The factors of bigrams of characters, and of words."""
+        return (
+            ("bigram_weight, of bigrams of characters", self.weighting.bigram_weight),
+            ("word_bigram_weight, of bigrams of words", self.weighting.word_bigram_weight),
+        )
+
+    @cached_property
+    def _boosted_plain(self) -> dict[tuple[int, bool], TermSource]:
+        """The sources of both kinds of bigrams in a text, by the id of the source before."""
+        factors = enumerate(self._bigram_factors)
+        return {(id(PLAIN_SOURCE), bool(of_words)): TermSource(factors=(factor,)) for of_words, factor in factors}
 
 
 def _count_relevant(

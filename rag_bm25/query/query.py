@@ -292,6 +292,8 @@ def _to_parts(text: object) -> tuple[QueryPart, ...]:
 
 
 def _check_condition(name: str, texts: object) -> tuple[str, ...]:
+    if texts == ():
+        return ()
     if isinstance(texts, str | bytes) or not isinstance(texts, Sequence):
         hint = f"; for a single one, pass a list: [{short_repr(texts)}]" if isinstance(texts, str) else ""
         raise InputError(f"{name} must be a sequence of str, got {short_repr(texts)}{hint}")

@@ -65,6 +65,9 @@ class TermSource:
 
 PLAIN_SOURCE = TermSource()
 
+ZERO_AS_FLOAT32 = 2.0**-150
+"""The largest number that is rounded to 0."""
+
 
 class QueryTerm(NamedTuple):
     """A term that a query asks for."""
@@ -139,8 +142,8 @@ class QueryTerms:
 
     def vector(self) -> SparseVector:
         """Return the weights as a vector; all are > 0, and terms that no chunk has are left out."""
-        weighty = self.weights.astype(np.float32) > 0  # feedback and boosts may leave a weight that is 0 as float32
         weights: dict[int, float] = {}
-        for id_, weight in zip(self.ids[weighty].tolist(), self.weights[weighty].tolist(), strict=True):
-            weights[id_] = weights.get(id_, 0.0) + weight
+        for id_, weight in zip(self.ids.tolist(), self.weights.tolist(), strict=True):
+            if weight > ZERO_AS_FLOAT32:  # feedback and boosts may leave less
+                weights[id_] = weights.get(id_, 0.0) + weight
         return SparseVector.from_dict(weights) if weights else EMPTY

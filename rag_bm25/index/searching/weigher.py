@@ -20,6 +20,8 @@ from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.store.rows import Scope
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.query.options import QueryOptions
@@ -74,6 +76,7 @@ class QueryWeigher:
         self._synonyms: tuple[Synonyms, SynonymTable] | None = None
         self._plain = Expander(analyzer)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
+        self._sides: QueryMemo[QuerySide] = QueryMemo(MAX_PARTS)
         self._parts: QueryMemo[CorpusStatistics] = QueryMemo(MAX_PARTS)
 
     def side(self, scope: Scope, options: QueryOptions, *, completing: bool = False) -> QuerySide:
@@ -88,8 +91,7 @@ class QueryWeigher:
         """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
         if side.encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
             return self._weigh_anew(side, query)
-        key = (query, side.encoder.weighting, repr(side.counted))
-        return self._memo.get(key, side.view, lambda: self._weigh_anew(side, query))
+        return self._memo.get((query, side.encoder), side.view, lambda: self._weigh_anew(side, query))
 
     def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: QueryOptions) -> str | None:
         """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
@@ -113,17 +115,19 @@ class QueryWeigher:
             return self._lookup
 
     def _side(self, counted: Scope, options: QueryOptions, *, completing: bool) -> QuerySide:
-        view = self._live.current(counted.namespaces)
+        view, weighting = self._live.current(counted.namespaces), weighting_of(self._weighting, options)
         expander = self._expander(options.get("expansion"), completing=completing)
-        encoder = QueryEncoder(self._analyzer, weighting_of(self._weighting, options), view.ids, expander)
-        return QuerySide(view, counted, encoder, self._count(view, counted))
+        encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
+        if expander is not self._plain:
+            return QuerySide(view, counted, encoder, self._count(view, counted))
+        key = weighting, _key_of(counted)
+        return self._sides.get(key, view, lambda: QuerySide(view, counted, encoder, self._count(view, counted)))
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusStatistics:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
         if counted.where is None:
             return view.statistics.of(counted.namespaces)
-        key = repr(counted)  # 1 == True, and the filters differ
-        return self._parts.get(key, view, lambda: count_part(self._store, counted, self._live.events))
+        return self._parts.get(_key_of(counted), view, lambda: count_part(self._store, counted, self._live.events))
 
     def _weigh_anew(self, side: QuerySide, query: Query) -> WeightedQuery:
         conditions = Conditions.of(query, self._analyzer, side.encoder.ids)
@@ -145,6 +149,10 @@ class QueryWeigher:
         if kept is None or kept[0] is not synonyms:
             self._synonyms = kept = synonyms, SynonymTable(synonyms, self._analyzer)
         return kept[1]
+
+
+def _key_of(counted: Scope) -> Hashable:
+    return counted.namespaces if counted.where is None else repr(counted)  # 1 == True, and the filters differ
 
 
 def _counted_scope(scope: Scope, options: QueryOptions) -> Scope:
