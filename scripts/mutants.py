@@ -200,7 +200,7 @@ MUTANTS = [
     Mutant("statistics/log/packing", "MARKED + pack(plain", "pack(plain"),
     Mutant("vectors/known_terms", "marks << _HASH_BITS", "marks"),
     Mutant("weighting/idf", "np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)", "corpus.average_idf"),
-    Mutant("query/encoder", "statistics.collection_stats, are_bigrams)", "statistics.collection_stats)"),
+    Mutant("query/encoder", "collection, epsilon, are_bigrams)", "collection, epsilon)"),
     # One moment, and nobody waits
     Mutant("statistics/corpus", "old, new = old[old > 0], new[new > 0]", "pass"),
     Mutant("statistics/log/terms", "self.displaced = {**self.displaced, **terms}", "pass"),

@@ -13,6 +13,7 @@ from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermSource
 from rag_bm25.vectors.terms import is_bigram, is_word_bigram
+from rag_bm25.weighting.idf import idf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -77,14 +78,14 @@ class QueryEncoder:
         With the vectors of `relevant` chunks, the IDF counts these apart.
         """
         terms, repeats, sources = self._boost_bigrams(wanted)
-        ids, df, idf = self._look_up(terms, statistics)
+        ids, df, idfs = self._look_up(terms, statistics)
         qtf, boost = np.array(repeats, np.int64), np.array([source.boost for source in sources], np.float64)
         relevance = None
         if relevant:
             num_chunks = statistics.num_chunks
             relevance = _count_relevant(ids, df, num_chunks, relevant)
-            idf = self._idf(terms, df, relevance.equivalent_df(df, num_chunks), statistics)
-        weights = boost * (self.weighting.term_weights(qtf) * idf)
+            idfs = self._idfs(terms, df, relevance.equivalent_df(df, num_chunks), statistics)
+        weights = boost * (self.weighting.term_weights(qtf) * idfs)
         return QueryTerms(terms, ids, qtf, df, boost, weights, sources, group_words, relevance)
 
     def _look_up(
@@ -96,8 +97,8 @@ class QueryEncoder:
         if missing := [term for term in terms if term not in facts]:
             ids = self._ids_of(missing)
             df = statistics.df(ids)
-            idf = self._idf(missing, df, df, statistics)
-            counted = dict(zip(missing, map(TermFacts, ids.tolist(), df.tolist(), idf.tolist()), strict=True))
+            idfs = self._idfs(missing, df, df, statistics)
+            counted = dict(zip(missing, map(TermFacts, ids.tolist(), df.tolist(), idfs.tolist()), strict=True))
             facts.update(counted)
             if len(kept) > MAX_KEPT:
                 kept.clear()
@@ -109,7 +110,7 @@ class QueryEncoder:
             np.array([known.idf for known in found], np.float64),
         )
 
-    def _idf(
+    def _idfs(
         self,
         terms: Sequence[str],
         df: NDArray[np.int64],
@@ -117,11 +118,11 @@ class QueryEncoder:
         statistics: CorpusStatistics,
     ) -> NDArray[np.float64]:
         """Return the IDF of each term, 0 for unknown ones."""
-        known, idf = df > 0, np.zeros(len(terms))
+        known, values = df > 0, np.zeros(len(terms))
         are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)[known]
-        once = np.ones(len(are_bigrams), np.int64)
-        idf[known] = self.weighting.weights(once, informed[known], statistics.collection_stats, are_bigrams)
-        return idf
+        name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.collection_stats
+        values[known] = idf(name, informed[known], collection, epsilon, are_bigrams)
+        return values
 
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""
