@@ -76,7 +76,7 @@ MUTANTS = [
     Mutant("index/stored_config", "return _renew(config, _FORMER_DEFAULTS)", "return config"),
     Mutant("cli/moving", "renew_defaults(source.config) if new_defaults else source.config", "source.config"),
     Mutant("query/encoder", "of_words = is_word_bigram(term)", "of_words = False"),
-    Mutant("query/terms", "if weight > ZERO_AS_FLOAT32", "if True"),
+    Mutant("query/terms", "if weight > ZERO_AS_FLOAT32", "if weight > 0"),
     Mutant("index/searching/weigher", "key = weighting, _key_of(counted)", "key = _key_of(counted)"),
     Mutant("index/searching/weigher", "self._sides.get(key, view,", "self._sides.get(key, None,"),
     Mutant("weighting/document", "return weight * np.asarray(tf, np.float64)", "return np.asarray(tf)"),
@@ -252,7 +252,6 @@ MUTANTS = [
     Mutant("weighting/idf", "values + risen > 0, values + risen)", "values > 0, values)"),
     Mutant("query/terms", "num_relevant = min(num_relevant, num_chunks)", "num_relevant = max(num_relevant, 0)"),
     Mutant("query/terms", "return max(0.0, self.keep", "return (self.keep"),
-    Mutant("query/terms", "self.weights.astype(np.float32) > 0", "self.weights > 0"),
     Mutant(
         "query/terms", "return product if self.feedback is None else product * self.feedback.value", "return product"
     ),
