@@ -53,7 +53,7 @@ MUTANTS = [
     Mutant("analysis/normalization", "origin += start - self._starts[first]", "pass"),
     Mutant("analysis/word_bigrams", "self._linked_words(before[0])[-1].start", "0"),
     Mutant("analysis/word_bigrams", "if before and first:", "if first:"),
-    Mutant("analysis/word_bigrams", "or word.isdecimal() or", "or"),
+    Mutant("analysis/word_bigrams", "or is_number(word) or", "or"),
     Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
     Mutant("documents/lengths", "SHORT_LENGTH * others + 0.5", "SHORT_LENGTH * others"),
     Mutant("documents/lengths", "_BIGRAM if is_bigram(term) else ", ""),

@@ -14,7 +14,7 @@ from rag_bm25.analysis.places import shift
 from rag_bm25.analysis.runs import find_runs_and_signs, is_han, locate_runs_and_signs, may_hold_word_bigrams
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
 from rag_bm25.analysis.text import Token
-from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_stop_word, phrase_of
+from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_number, is_stop_word, phrase_of
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class WordBigrams(RunMemo[_Links]):
 
     def _linked(self, word: str) -> str:
         """Return the term of a word that can be a part of a phrase, or "" if it cannot be one."""
-        if not 1 < len(word) <= MAX_TOKEN_LENGTH or word.isdecimal() or is_stop_word(word, self._apart):
+        if not 1 < len(word) <= MAX_TOKEN_LENGTH or is_number(word) or is_stop_word(word, self._apart):
             return ""
         return self._stemming.term(word)
 

@@ -26,8 +26,13 @@ MEMO_SIZE = 200_000  # runs, in about 50 MB
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
 _DOTTED_NUMBER = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _PART = re.compile(r"[^.\-_]+")
+_PART_OR_NUMBER = re.compile(  # Python3.11, v2.5 and 2.4GHz are no parts between dots
+    r"(?:[^\W\d_]{2,}|[vV])?\d+(?:\.\d+)+(?![^.\-_])|\d+(?:\.\d+)+[^\W\d_]{1,4}(?![^.\-_])|[^.\-_]+"
+)
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
-_LETTERS_AND_DIGITS = re.compile(r"([^\W\d_]{2,})(\d+)|(\d+)([^\W\d_]{2,4})")
+_LETTERS_AND_DIGITS = re.compile(  # Python3.11 is also Python3
+    r"(?=([^\W\d_]+\d+)\.)?([^\W\d_]{2,})([\d.]+)|([\d.]+)([^\W\d_]{2,4})|(\d+\.[\d.]+)[^\W\d_]"
+)
 _CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -39,6 +44,11 @@ def without_apostrophes(word: str) -> str:
 def is_stop_word(word: str, stop_words: Collection[str]) -> bool:
     """Return whether a word is one of the case-folded stop words; in capitals it is a name: IT, WHO, US."""
     return word.casefold() in stop_words and not (len(word) > 1 and word.isupper())
+
+
+def is_number(word: str) -> bool:
+    """Return whether a word is a number, with or without dots."""
+    return word.isdecimal() or _DOTTED_NUMBER.fullmatch(word) is not None
 
 
 class WordRules(NamedTuple):
@@ -68,11 +78,10 @@ def _is_simple(run: str) -> bool:
 
 def _words_of_compound(compound: str, rules: WordRules) -> list[Token]:
     if number := _number(compound):
-        major_minor = _cut(compound, number.start, number.start + len(".".join(number.text.split(".")[:2])))
-        return list(dict.fromkeys((number, major_minor)))
+        return _versions(number)
     if acronym := _acronym(compound, rules):
         return [acronym]
-    parts = _parts(compound)
+    parts = _parts(compound, rules)
     of_parts = [word for part in parts for word in _part_words(part, rules.split_camel_case)]
     return [*_wholes(compound, parts, rules), *of_parts]
 
@@ -101,7 +110,7 @@ def spelt_words(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noq
 def _spelt_compound(compound: str, rules: WordRules) -> list[Token]:
     if acronym := _acronym(compound, rules):
         return [acronym]
-    parts = _parts(compound)
+    parts = _parts(compound, rules)
     return [_joined(compound, parts)] if _is_prefixed(compound, parts, rules) else parts
 
 
@@ -136,9 +145,16 @@ def _number(compound: str) -> Token | None:
     return None if match is None else _cut(compound, *match.span(1))
 
 
-def _parts(compound: str) -> list[Token]:
-    """Return the parts between the joints."""
-    return [_cut(compound, *part.span()) for part in _PART.finditer(compound)]
+def _versions(number: Token) -> list[Token]:
+    """Return a number with dots, and its first two places."""
+    major_minor = _within(number, 0, len(".".join(number.text.split(".")[:2])))
+    return list(dict.fromkeys((number, major_minor)))
+
+
+def _parts(compound: str, rules: WordRules) -> list[Token]:
+    """Return the parts between the joints, of which a dot within a number is none."""
+    pattern = _PART if rules.compounds == "all" else _PART_OR_NUMBER
+    return [_cut(compound, *part.span()) for part in pattern.finditer(compound)]
 
 
 def _joined(compound: str, parts: list[Token]) -> Token:
@@ -179,9 +195,11 @@ def _is_prefixed(compound: str, parts: list[Token], rules: WordRules) -> bool:
 
 def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
     """Return a part, its letters and digits apart, and its humps."""
+    if number := _number(part.text):
+        return _versions(_within(part, number.start, number.end))
     halves = _LETTERS_AND_DIGITS.fullmatch(part.text)
     words = (
-        [part, *(_within(part, *halves.span(group)) for group in range(1, 5) if halves[group])] if halves else [part]
+        [part, *(_within(part, *halves.span(group)) for group in range(1, 7) if halves[group])] if halves else [part]
     )
     if split_camel_case and len(humps := _humps(part)) > 1:
         of_humps = [word for hump in humps for word in _part_words(hump, split_camel_case=False)]

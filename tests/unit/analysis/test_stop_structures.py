@@ -22,6 +22,8 @@ DROPPED = [
     ("I am looking for a ", "cheap flight"),
     ("We are interested in articles written by ", "Salton"),
     ("Interested in ", "robotics"),
+    ("I am interested in ", "general relativity"),
+    ("I want ", "more insurance"),
     ("Hello, can you help me with my ", "order"),
     ("I need help with my ", "invoice"),
     ("Is there any information on ", "pricing"),

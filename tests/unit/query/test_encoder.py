@@ -91,6 +91,36 @@ def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
     assert (terms.words, len(terms.groups)) == ({"合同"}, 1)
 
 
+def test_bigrams_of_words_have_a_weight_of_their_own() -> None:
+    weighting = QueryWeighting(bigram_weight=0.25, word_bigram_weight=0.125)
+    made = QueryEncoder(lambda _: ["合同", "\0合同", "\0fig tree"], weighting, TermIds())
+    assert [source.boost for source in made.terms("合同 fig tree", CORPUS).sources] == [1, 0.25, 0.125]
+    alone = QueryEncoder(made.analyzer, QueryWeighting(word_bigram_weight=0), TermIds())
+    assert alone.terms("合同 fig tree", CORPUS).terms == ["合同", "\0合同"]
+
+
+def test_kept_facts_change_no_weight() -> None:
+    kept = QueryEncoder(str.split, QueryWeighting(), TermIds(), kept={})
+    for query in ("apple fig", "fig unknown fig", "unknown apple", ""):
+        fresh = encoder(QueryWeighting()).terms(query, CORPUS)
+        again = kept.terms(query, CORPUS)
+        assert (again.terms, again.ids.tolist(), again.df.tolist()) == (
+            fresh.terms,
+            fresh.ids.tolist(),
+            fresh.df.tolist(),
+        )
+        assert again.weights.tolist() == fresh.weights.tolist()
+
+
+def test_few_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.query.encoder.MAX_KEPT", 2)
+    made = QueryEncoder(str.split, QueryWeighting(), TermIds(), kept={})
+    for query in ("a b", "c d", "e"):
+        assert made.terms(query, CORPUS).terms == query.split()
+    assert made.kept is not None
+    assert sorted(made.kept) == ["e"]
+
+
 def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
     made = encoder(QueryWeighting(bigram_weight=0.25))
     asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermSource("synonym", (("weight of the synonym", 2.0),)))
