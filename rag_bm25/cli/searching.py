@@ -17,6 +17,7 @@ from rag_bm25.cli.rendering import INDENT, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
+from rag_bm25.index.arguments import list_first
 from rag_bm25.index.index import BM25Index
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import FEEDBACK_METHODS
@@ -157,6 +158,7 @@ def search(
             print_json([{**_to_json(hit), **more} for hit, more in zip(hits, extra, strict=True)])
             return
         print_hits(hits, trees, mark_contexts(index, query, hits, {"namespace": question.namespace, **options}))
+        note_missing_keys(hits, boosts, selection)
         dense.note_missing(index)
     if diagnosis:
         print_note(str(diagnosis))
@@ -181,6 +183,8 @@ def why(
         else:
             diagnosis = index.why_not(query, id, k, min_score=min_score, **asked)
     print_result(as_json, diagnosis.to_dict(), Text(str(diagnosis)))
+    if id is not None and not as_json and any(reason.code == "no_chunk" for reason in diagnosis.reasons):
+        print_note(f"put a query of several words into quotes: the id is what follows the query, here {id!r}")
 
 
 def similar(
@@ -202,6 +206,7 @@ def similar(
         print_json(list(map(_to_json, hits)))
     elif hits:
         print_hits(hits)
+        note_missing_keys(hits, boosts, selection)
     else:
         print_note("nothing found: no other chunk shares a term with it")
 
@@ -222,6 +227,15 @@ def mark_contexts(
     return [[mark for fragment in fragments for mark in fragment.marks] for fragments in contexts]
 
 
+def note_missing_keys(hits: Sequence[Hit], boosts: Boosts, selection: Selection) -> None:
+    """Note the metadata keys of options that no hit has: they may be misspelt."""
+    held = sorted({key for hit in hits for key in hit.metadata})
+    keys = [boost.key for boost in boosts.options().get("boosts", ())] + [selection.group_by]
+    missing = [key for key in dict.fromkeys(keys) if key and key not in held]
+    if hits and missing:
+        print_note(f"no hit has {list_first(missing)} in its metadata; the keys are {list_first(held)}")
+
+
 def print_hits(
     hits: Sequence[Hit],
     trees: Sequence[ScoreExplanation] = (),
@@ -238,8 +252,7 @@ def print_hits(
 
 
 def explain(
-    query: Annotated[str, opt.argument("QUERY", "Words or a question.")],
-    id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
+    words: Annotated[list[str], opt.argument("QUERY... ID", "Words or a question, and then the id of a chunk.")],
     place: opt.Place,
     question: Question,
     boosts: Boosts,
@@ -252,9 +265,12 @@ def explain(
 
     If the query does not find the chunk, show why: its terms are unknown, stop words, or not in the chunk.
     """
-    options = {**question.options(), **boosts.options(), **selection.options()}
+    *of_query, chunk = words
+    if not of_query:
+        raise typer.BadParameter("must be a query, and then the id of a chunk", param_hint="'QUERY... ID'")
+    query, options = " ".join(of_query), {**question.options(), **boosts.options(), **selection.options()}
     with place.open_existing(read_only=True) as index:
-        explained = index.explain(query, id, k=k, **question.scope(), **options)
+        explained = index.explain(query, chunk, k=k, **question.scope(), **options)
     width = open_console().width
     print_result(
         as_json, explained.to_dict(tree=tree), render_explanation(explained) if tree else Text(explained.table(width))

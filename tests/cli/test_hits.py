@@ -44,6 +44,14 @@ def test_groups(handbook: Path) -> None:
     assert summed[0]["group_score"] > summed[0]["score"]
 
 
+def test_keys_that_no_hit_has_are_noted(handbook: Path) -> None:
+    search = ("search", "合同通知", "--filter", '{"kind": {"$in": ["law", "draft"]}}')
+    misspelt = run(*search, "--group-by", "sorce", "--boost", "knd=law:2", "--recency", "date:30")
+    assert misspelt.stderr.startswith("no hit has knd, sorce in its metadata; the keys are date, kind, ")
+    assert run(*search, "--group-by", "source", "--boost", "kind=law:2").stderr == ""
+    assert "no hit has knd" in run("similar", "old", "--boost", "knd=law:2").stderr
+
+
 def test_a_context_is_printed_whole(handbook: Path) -> None:
     whole = (handbook / "contract.md").read_text(encoding="utf-8").strip()
     (hit,) = run_json("search", "第5条", "-k", 1, "--expand", "document")

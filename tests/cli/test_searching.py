@@ -216,6 +216,21 @@ def test_explain_shows_a_line_for_each_term(docs: Path) -> None:
     assert lines[-1] == "N = 3 chunks; score = query weight * chunk weight"
 
 
+def test_explain_takes_words_without_quotes(docs: Path) -> None:
+    quoted = run_json("explain", "sparse vectors", "r1")
+    assert run_json("explain", "sparse", "vectors", "r1") == quoted
+    alone = run("explain", "r1")
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "must be a query, and then the id of a chunk" in alone.stderr
+
+
+def test_why_tells_a_query_from_an_id(docs: Path) -> None:
+    lost = run("why", "sparse", "vectors")
+    assert "'vectors' is not found" in lost.stdout
+    assert lost.stderr == "put a query of several words into quotes: the id is what follows the query, here 'vectors'\n"
+    assert run("why", "sparse vectors", "r1").stderr == ""
+
+
 def test_explain_shows_a_tree_whose_root_is_the_score(docs: Path) -> None:
     score = run_json("search", "劳动合同")[0]["score"]
     tree = run_json("explain", "劳动合同", "docs/law.txt#0", "--tree")
