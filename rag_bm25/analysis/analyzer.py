@@ -53,7 +53,7 @@ class Analyzer:
     >>> analyzer("Milvus v2.5.1 與全文檢索")
     ['milvus', '2.5.1', '2.5', '与', '全文', '检索', '全文检索', '\x00与全', '\x00全文', '\x00文检', '\x00检索']
     >>> analyzer.query("Can you tell me about the IT department?")
-    ['it', 'depart', '\x00\x00it depart']
+    ['it', 'depart', '\x00it depart']
     >>> analyzer.stop_words_in("What is the IT department?")
     ['what', 'is', 'the']
     """

@@ -16,6 +16,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Words that a structure may have, and those that make a run of them one.
 _WE = _words("i my our we")
 _FUNCTION_WORDS = _WE | _words(
     "a about am an and are as at be been by can concerning could covering describing did discussing do does for from "
@@ -35,6 +36,7 @@ _OTHERS = _words(
     "receive see short simple some specific specifically very"
 )
 
+# Words that belong to a structure only before certain others.
 _ON = _words(
     "about by concerning covering dealing describing discussing exist exists giving on regarding related relating "
     "that which written"
@@ -46,7 +48,7 @@ _TEXTS = _words(
 _ACCOUNTS = _words(
     "description descriptions details discussion discussions example examples explanation introduction overview summary"
 )
-_FOLLOWERS = {  # of the words that belong to a structure only before one of these
+_FOLLOWERS = {
     **dict.fromkeys(_TEXTS, _ON),
     **dict.fromkeys(_ACCOUNTS, _ON | {"of", "to"}),
     **dict.fromkeys(_words("anything everything something"), _ON | {"to"}),
@@ -60,14 +62,14 @@ _LINKS = _words("concerned concerns deal dealing include includes related relati
 _LAST = _FUNCTION_WORDS | _WISHES | _EXPLAIN | _words("include includes")
 _ALL = _LAST | _OTHERS | _LINKS | _FOLLOWERS.keys()
 
-_ONCE = "(?:一下|下)?(?:关于|有关)?"
+_ABOUT = "(?:一下|下)?(?:关于|有关)?"
 _TELL = "(?:详细|简单|具体)?(?:介绍|解释|说明|讲解|讲|说|总结|概括|列出|查询|查找|查|搜索|搜|找)"
 _CHINESE = re.compile(
     r"\A(?:(?:你好|您好|请问一下|请问|请教一下|请教|麻烦[你您]?|劳驾)[,，!！:：\s]*)*"
-    f"(?:我们?(?:想要?|需要|希望|要)(?:请问|问|知道|了解|咨询|查询|查找|查|找|看){_ONCE}"
-    f"|(?:请|请?能否|能不能|可否|可不可以|可以|能)?请?[你您]?(?:[帮给为跟]我|帮忙){_TELL}{_ONCE}"
-    f"|请[你您]?{_TELL}{_ONCE}|{_TELL}一下(?:关于|有关)?|(?:请|能否|能不能|可以|能)?[你您]?告诉我{_ONCE}"
-    f"|(?:讲讲|说说|谈谈|聊聊){_ONCE})?"
+    f"(?:我们?(?:想要?|需要|希望|要)(?:请问|问|知道|了解|咨询|查询|查找|查|找|看){_ABOUT}"
+    f"|(?:请|请?能否|能不能|可否|可不可以|可以|能)?请?[你您]?(?:[帮给为跟]我|帮忙){_TELL}{_ABOUT}"
+    f"|请[你您]?{_TELL}{_ABOUT}|{_TELL}一下(?:关于|有关)?|(?:请|能否|能不能|可以|能)?[你您]?告诉我{_ABOUT}"
+    f"|(?:讲讲|说说|谈谈|聊聊){_ABOUT})?"
 )
 _BETWEEN_SENTENCES = re.compile(r"((?<=[.!?;:])\s+|(?<=[。！？；：\n])\s*)")
 _WORD = re.compile(r"[\s,(]*([A-Za-z]+)(?:'[a-z]+)?(?=[\s,]|$)")
