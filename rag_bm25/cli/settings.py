@@ -48,6 +48,7 @@ DESCRIPTIONS = {
     "delta": (">= 0, or none", "delta of bm25l, bm25+ and tfldp; none is 0.5, 1 and 1"),
     "bigram_weight": (">= 0", "weight of bigrams of Chinese characters beside words, which have 1; 0 leaves them out"),
     "word_bigram_weight": (">= 0", "weight of bigrams of words, likewise"),
+    "latin_weight": ("> 0", "factor of words of letters and numbers in queries with Chinese"),
     "field": (
         "NAME:CHUNK_SIZE[:WEIGHT[:B]], or none",
         "text of the metadata that counts beside the chunk's own (BM25F); several with + between",

@@ -45,6 +45,7 @@ GRIDS: dict[str, tuple[Value, ...]] = {
     "bigrams": (True, False),
     "bigram_weight": (0.0, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0),
     "word_bigram_weight": (0.0, 0.1, 0.2, 0.3, 0.5),
+    "latin_weight": (1.0, 1.5, 2.0, 3.0),
 }
 JOINT = (("k1", "b"), ("weighting", "delta"))  # searched over all combinations
 HALVINGS = 2  # of the steps around the best values: down to .075 of k1, .04 of b

@@ -43,8 +43,9 @@ class _Fields(dict[str, FieldWeight]):
 class IndexConfig:
     """Parameters of an index.
 
-    `idf`, `epsilon`, `k3`, `bigram_weight` and `word_bigram_weight` weigh the query, and may differ each time the index
-    is opened or searched. The stored vectors depend on everything else, which is fixed when the index is created.
+    `idf`, `epsilon`, `k3` and the weights of kinds of terms, `bigram_weight`, `word_bigram_weight` and `latin_weight`,
+    weigh the query, and may differ each time the index is opened or searched. The stored vectors depend on everything
+    else, which is fixed when the index is created.
 
     Parameters
     ----------
@@ -83,6 +84,9 @@ class IndexConfig:
     bigram_weight, word_bigram_weight : float
         Weights of the bigrams of Chinese characters and of words, in [0, 1000], beside that of words, which is 1; 0
         leaves them out. They matter where the analyzer makes bigrams, see :class:`rag_bm25.AnalyzerConfig`.
+    latin_weight : float
+        Factor of words of letters and numbers in a query that has bigrams of Chinese characters, in (0, 1000]: with its
+        bigrams a Chinese word counts about twice, and these have none.
 
     Examples
     --------
@@ -110,6 +114,7 @@ class IndexConfig:
     dense_metric: DenseMetric = "COSINE"
     bigram_weight: float = 0.5
     word_bigram_weight: float = 0.15
+    latin_weight: float = 2.0
 
     def __post_init__(self) -> None:
         self.document_weighting()
@@ -139,9 +144,10 @@ class IndexConfig:
         Returns
         -------
         QueryWeighting
-            idf, epsilon, k3 and the weights of bigrams.
+            idf, epsilon, k3 and the weights of the kinds of terms.
         """
-        return QueryWeighting(self.idf, self.epsilon, self.k3, self.bigram_weight, self.word_bigram_weight)
+        weights = self.bigram_weight, self.word_bigram_weight, self.latin_weight
+        return QueryWeighting(self.idf, self.epsilon, self.k3, *weights)
 
     def dense_field(self) -> DenseField | None:
         """Return dimension and metric of the dense vectors.

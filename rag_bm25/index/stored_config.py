@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _FORMER_LENGTH_UNIT: LengthUnit = "characters"
 _FORMER_QUERY_SEGMENTATION: Segmentation = "search"
 _FORMER_BIGRAM_WEIGHT = 0.4
-_FORMER_DEFAULTS = {"length_unit": _FORMER_LENGTH_UNIT, "bigram_weight": _FORMER_BIGRAM_WEIGHT}
+_FORMER_LATIN_WEIGHT = 1.0
+_FORMER_DEFAULTS = {
+    "length_unit": _FORMER_LENGTH_UNIT,
+    "bigram_weight": _FORMER_BIGRAM_WEIGHT,
+    "latin_weight": _FORMER_LATIN_WEIGHT,
+}
 _FORMER_ANALYZER_DEFAULTS = {
     "query_segmentation": _FORMER_QUERY_SEGMENTATION,
     "word_bigrams": False,
@@ -68,7 +73,7 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
     _check_stored(stored)
     if given is None:
         given = _rebuild(stored)
-    given = _restore_bigram_weight(stored["query"], _restore_length_unit(stored["document"], given))
+    given = _restore_weights(stored["query"], _restore_length_unit(stored["document"], given))
     given = _restore_settings(stored["analyzer"]["settings"], given)
     require_same(stored, given)
     return given
@@ -121,8 +126,10 @@ def _restore_length_unit(document: dict[str, Any], given: IndexConfig) -> IndexC
     return replace(given, length_unit=_FORMER_LENGTH_UNIT) if is_default and was_default else given
 
 
-def _restore_bigram_weight(query: dict[str, Any], given: IndexConfig) -> IndexConfig:
-    """Return the config with the former default of the weight of bigrams, if the index had it and today's is given."""
+def _restore_weights(query: dict[str, Any], given: IndexConfig) -> IndexConfig:
+    """Return the config with former defaults of the weights of terms, if the index had them and today's are given."""
+    if given.latin_weight == IndexConfig.latin_weight and "latin_weight" not in query:
+        given = replace(given, latin_weight=_FORMER_LATIN_WEIGHT)
     is_default = given.bigram_weight == IndexConfig.bigram_weight
     was_default = "word_bigram_weight" not in query and query.get("bigram_weight") == _FORMER_BIGRAM_WEIGHT
     return replace(given, bigram_weight=_FORMER_BIGRAM_WEIGHT) if is_default and was_default else given

@@ -38,7 +38,9 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     Parameters
     ----------
-    index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, score_key, id_key
+    index, k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
+        As for :class:`MilvusBM25Retriever`.
+    score_key, id_key
         As for :class:`MilvusBM25Retriever`.
     syntax, must, must_not, phrases, slop, expansion, min_should_match
         As for :class:`MilvusBM25Retriever`.

@@ -63,7 +63,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     ----------
     index : BM25Index
         Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
-    k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight
+    k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
     syntax, must, must_not, phrases, slop, expansion, min_should_match
         As for :meth:`rag_bm25.BM25Index.search`.
@@ -113,6 +113,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     k3: float | None = None
     bigram_weight: float | None = None
     word_bigram_weight: float | None = None
+    latin_weight: float | None = None
     syntax: bool = False
     must: list[str] | None = None
     must_not: list[str] | None = None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from rag_bm25.query.expansion import Expander
 from rag_bm25.query.query import Query
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, QueryTerms, RelevanceCounts, TermSource
-from rag_bm25.vectors.terms import is_bigram, is_word_bigram
+from rag_bm25.vectors.terms import is_bigram, is_cjk, is_word_bigram
 from rag_bm25.weighting.idf import idf
 
 if TYPE_CHECKING:
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 
 MAX_KEPT = 65_536
+
+Factors: TypeAlias = tuple[tuple[str, float], ...]
+"""Factors of a term, each with its name."""
+
+_LATIN, _WORD_BIGRAM, _CJK, _CJK_BIGRAM = range(4)  # kinds of terms
+_WORD_OF = (_LATIN, _LATIN, _CJK, _CJK)  # bigrams of a phrase have the weight of words
 
 
 class TermFacts(NamedTuple):
@@ -77,7 +83,7 @@ class QueryEncoder:
 
         With the vectors of `relevant` chunks, the IDF counts these apart.
         """
-        terms, repeats, sources = self._boost_bigrams(wanted)
+        terms, repeats, sources = self._boost_kinds(wanted)
         ids, df, idfs = self._look_up(terms, statistics)
         qtf, boost = np.array(repeats, np.int64), np.array([source.boost for source in sources], np.float64)
         relevance = None
@@ -140,22 +146,23 @@ class QueryEncoder:
         once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
         return math.fsum(self.weighting.weights(once, df, statistics.collection_stats, are_bigrams).tolist())
 
-    def _boost_bigrams(self, wanted: Sequence[QueryTerm]) -> tuple[list[str], list[int], list[TermSource]]:
-        """Return terms, qtf and sources; bigrams are boosted by the weight of their kind, or left out."""
+    def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> tuple[list[str], list[int], list[TermSource]]:
+        """Return terms, qtf and sources; each term is boosted by the weight of its kind, or left out."""
+        kinds = [_kind_of(term) for term, _, _ in wanted]
+        factors_of = self._kind_factors[_CJK_BIGRAM in kinds]
         boosted = dict(self._boosted_plain)
         terms: list[str] = []
         repeats: list[int] = []
         sources: list[TermSource] = []
-        for term, qtf, before in wanted:
+        for kind, (term, qtf, before) in zip(kinds, wanted, strict=True):
+            factors = factors_of[_WORD_OF[kind] if before.of_phrase else kind]
+            if not all(factor for _, factor in factors):
+                continue
             source = before
-            if is_bigram(term) and not before.of_phrase:
-                of_words = is_word_bigram(term)
-                factor = self._bigram_factors[of_words]
-                if not factor[1]:
-                    continue
-                key = id(before), of_words
+            if factors:
+                key = id(before), id(factors)
                 if key not in boosted:
-                    boosted[key] = replace(before, factors=(*before.factors, factor))
+                    boosted[key] = replace(before, factors=(*before.factors, *factors))
                 source = boosted[key]
             terms.append(term)
             repeats.append(qtf)
@@ -163,18 +170,28 @@ class QueryEncoder:
         return terms, repeats, sources
 
     @cached_property
-    def _bigram_factors(self) -> tuple[tuple[str, float], tuple[str, float]]:
-        """The factors of bigrams of characters, and of words."""
-        return (
-            ("bigram_weight, of bigrams of characters", self.weighting.bigram_weight),
-            ("word_bigram_weight, of bigrams of words", self.weighting.word_bigram_weight),
-        )
+    def _kind_factors(self) -> tuple[tuple[Factors, ...], tuple[Factors, ...]]:
+        """The factors of each kind of term, in queries without bigrams of characters and with them."""
+        weighting = self.weighting
+        of_cjk_bigrams = (("bigram_weight, of bigrams of characters", weighting.bigram_weight),)
+        of_word_bigrams = (("word_bigram_weight, of bigrams of words", weighting.word_bigram_weight),)
+        of_latin: Factors = (("latin_weight, of letters and numbers beside Chinese", weighting.latin_weight),)
+        if weighting.latin_weight == 1 or not weighting.bigram_weight:
+            of_latin = ()
+        return ((), of_word_bigrams, (), of_cjk_bigrams), (of_latin, of_word_bigrams + of_latin, (), of_cjk_bigrams)
 
     @cached_property
-    def _boosted_plain(self) -> dict[tuple[int, bool], TermSource]:
-        """The sources of both kinds of bigrams in a text, by the id of the source before."""
-        factors = enumerate(self._bigram_factors)
-        return {(id(PLAIN_SOURCE), bool(of_words)): TermSource(factors=(factor,)) for of_words, factor in factors}
+    def _boosted_plain(self) -> dict[tuple[int, int], TermSource]:
+        """The sources of terms of the text that have factors, by the ids of the source before and of the factors."""
+        every = (*self._kind_factors[False], *self._kind_factors[True])
+        return {(id(PLAIN_SOURCE), id(factors)): TermSource(factors=factors) for factors in every if factors}
+
+
+def _kind_of(term: str) -> int:
+    """Return the kind of a term, by which queries weigh it."""
+    if is_bigram(term):
+        return _WORD_BIGRAM if is_word_bigram(term) else _CJK_BIGRAM
+    return _CJK if is_cjk(term) else _LATIN
 
 
 def _count_relevant(

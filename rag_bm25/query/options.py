@@ -42,7 +42,7 @@ class QueryOptions(TypedDict, total=False):
         Whether to use N and df of the searched namespaces, or of the whole index; or a filter, for those of the chunks
         in the searched namespaces that fit it, as if these were an index of their own. They are counted when a search
         first asks for them, and kept until something is written, for the last 8 filters; see docs/conditions.md.
-    idf, epsilon, k3, bigram_weight, word_bigram_weight
+    idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
         Weights of the query's terms, see :class:`rag_bm25.IndexConfig`.
     syntax : bool
         Whether to parse boosts, prefixes and conditions in a query, see :meth:`rag_bm25.query.query.Query.parse`. By
@@ -79,6 +79,7 @@ class QueryOptions(TypedDict, total=False):
     k3: float | None
     bigram_weight: float | None
     word_bigram_weight: float | None
+    latin_weight: float | None
     syntax: bool
     must: Sequence[str] | None
     must_not: Sequence[str] | None

@@ -156,6 +156,7 @@ class QuerySettings(Conditions):
     k3: Annotated[float | None, Field(description="Saturation of words that the query repeats.")] = None
     bigram_weight: Annotated[float | None, Field(description="Weight of Chinese bigrams.")] = None
     word_bigram_weight: Annotated[float | None, Field(description="Weight of pairs of words.")] = None
+    latin_weight: Annotated[float | None, Field(description="Factor of letters and numbers beside Chinese.")] = None
     statistics: Annotated[
         Literal["namespace", "all"] | dict[str, Any] | None,
         Field(description='N and df of the searched namespaces, of "all", or of the chunks that fit a filter.'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from contextlib import suppress
 from itertools import count, islice
@@ -28,6 +29,10 @@ NO_TERMS_ID = 0
 BIGRAM_MARK = "\0"
 """First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
 
+_CJK = re.compile(
+    r"[\u3005-\u3007\u3021-\u3029\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7fb\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
 
 def is_bigram(term: str) -> bool:
     """Return whether a term is a bigram."""
@@ -37,6 +42,11 @@ def is_bigram(term: str) -> bool:
 def is_word_bigram(term: str) -> bool:
     """Return whether a term is a bigram of words, with a blank between them, and not of characters."""
     return is_bigram(term) and " " in term
+
+
+def is_cjk(term: str) -> bool:
+    """Return whether a term begins with a Chinese character, kana or hangul."""
+    return not term.isascii() and _CJK.match(term_text(term)) is not None
 
 
 def term_text(term: str) -> str:

@@ -25,7 +25,7 @@ class QueryWeighting:
 
     Parameters
     ----------
-    idf, epsilon, k3, bigram_weight, word_bigram_weight
+    idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
         As for :class:`rag_bm25.IndexConfig`.
 
     Raises
@@ -39,6 +39,7 @@ class QueryWeighting:
     k3: float | None = None
     bigram_weight: float = 0.5
     word_bigram_weight: float = 0.15
+    latin_weight: float = 2.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "idf", check_choice("idf", self.idf, IDF_NAMES))
@@ -48,7 +49,9 @@ class QueryWeighting:
         for name in ("bigram_weight", "word_bigram_weight"):
             weight = getattr(self, name)
             check_parameter(name, weight, "finite and >= 0", comparable(weight) >= 0)
-        limits = {"epsilon": MAX_FACTOR, "bigram_weight": MAX_FACTOR, "word_bigram_weight": MAX_FACTOR, "k3": MAX_K3}
+        check_parameter("latin_weight", self.latin_weight, "a finite number > 0", comparable(self.latin_weight) > 0)
+        factors = ("epsilon", "bigram_weight", "word_bigram_weight", "latin_weight")
+        limits = {**dict.fromkeys(factors, MAX_FACTOR), "k3": MAX_K3}
         for name, limit in limits.items():  # weights of queries must fit into float32
             value = getattr(self, name) or 0.0
             check_parameter(name, value, f"at most {limit:,}", value <= limit)

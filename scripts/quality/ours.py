@@ -31,6 +31,7 @@ VERSION_0_1 = _config(
     },
     length_unit="characters",
     bigram_weight=0.4,
+    latin_weight=1.0,
 )
 
 # Choices of one analyzer stand together: the corpus is then analysed once for all of them.
@@ -49,6 +50,8 @@ CHOICES: dict[str, IndexConfig] = {
     "`bigram_weight=0`": _config(bigram_weight=0.0),
     "`bigram_weight=0.4`": _config(bigram_weight=0.4),
     "`bigram_weight=0.6`": _config(bigram_weight=0.6),
+    "`latin_weight=1`": _config(latin_weight=1.0),
+    "`latin_weight=1.5`": _config(latin_weight=1.5),
     "`k1=0.9`, `b=0.4`": _config(k1=0.9, b=0.4),
     "`weighting=bm25l`": _config(weighting="bm25l"),
     "`weighting=bm25+`": _config(weighting="bm25+"),

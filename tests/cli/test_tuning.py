@@ -132,6 +132,7 @@ def test_the_commands_that_tune_prints_build_and_search_the_winner(
         "delta": 0.7,
         "bigram_weight": 0.2,
         "word_bigram_weight": 0.3,
+        "latin_weight": 1.5,
         "field": "title:6:5:0.75",
         "segmentation": "exact",
         "query_segmentation": "search",

@@ -70,6 +70,7 @@ def test_explanations_add_up_to_the_scores(
         document.delta,
         document.fields,
         bigram_weight=weighting.bigram_weight,
+        latin_weight=weighting.latin_weight,
     )
     index = BM25Index.from_store(MemoryStore(), config=config)
     metadatas = [dict.fromkeys(document.fields, field)] * len(chunks)
@@ -127,7 +128,13 @@ SPACES = ["", "x", "y"]
 def test_every_search_can_be_explained(
     chunks: tuple[dict[str, str], ...], query: str, weighting: QueryWeighting, data: st.DataObject
 ) -> None:
-    config = IndexConfig(4, "terms", analyzer=words_and_bigrams, bigram_weight=weighting.bigram_weight)
+    config = IndexConfig(
+        4,
+        "terms",
+        analyzer=words_and_bigrams,
+        bigram_weight=weighting.bigram_weight,
+        latin_weight=weighting.latin_weight,
+    )
     index = BM25Index.from_store(MemoryStore(), config=config)
     for namespace, some in zip(SPACES, chunks, strict=True):
         metadatas = [{"n": number % 2} for number in range(len(some))]

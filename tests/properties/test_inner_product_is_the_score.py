@@ -5,8 +5,8 @@ Where a store rounds its weights to fp16, to 1e-3; and with ``rescore=True`` as 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given
@@ -114,7 +114,7 @@ def test_scores_over_fields_are_those_of_the_loops(
 def test_bigrams_are_a_channel_with_a_weight_and_without_a_length(
     chunks: dict[str, str], query: str, weighting: QueryWeighting, unit: LengthUnit
 ) -> None:
-    parameters: dict[str, Any] = {name: getattr(weighting, name) for name in ("idf", "epsilon", "k3", "bigram_weight")}
+    parameters = {name: value for name, value in asdict(weighting).items() if name != "word_bigram_weight"}
     config = IndexConfig(4, unit, analyzer=words_and_bigrams, **parameters)
     corpus = Corpus({id_: words_and_bigrams(text) for id_, text in chunks.items()})
     lengths = {id_: len(text) if unit == "characters" else len(text.split()) for id_, text in chunks.items()}

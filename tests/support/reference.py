@@ -73,6 +73,7 @@ class BM25:
     fields: dict[str, Field] = field(default_factory=dict)
     bigram_weight: float = 1.0
     word_bigram_weight: float = 1.0
+    latin_weight: float = 2.0
 
     def scores(self, query: list[str], corpus: Corpus, lengths: dict[str, int] | None = None) -> dict[str, float]:
         """Score of each chunk that shares a term with the query; lengths are tokens unless given."""
@@ -88,6 +89,8 @@ class BM25:
                     weight = idf(self.idf, dfs[term], corpus.n, self.epsilon, average)
                     weight *= saturated(query.count(term), self.k3)
                     weight *= self.channel_weight(term)
+                    if self.bigram_weight and any(map(is_character_bigram, query)) and is_latin(term):
+                        weight *= self.latin_weight
                     weight *= self.weight(term, tokens, length, corpus.fields.get(id_, {}))
                     scores[id_] = scores.get(id_, 0.0) + weight
         return scores
@@ -179,6 +182,14 @@ def idf(name: str, df: int, n: int, epsilon: float, average: float) -> float:
         return TINY
     assert name == "epsilon"
     return epsilon * average if average > 0 else epsilon * lucene
+
+
+def is_character_bigram(term: str) -> bool:
+    return term.startswith(BIGRAM) and " " not in term
+
+
+def is_latin(term: str) -> bool:
+    return not is_character_bigram(term) and not "\u3400" <= term.lstrip(BIGRAM)[0] <= "\u9fff"
 
 
 def split(text: str) -> list[str]:

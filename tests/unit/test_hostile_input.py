@@ -237,6 +237,7 @@ CASES: list[tuple[str, Call, type[Exception], str, list[Any]]] = [
     ("search", lambda i, v: i.search("apple", k3=v), ParameterError, "k3 must be", NO_NUMBER[1:]),
     ("search", lambda i, v: i.search("apple", epsilon=v), ParameterError, "epsilon must be", NO_NUMBER[1:]),
     ("search", lambda i, v: i.search("apple", bigram_weight=v), ParameterError, "bigram_weight must be", NO_NUMBER[1:]),
+    ("search", lambda i, v: i.search("apple", latin_weight=v), ParameterError, "latin_weight must be", NO_NUMBER[1:]),
     ("search", lambda i, v: i.search("apple", syntax=v), ParameterError, "syntax must be True or False", NO_SWITCH),
     ("search", lambda i, v: i.search("apple", expansion=v), ParameterError, "expansion must be a Query", NO_CALLABLE),
     (

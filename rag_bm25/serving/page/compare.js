@@ -10,7 +10,7 @@ const CHOICES = {
   idf: ["", "epsilon", "lucene", "zero", "plus", "tfidf", "plain"],
   feedback: ["", "rm3", "rocchio", "axiomatic", "bm25prf"],
 };
-const NUMBERS = { bigram_weight: "bigramWeight", word_bigram_weight: "wordBigramWeight" };
+const NUMBERS = { bigram_weight: "bigramWeight", word_bigram_weight: "wordBigramWeight", latin_weight: "latinWeight" };
 const DEFAULT_SECOND = { idf: "lucene" };
 
 /** Show the view in an element; return what ends it. */

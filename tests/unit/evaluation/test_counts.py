@@ -6,7 +6,7 @@ import dataclasses
 import math
 from itertools import islice, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -71,7 +71,7 @@ def assert_same(found: dict[str, float], expected: dict[str, float]) -> None:
 def test_scores_are_those_of_an_index_and_of_the_loops(
     chunks: dict[str, str], query: str, document: DocumentWeighting, weighting: QueryWeighting, unit: LengthUnit
 ) -> None:
-    of_query: dict[str, Any] = {name: getattr(weighting, name) for name in ("idf", "epsilon", "k3", "bigram_weight")}
+    of_query = {name: value for name, value in dataclasses.asdict(weighting).items() if name != "word_bigram_weight"}
     both = {"k1": document.k1, "b": document.b, **of_query}
     config = IndexConfig(document.chunk_size, unit, analyzer=words_and_bigrams, **both)
     found = scored(chunks, config, query)

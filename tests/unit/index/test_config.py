@@ -37,7 +37,7 @@ def test_defaults_are_those_of_the_design() -> None:
     config = IndexConfig(chunk_size=500)
     assert (config.length_unit, config.k1, config.b) == ("estimated_characters", 1.5, 0.75)
     assert (config.idf, config.epsilon, config.k3) == ("epsilon", 0.25, None)
-    assert (config.bigram_weight, config.word_bigram_weight) == (0.5, 0.15)
+    assert (config.bigram_weight, config.word_bigram_weight, config.latin_weight) == (0.5, 0.15, 2)
     assert config.analyzer == AnalyzerConfig()
 
 
@@ -93,6 +93,8 @@ def test_fields_are_a_dict_in_all_else() -> None:
         ({"bigram_weight": 1e300}, "bigram_weight must be at most 1,000, got 1e+300"),
         ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'bm25'"),
         ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
+        ({"latin_weight": 1001}, "latin_weight must be at most 1,000, got 1001"),
+        ({"latin_weight": 0}, "latin_weight must be a finite number > 0, got 0"),
         ({"bigram_weight": -0.1}, "bigram_weight must be finite and >= 0, got -0.1"),
         ({"bigram_weight": float("nan")}, "bigram_weight must be finite and >= 0, got nan"),
         ({"length_unit": "bytes"}, "length_unit must be one of estimated_characters, characters, terms, got 'bytes'"),
@@ -192,7 +194,7 @@ def made_before(config: IndexConfig, analyzer: AnalyzerConfig) -> dict[str, Any]
     names += [] if analyzer.bigrams else ["bigrams"]
     for name in names:
         del kept["analyzer"]["settings"][name]
-    del kept["query"]["word_bigram_weight"]
+    del kept["query"]["word_bigram_weight"], kept["query"]["latin_weight"]
     return kept
 
 
@@ -205,13 +207,15 @@ def made_before_bigrams(config: IndexConfig) -> dict[str, Any]:
 @pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
 def test_an_index_made_before_bigrams_is_used_as_it_was_made(given: IndexConfig | None) -> None:
     used = config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
-    assert used == IndexConfig(chunk_size=500, length_unit="characters", analyzer=BEFORE_BIGRAMS)
+    assert used == IndexConfig(chunk_size=500, length_unit="characters", latin_weight=1, analyzer=BEFORE_BIGRAMS)
 
 
 @pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
 def test_an_index_of_version_0_1_is_used_as_it_was_made(given: IndexConfig | None) -> None:
     used = config_from_dict(made_before(IndexConfig(chunk_size=500), OF_0_1), given)
-    assert used == IndexConfig(chunk_size=500, length_unit="characters", bigram_weight=0.4, analyzer=OF_0_1)
+    assert used == IndexConfig(
+        chunk_size=500, length_unit="characters", bigram_weight=0.4, latin_weight=1, analyzer=OF_0_1
+    )
 
 
 def test_a_weight_of_bigrams_that_was_chosen_is_used_with_an_index_of_version_0_1() -> None:

@@ -94,9 +94,28 @@ def test_bigrams_are_boosted_by_the_weight_of_their_channel() -> None:
 def test_bigrams_of_words_have_a_weight_of_their_own() -> None:
     weighting = QueryWeighting(bigram_weight=0.25, word_bigram_weight=0.125)
     made = QueryEncoder(lambda _: ["合同", "\0合同", "\0fig tree"], weighting, TermIds())
-    assert [source.boost for source in made.terms("合同 fig tree", CORPUS).sources] == [1, 0.25, 0.125]
+    assert [source.boost for source in made.terms("合同 fig tree", CORPUS).sources] == [1, 0.25, 2 * 0.125]
     alone = QueryEncoder(made.analyzer, QueryWeighting(word_bigram_weight=0), TermIds())
     assert alone.terms("合同 fig tree", CORPUS).terms == ["合同", "\0合同"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "boosts"),
+    [
+        (["手机", "\0手机", "iphone", "2024", "\0fig tree", "タワ"], [1, 0.5, 3, 3, 3 * 0.15, 1]),
+        (["手", "iphone"], [1, 1]),  # no word counts twice
+        (["iphone", "2024", "\0fig tree"], [1, 1, 0.15]),
+    ],
+)
+def test_letters_and_numbers_beside_chinese_have_a_factor(tokens: list[str], boosts: list[float]) -> None:
+    found = QueryEncoder(lambda _: tokens, QueryWeighting(latin_weight=3), TermIds()).terms("any", CORPUS)
+    of_terms = dict(zip(found.terms, found.boost.tolist(), strict=True))
+    assert [of_terms[token] for token in tokens] == pytest.approx(boosts)
+
+
+def test_letters_have_no_factor_where_bigrams_are_left_out() -> None:
+    made = QueryEncoder(lambda _: ["手机", "\0手机", "iphone"], QueryWeighting(bigram_weight=0), TermIds())
+    assert [source.boost for source in made.terms("any", CORPUS).sources] == [1, 1]
 
 
 def test_kept_facts_change_no_weight() -> None:
