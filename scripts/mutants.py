@@ -55,8 +55,8 @@ MUTANTS = [
     Mutant("analysis/word_bigrams", "if before and first:", "if first:"),
     Mutant("analysis/word_bigrams", "or is_number(word) or", "or"),
     Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
-    Mutant("documents/lengths", "SHORT_LENGTH * numbers + 0.5", "SHORT_LENGTH * numbers"),
-    Mutant("documents/lengths", "SHORT_LENGTH * (words + cjk)", "SHORT_LENGTH * cjk"),
+    Mutant("documents/lengths", "SHORT_LENGTH * others + 0.5", "SHORT_LENGTH * others"),
+    Mutant("documents/lengths", " or term[:1].isdecimal()", ""),
     Mutant("documents/lengths", "_BIGRAM if is_bigram(term) else ", ""),
     Mutant(
         "index/stored_config",

@@ -33,15 +33,14 @@ class _Kinds(dict[str, int]):
     """Memo of the kind of each term."""
 
     def __missing__(self, term: str) -> int:
-        kind = _BIGRAM if is_bigram(term) else _CJK if is_cjk(term) else _NUMBER if term[:1].isdecimal() else _WORD
+        kind = _BIGRAM if is_bigram(term) else _OTHER if is_cjk(term) or term[:1].isdecimal() else _WORD
         if len(self) >= MAX_KEPT:
             self.clear()
         self[term] = kind
         return kind
 
 
-_BIGRAM, _WORD, _CJK, _NUMBER = range(4)  # bigrams repeat the same text, and have no length
-_LENGTHENING = (_WORD, _CJK, _NUMBER)
+_BIGRAM, _WORD, _OTHER = range(3)  # bigrams repeat the same text, and have no length
 _kinds = _Kinds()
 
 
@@ -57,28 +56,23 @@ def chunk_length(text: str, tokens: Sequence[str], unit: LengthUnit) -> int:
     of long words is no longer than one of short ones, and chunk sizes are still those that a text splitter was given.
 
     >>> [chunk_length("Milvus 支持全文检索", ["milvus", "支持", "全文", "检索"], unit) for unit in LENGTH_UNITS]
-    [8, 13, 4]
+    [13, 13, 4]
     """
     if unit == "characters":
         return len(text)
     kinds = list(map(_kinds.__getitem__, tokens))
-    words, cjk, numbers = map(kinds.count, _LENGTHENING)
-    return words + cjk + numbers if unit == "terms" else int(_estimate(words, cjk, numbers))
+    words, others = kinds.count(_WORD), kinds.count(_OTHER)
+    return words + others if unit == "terms" else int(_estimate(words, others))
 
 
 def batch_lengths(tf: SparseBatch, terms: Sequence[str], unit: LengthUnit) -> NDArray[np.int64]:
     """Return the length of each chunk in a unit that depends on its tokens, given the tf of the terms by place."""
     kinds = np.fromiter(map(_kinds.__getitem__, terms), np.int8, len(terms))[tf.ids]
     rows = np.repeat(np.arange(len(tf)), np.diff(tf.indptr))
-    words, cjk, numbers = (np.bincount(rows, tf.values * (kinds == kind), len(tf)) for kind in _LENGTHENING)
-    return (words + cjk + numbers if unit == "terms" else _estimate(words, cjk, numbers)).astype(np.int64)
+    words, others = (np.bincount(rows, tf.values * (kinds == kind), len(tf)) for kind in (_WORD, _OTHER))
+    return (words + others if unit == "terms" else _estimate(words, others)).astype(np.int64)
 
 
-def _estimate(words: _Number, cjk: _Number, numbers: _Number) -> _Number:
-    """Return the estimated characters, of which the whole part is the length.
-
-    Within Chinese, words of letters are short and have no blanks around them: there they count as Chinese words do.
-    """
-    letters, all_cjk = WORD_LENGTH * words, SHORT_LENGTH * (words + cjk)
-    longer: _Number = np.maximum(letters, all_cjk)
-    return longer + SHORT_LENGTH * numbers + 0.5
+def _estimate(words: _Number, others: _Number) -> _Number:
+    """Return the estimated characters, of which the whole part is the length."""
+    return WORD_LENGTH * words + SHORT_LENGTH * others + 0.5

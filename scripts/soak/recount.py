@@ -99,10 +99,12 @@ class _Recount:
             self._faults.append(f"{len(nameless):,} ids in vectors have no term, such as {nameless[:SHOWN].tolist()}")
 
 
-def _channel_weight(term: str) -> float:
-    if not term.startswith("\0"):
-        return 1.0
-    return CONFIG.word_bigram_weight if " " in term else CONFIG.bigram_weight
+def _kind_weight(term: str, beside_chinese: bool) -> float:
+    if term.startswith("\0") and " " not in term:
+        return CONFIG.bigram_weight
+    weight = CONFIG.word_bigram_weight if term.startswith("\0") else 1.0
+    is_latin = not "\u3400" <= term.lstrip("\0")[0] <= "\u9fff"
+    return weight * CONFIG.latin_weight if is_latin and beside_chinese else weight
 
 
 class _Answer:
@@ -133,11 +135,13 @@ class _Answer:
     def _scores(self) -> dict[int, float]:
         scores: dict[int, float] = {}
         namespace = self._question.namespace
-        for term, times in self._question.terms.items():
+        terms = self._question.terms
+        beside_chinese = any(term.startswith("\0") and " " not in term for term in terms)
+        for term, times in terms.items():
             postings = self._counted.postings.get((namespace, self._ids[term]), {})
             if postings:
                 weight = times * idf("lucene", len(postings), self._counted.chunks[namespace], 0.0, 0.0)
-                weight *= _channel_weight(term)
+                weight *= _kind_weight(term, beside_chinese)
                 for number, stored in postings.items():
                     scores[number] = scores.get(number, 0.0) + weight * stored
         return scores

@@ -144,6 +144,6 @@ def test_all_words_of_a_plain_query_are_in_every_hit(chunks: dict[str, str], que
 
 @given(corpora(min_size=1), st.text(max_size=20))
 def test_query_without_operators_is_the_same_with_syntax(chunks: dict[str, str], query: str) -> None:
-    if not set("^*") & set(query):
+    if not set('^*+-"') & set(query):
         index = filled(chunks)
         assert index.encode_queries([query], syntax=True) == index.encode_queries([query])

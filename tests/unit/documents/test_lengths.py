@@ -26,21 +26,6 @@ def test_estimated_characters_are_those_of_words_on_average(tokens: list[str], w
     assert chunk_length("any text", tokens, "estimated_characters") == int(expected + 0.5)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "length"),
-    [
-        (["iphone", "手机", "价格", "多少"], 8),  # 1 word of letters is longer than 4 Chinese words
-        (["iphone", "手机", "价格", "多少", "官方"], 8),
-        (["iphone", "手机", "价格", "多少", "官方", "网站"], 10),
-        (["iphone", "2024", "手机", "价格", "多少", "官方", "网站"], 12),
-        (["iphone", "buy", "手机", "价格", "多少", "官方", "网站"], 16),
-        (["buy", "an", "iphone", "手机"], 24),
-    ],
-)
-def test_a_word_of_letters_within_chinese_is_as_long_as_a_chinese_one(tokens: list[str], length: int) -> None:
-    assert chunk_length("any text", tokens, "estimated_characters") == length
-
-
 def test_other_units_count_all_characters_or_terms() -> None:
     tokens = ["法院", "court", "\0法院"]
     assert chunk_length("法院  court ", tokens, "characters") == 10
