@@ -174,7 +174,7 @@ def ingest(
         failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed,
         notes=[
             *names.notes,
-            *_encoding_notes(checker.encodings),
+            *_encoding_notes(checker.encodings, options.encoding),
             *_empty_notes(checker),
             *_outdated_notes(outdated, written.updated),
         ],
@@ -221,12 +221,13 @@ def _join_first(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_SHOWN]) + more
 
 
-def _encoding_notes(encodings: Mapping[str, str]) -> list[str]:
+def _encoding_notes(encodings: Mapping[str, str], given: str | None) -> list[str]:
     """Say what was read in which encoding, as it may have been guessed."""
     sources: dict[str, list[str]] = {}
     for source, encoding in encodings.items():
         sources.setdefault(encoding, []).append(source)
-    return [f"read as {encoding.upper()}: {_join_first(names)}" for encoding, names in sorted(sources.items())]
+    hint = "" if given else " (give --encoding if that is wrong)"
+    return [f"read as {encoding.upper()}: {_join_first(names)}{hint}" for encoding, names in sorted(sources.items())]
 
 
 def _find_outdated(index: BM25Index, files: Sequence[SourceFile], namespace: str) -> str | None:

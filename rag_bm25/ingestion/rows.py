@@ -74,8 +74,8 @@ def row_parts(row: Row, fields: RowFields = DEFAULT_FIELDS) -> tuple[str, str]:
     """Return the title and the text of a row."""
     text, title = row.row.get(fields.text), row.row.get(fields.title, "")
     if not isinstance(text, str):
-        wrong = "" if text is None else f", got {type(text).__name__}"
-        raise InputError(f'{row.where}: a row needs a "{fields.text}"{wrong}')
+        found = f"and has only {', '.join(row.row)[:200]}" if text is None else f"got {type(text).__name__}"
+        raise InputError(f'{row.where}: a row needs a "{fields.text}", {found}')
     if not isinstance(title, str):
         raise InputError(f'{row.where}: "{fields.title}" must be text, got {type(title).__name__}')
     return title, text

@@ -268,9 +268,15 @@ class Inquiry:
             values = self._values_at(path)
             name, some = ".".join(path), _similar(operands, values)
             listed[name] = (some or values)[:MAX_VALUES]
-            clauses += [
-                f"; similar values of {name!r} are {quoted(some)}" if some else f"; {name!r} has {quoted(values)}"
-            ]
+            wanted, held = _types_of(operands), _types_of(values)
+            if wanted and held and not wanted & held:
+                clauses.append(
+                    f"; it has {_joined(wanted)} for {name!r}, the chunks have {_joined(held)}: {quoted(values)}"
+                )
+            elif some:
+                clauses.append(f"; similar values of {name!r} are {quoted(some)}")
+            else:
+                clauses.append(f"; {name!r} has {quoted(values)}")
         return Reason("filter", f"no chunk passes the filter{''.join(clauses)}", {"values": listed})
 
     def _values_at(self, path: tuple[str, ...]) -> list[Any]:
@@ -443,6 +449,16 @@ def _value_at(metadata: Any, path: tuple[str, ...]) -> Any:
             return _MISSING
         metadata = metadata[key]
     return metadata
+
+
+def _types_of(values: Iterable[object]) -> set[str]:
+    """Name the types of values; in a filter, no value equals one of another type."""
+    names = {str: "text", bool: "bools"}
+    return {names.get(type(value), "numbers") for value in values if value is not None}
+
+
+def _joined(names: Iterable[str]) -> str:
+    return " and ".join(sorted(names))
 
 
 def _similar(operands: Sequence[object], values: Sequence[object]) -> list[str]:

@@ -28,7 +28,7 @@ def test_an_encoding_is_detected_and_told(tmp_path: Path, index: BM25Index, text
     pytest.importorskip("chardet")
     report = run(index, write(tmp_path / "a.txt", text.encode(encoding)))
     assert "".join(chunk.text for chunk in sorted(index.chunks(), key=lambda chunk: chunk.id)).startswith(text[:20])
-    assert report.notes == [f"read as {encoding.upper()}: a.txt"]
+    assert report.notes == [f"read as {encoding.upper()}: a.txt (give --encoding if that is wrong)"]
 
 
 def test_utf8_is_no_news() -> None:

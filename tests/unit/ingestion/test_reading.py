@@ -161,7 +161,7 @@ GOOD = '{"id": "a", "text": "é"}\n'.encode()
         (b"[" * 100_000, "not JSON: nested too deeply"),
         (b'{"text": "x"}', 'a row needs an "_id" or an "id"'),
         (b'{"id": true, "text": "x"}', "an id must be text or an integer, got bool"),
-        (b'{"id": "b"}', 'a row needs a "text"'),
+        (b'{"id": "b"}', 'a row needs a "text", and has only id'),
         (b'{"id": "b", "text": 5}', 'a row needs a "text", got int'),
         (b'{"id": "b", "text": "x", "title": 1}', '"title" must be text, got int'),
         (b'{"id": "b", "text": "x", "metadata": [1]}', '"metadata" must be a JSON object, got list'),

@@ -98,6 +98,18 @@ def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
         ("contract", {"filter": {"number": {"$gt": 3}}}, "filter", "no chunk passes the filter; 'number' has 3"),
         (
             "contract",
+            {"filter": {"number": "3"}},
+            "filter",
+            "no chunk passes the filter; it has text for 'number', the chunks have numbers: 3",
+        ),
+        (
+            "contract",
+            {"filter": {"kind": {"$in": [3, True]}}},
+            "filter",
+            "no chunk passes the filter; it has bools and numbers for 'kind', the chunks have text: ",
+        ),
+        (
+            "contract",
             {"filter": {"kind": "law"}},
             "filter",
             "the filter excludes all chunks with a word of the query; the best of them, 'end', has kind = 'memo'",
