@@ -18,7 +18,15 @@ from rag_bm25.analysis.stop_structures import skip_stop_structures
 from rag_bm25.analysis.text import Token
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
-from rag_bm25.analysis.words import Stemming, TermMemo, WordRules, is_stop_word, without_apostrophes, words_of
+from rag_bm25.analysis.words import (
+    PlaceMemo,
+    Stemming,
+    TermMemo,
+    WordRules,
+    is_stop_word,
+    without_apostrophes,
+    words_of,
+)
 from rag_bm25.checks import check_choice
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
@@ -70,6 +78,7 @@ class Analyzer:
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
         self._word_bigrams = WordBigrams(rules, stemming)
         self._stretches = StretchMemo(self._in_chunks.terms, self._word_bigrams)
+        self._chinese = PlaceMemo(self._words_within)
         self._phrase_words = PhraseWords(rules, stemming)
         self._stemming = stemming
         user_words = self._normalized_user_words()
@@ -140,7 +149,7 @@ class Analyzer:
         dropped = self._in_chunks.dropped_chinese
         terms = WantedTerms(term for term in wanted if term.lstrip(BIGRAM_MARK) not in dropped)
         bigrams: frozenset[str] = terms.word_bigrams if self.config.word_bigrams else frozenset()
-        chinese = ChineseLocator(terms, self._cutter, self.config.segmentation)
+        chinese = ChineseLocator(terms, self._cut_exactly, self._chinese)
         if self._other_words is None:
             return partial(
                 self._locate, _Wanted(terms, chinese, StretchLocator(terms.others, bigrams, self._stretches))
@@ -273,6 +282,13 @@ class Analyzer:
         if self._segmenter is None:
             self._segmenter = load_segmenter(self._segmenter_name, self._chinese_words)
         return self._segmenter.search if mode == "search" else self._segmenter.exact
+
+    def _cut_exactly(self, text: str) -> list[str]:
+        return self._cutter("exact")(text)
+
+    def _words_within(self, word: str) -> list[Token]:
+        """Return a Chinese word and the shorter ones that chunks have with it, the same wherever it stands."""
+        return list(place_words(self._cutter(self.config.segmentation)(word), [word]))
 
     def _runs(self, text: str) -> Iterator[str]:
         """Return the runs of a text beside user words of mixed scripts."""

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from itertools import chain
+from bisect import bisect_left, bisect_right
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.places import shift
 from rag_bm25.analysis.runs import find_runs, locate_han, locate_runs, may_hold_word_bigrams
-from rag_bm25.analysis.segmentation import place_words
+from rag_bm25.analysis.segmentation import BORDER
 from rag_bm25.analysis.stretches import Holders, find_stretches, match_next, places_of
 from rag_bm25.analysis.text import Token
 from rag_bm25.analysis.words import RunMemo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from rag_bm25.analysis.config import Segmentation
     from rag_bm25.analysis.places import WantedTerms
     from rag_bm25.analysis.word_bigrams import WordBigrams
     from rag_bm25.analysis.words import TermMemo
@@ -87,50 +86,45 @@ class StretchLocator:
 class ChineseLocator:
     """Locates Chinese words."""
 
-    def __init__(
-        self, wanted: WantedTerms, cutter: Callable[[Segmentation], Callable[[str], list[str]]], mode: Segmentation
-    ) -> None:
+    def __init__(self, wanted: WantedTerms, cut: Callable[[str], list[str]], within: Mapping[str, list[Token]]) -> None:
         self._wanted = wanted
-        self._cutter = cutter  # which loads the dictionary
-        self._shortest = min(map(len, wanted.shorter), default=0) if mode == "search" else 0
-        self._within: dict[str, list[Token]] = {}
+        self._cut = cut
+        self._within = within  # the words that a chunk has where it has a word
 
     def __call__(self, text: str) -> list[Token]:
         """Return the words with their places; only runs in which one is spelt are cut."""
-        tokens: list[Token] = []
-        starts = self._wanted.chinese_starts(text)
-        at, last = 0, len(starts)
-        for match in locate_han(text) if starts else ():
-            start, after = match.span()
-            if starts[at] >= after:
-                continue
-            tokens += self._in_run(match[0], start)
-            at = bisect_left(starts, after, at)
-            if at == last:
-                break
-        return tokens
-
-    def _in_run(self, run: str, start: int) -> list[Token]:
-        tokens: list[Token] = []
-        wanted, within, shortest = self._wanted, self._within, self._shortest
-        words = self._cutter("exact")(run)
-        for word in words:
-            length = len(word)
-            if word in wanted:
-                tokens.append(Token(word, start, start + length))
-            if length > shortest > 0:
-                shorter = within.get(word)
-                if shorter is None:
-                    shorter = within[word] = self._shorter(word, run, words)
-                if shorter:
-                    tokens += shift(shorter, start)
-            start += length
-        return tokens
-
-    def _shorter(self, word: str, run: str, words: Sequence[str]) -> list[Token]:
-        """Return the words that a search finds within a word of a run, which are the same wherever it stands."""
-        if not self._wanted.may_be_within(word):
+        spelt = self._wanted.chinese_places(text)
+        if not spelt:
             return []
-        placed = iter(self._cutter("search")(run))
-        of_words = {whole: list(place_words(placed, [whole])) for whole in words}
-        return [token for token in of_words[word][:-1] if token.text in self._wanted]
+        runs, shifts = self._runs_of(spelt, text)
+        words = self._cut(BORDER.join(runs))  # twice as fast as one by one
+        ends = list(accumulate(map(len, words)))
+        tokens: list[Token] = []
+        for (start, word), by in zip(spelt, shifts, strict=True):
+            at = bisect_right(ends, start - by)
+            longer = words[at]
+            if word == longer or (
+                len(word) < len(longer) and self._is_within(longer, word, start - by - (ends[at] - len(longer)))
+            ):
+                tokens.append(Token(word, start, start + len(word)))
+        return tokens
+
+    @staticmethod
+    def _runs_of(spelt: Sequence[tuple[int, str]], text: str) -> tuple[list[str], list[int]]:
+        """Return the runs in which words are spelt, and how far those of each one move when they are joined."""
+        runs: list[str] = []
+        shifts: list[int] = []
+        at = length = 0
+        for match in locate_han(text):
+            until = match.end()
+            if spelt[at][0] < until:
+                runs.append(match[0])
+                first, at = at, bisect_left(spelt, (until,), at)
+                shifts += [match.start() - length] * (at - first)
+                if at == len(spelt):
+                    break
+                length += len(match[0]) + len(BORDER)
+        return runs, shifts
+
+    def _is_within(self, longer: str, word: str, start: int) -> bool:
+        return (word, start, start + len(word)) in self._within[longer]

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.runs import is_han, locate_runs
-from rag_bm25.analysis.segmentation import SHORTER_LENGTHS
 from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word_bigram
 
@@ -39,24 +38,15 @@ class WantedTerms(frozenset[str]):
         """The words that are not Chinese."""
         return frozenset(term for term in self if not is_bigram(term) and not is_han(term))
 
-    def chinese_starts(self, text: str) -> list[int]:
-        """Return the places where Chinese words are spelt in a text, as words or as parts of others, sorted."""
-        starts = []
+    def chinese_places(self, text: str) -> list[tuple[int, str]]:
+        """Return where Chinese words are spelt in a text, as words or as parts of others, in text order."""
+        places = []
         for word in self._chinese:
             at = text.find(word)
             while at >= 0:
-                starts.append(at)
+                places.append((at, word))
                 at = text.find(word, at + 1)
-        return sorted(starts)
-
-    def may_be_within(self, word: str) -> bool:
-        """Return whether one of the Chinese words may be a part of this one."""
-        return any(wanted in word and wanted != word for wanted in self.shorter)
-
-    @cached_property
-    def shorter(self) -> list[str]:
-        """The Chinese words that may be found within longer ones."""
-        return [word for word in self._chinese if len(word) in SHORTER_LENGTHS]
+        return sorted(places)
 
     @cached_property
     def _chinese(self) -> list[str]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
 
-SHORTER_LENGTHS = 2, 3  # characters of the words that the search segmentation finds within longer ones
+BORDER = "\n"
+"""What stands between runs that are cut at once; it comes back as a word."""
 
 SegmenterName = Literal["auto", "jieba", "rjieba"]
 
@@ -27,7 +28,10 @@ _loading = Lock()
 
 
 class Segmenter(Protocol):
-    """Cuts runs of Han characters. Never changes after loading, so that threads can share it."""
+    """Cuts a run of Han characters, or several with a border between each two.
+
+    It never changes after loading, so that threads can share it.
+    """
 
     def exact(self, run: str) -> list[str]:
         """Return the words of the most probable segmentation."""

@@ -262,8 +262,8 @@ class RunMemo(dict[str, _T]):
         raise NotImplementedError
 
 
-class _PlaceMemo(RunMemo[list[Token]]):
-    """Memo of the terms of runs with their places."""
+class PlaceMemo(RunMemo[list[Token]]):
+    """Memo of what is located in runs."""
 
     def __init__(self, locate: Callable[[str], list[Token]]) -> None:
         super().__init__()
@@ -281,7 +281,7 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         self._rules = rules
         self._stemming = stemming
         self._dropped = rules.stop_words if dropped is None else dropped
-        self.places = _PlaceMemo(self._locate)
+        self.places = PlaceMemo(self._locate)
 
     def __missing__(self, run: str) -> tuple[str, ...]:
         """Return no terms of Chinese, which the segmenter cuts."""
