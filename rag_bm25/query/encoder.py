@@ -83,9 +83,12 @@ class QueryEncoder:
 
         With the vectors of `relevant` chunks, the IDF counts these apart.
         """
-        terms, repeats, sources = self._boost_kinds(wanted)
+        boosted = self._boost_kinds(wanted)
+        terms = [term for term, _, _ in boosted]
+        sources = [source for _, _, source in boosted]
         ids, df, idfs = self._look_up(terms, statistics)
-        qtf, boost = np.array(repeats, np.int64), np.array([source.boost for source in sources], np.float64)
+        qtf = np.array([repeats for _, repeats, _ in boosted], np.int64)
+        boost = np.array([source.boost for source in sources], np.float64)
         relevance = None
         if relevant:
             num_chunks = statistics.num_chunks
@@ -125,6 +128,8 @@ class QueryEncoder:
     ) -> NDArray[np.float64]:
         """Return the IDF of each term, 0 for unknown ones."""
         known, values = df > 0, np.zeros(len(terms))
+        if not known.any():
+            return values
         are_bigrams = np.array([is_bigram(term) for term in terms], np.bool_)[known]
         name, epsilon, collection = self.weighting.idf, self.weighting.epsilon, statistics.collection_stats
         values[known] = idf(name, informed[known], collection, epsilon, are_bigrams)
@@ -146,45 +151,43 @@ class QueryEncoder:
         once, are_bigrams = np.ones(len(distinct), np.int64), list(map(is_bigram, distinct))
         return math.fsum(self.weighting.weights(once, df, statistics.collection_stats, are_bigrams).tolist())
 
-    def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> tuple[list[str], list[int], list[TermSource]]:
-        """Return terms, qtf and sources; each term is boosted by the weight of its kind, or left out."""
+    def _boost_kinds(self, wanted: Sequence[QueryTerm]) -> list[QueryTerm]:
+        """Give each term the factors of its kind; leave out those with a factor of 0."""
         kinds = [_kind_of(term) for term, _, _ in wanted]
-        factors_of = self._kind_factors[_CJK_BIGRAM in kinds]
-        boosted = dict(self._boosted_plain)
-        terms: list[str] = []
-        repeats: list[int] = []
-        sources: list[TermSource] = []
-        for kind, (term, qtf, before) in zip(kinds, wanted, strict=True):
-            factors = factors_of[_WORD_OF[kind] if before.of_phrase else kind]
-            if not all(factor for _, factor in factors):
-                continue
-            source = before
-            if factors:
-                key = id(before), id(factors)
-                if key not in boosted:
-                    boosted[key] = replace(before, factors=(*before.factors, *factors))
-                source = boosted[key]
-            terms.append(term)
-            repeats.append(qtf)
-            sources.append(source)
-        return terms, repeats, sources
+        boosts = self._kind_boosts[_CJK_BIGRAM in kinds]
+        boosted: list[QueryTerm] = []
+        for kind, term in zip(kinds, wanted, strict=True):
+            boost = boosts[_WORD_OF[kind] if term.source.of_phrase else kind]
+            if boost is None:
+                boosted.append(term)
+            elif boost.is_positive:
+                boosted.append(QueryTerm(term.term, term.qtf, boost.of(term.source)))
+        return boosted
 
     @cached_property
-    def _kind_factors(self) -> tuple[tuple[Factors, ...], tuple[Factors, ...]]:
-        """The factors of each kind of term, in queries without bigrams of characters and with them."""
+    def _kind_boosts(self) -> tuple[tuple[_KindBoost | None, ...], tuple[_KindBoost | None, ...]]:
+        """The boost of each kind of term, in queries without bigrams of characters and with them."""
         weighting = self.weighting
-        of_cjk_bigrams = (("bigram_weight, of bigrams of characters", weighting.bigram_weight),)
-        of_word_bigrams = (("word_bigram_weight, of bigrams of words", weighting.word_bigram_weight),)
-        of_latin: Factors = (("latin_weight, of letters and numbers beside Chinese", weighting.latin_weight),)
+        of_cjk_bigrams = ("bigram_weight, of bigrams of characters", weighting.bigram_weight)
+        of_word_bigrams = ("word_bigram_weight, of bigrams of words", weighting.word_bigram_weight)
+        plain = None, _KindBoost((of_word_bigrams,)), None, _KindBoost((of_cjk_bigrams,))
         if weighting.latin_weight == 1 or not weighting.bigram_weight:
-            of_latin = ()
-        return ((), of_word_bigrams, (), of_cjk_bigrams), (of_latin, of_word_bigrams + of_latin, (), of_cjk_bigrams)
+            return plain, plain
+        of_latin = ("latin_weight, of letters and numbers beside Chinese", weighting.latin_weight)
+        return plain, (_KindBoost((of_latin,)), _KindBoost((of_word_bigrams, of_latin)), *plain[2:])
 
-    @cached_property
-    def _boosted_plain(self) -> dict[tuple[int, int], TermSource]:
-        """The sources of terms of the text that have factors, by the ids of the source before and of the factors."""
-        every = (*self._kind_factors[False], *self._kind_factors[True])
-        return {(id(PLAIN_SOURCE), id(factors)): TermSource(factors=factors) for factors in every if factors}
+
+class _KindBoost:
+    """Factors of all terms of a kind."""
+
+    def __init__(self, factors: Factors) -> None:
+        self.is_positive = all(factor for _, factor in factors)
+        self._factors = factors
+        self._plain = TermSource(factors=factors)
+
+    def of(self, source: TermSource) -> TermSource:
+        """Return a source with the factors; that of plain terms is one object."""
+        return self._plain if source is PLAIN_SOURCE else replace(source, factors=(*source.factors, *self._factors))
 
 
 def _kind_of(term: str) -> int:
