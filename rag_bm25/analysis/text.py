@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from rag_bm25.vectors.terms import BIGRAM_MARK
+from rag_bm25.vectors.terms import BIGRAM_MARK, term_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,3 +90,13 @@ class AnalysedText:
     def terms(self) -> tuple[str, ...]:
         """The words, then the bigrams."""
         return self.words + self.bigrams
+
+    @property
+    def phrase(self) -> tuple[str, ...]:
+        """The distinct bigrams, if those across the words hold all of these together; else none.
+
+        Those within Chinese words are needed, too: of 劳务协议, 服务协议 has the bigram across the words.
+        """
+        bigrams = dict.fromkeys(self.bigrams)
+        across = [bigram for bigram in bigrams if not any(term_text(bigram) in word for word in self.words)]
+        return tuple(bigrams) if 1 < len(self.words) <= len(across) + 1 else ()

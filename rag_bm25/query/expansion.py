@@ -1,4 +1,4 @@
-"""Query expansion: synonyms, near spellings and completed prefixes, see :mod:`rag_bm25.query.additions`."""
+"""Query expansion: synonyms, near spellings, numbers and completed prefixes, see :mod:`rag_bm25.query.additions`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.checks import check_int, check_switch
 from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.query.additions import Addition, ExpandedQuery
+from rag_bm25.query.numerals import spell_numbers
 from rag_bm25.query.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, most_frequent
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.vectors.terms import is_bigram
@@ -59,6 +60,9 @@ class QueryExpansion:
     phrases : bool
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
         has these for all of them. If not, each of its words counts by itself.
+    numerals : bool
+        Whether the number of an article, chapter or other part of a law is also searched for in characters: 第四十七条
+        for 第47条.
 
     Examples
     --------
@@ -70,9 +74,11 @@ class QueryExpansion:
     fuzzy: Fuzzy | None = None
     prefix: Prefix = Prefix()
     phrases: bool = True
+    numerals: bool = True
 
     def __post_init__(self) -> None:
         check_switch("phrases", self.phrases)
+        check_switch("numerals", self.numerals)
         for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy), ("prefix", Prefix)):
             value = getattr(self, name)
             if not isinstance(value, kind) and (value is not None or name == "prefix"):
@@ -107,7 +113,7 @@ class Expander:
         return Speller(self.expansion.fuzzy, self.analyzer, self.lookup, dfs)
 
     def _add_text(self, part: QueryPart, expanded: ExpandedQuery, speller: Speller | None) -> None:
-        """Add the terms of a text, its synonyms and its near spellings."""
+        """Add the terms of a text, its synonyms, its near spellings and its numbers in characters."""
         text = AnalysedText.of_query(self.analyzer, part.text)
         counts = Counter(text.terms)
         for match in self.synonyms.matches(text.words) if self.synonyms is not None else ():
@@ -118,6 +124,8 @@ class Expander:
         if speller is not None:
             words = list(filterfalse(is_bigram, counts))
             expanded.additions.update(_respellings(speller, part, words))
+        if self.expansion.numerals:
+            expanded.additions.update(self._spelt_numbers(part))
 
     def _synonyms(self, match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
         """Yield the synonyms of a piece of a query."""
@@ -125,8 +133,18 @@ class Expander:
         reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
         for substitute in match.substitutes:
             factors = (("weight of the synonym", substitute.weight), *_boost(boost))
-            phrase = substitute.phrase if self.expansion.phrases else ()
+            phrase = substitute.analysed.phrase if self.expansion.phrases else ()
             yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
+
+    def _spelt_numbers(self, part: QueryPart) -> Iterator[Addition]:
+        """Yield the numbers of articles in characters, which weigh no more than their digits."""
+        for number in spell_numbers(part.text):
+            digits = AnalysedText.of_query(self.analyzer, number.digits).words
+            spelling = AnalysedText.of_query(self.analyzer, number.spelling)
+            if digits and spelling.words:
+                phrase = spelling.phrase if self.expansion.phrases else ()
+                reason = f"{number.written!r} in characters"
+                yield Addition(spelling, frozenset(digits), reason, digits, _boost(part.boost), phrase)
 
     def _complete(self, part: QueryPart, dfs: DfLookup) -> list[Addition]:
         """Return the completions of a prefix as it is written or, if it has none, as it is analysed."""

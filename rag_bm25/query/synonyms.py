@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.checks import as_str, check_path, is_iterable
 from rag_bm25.errors import InputError, short_repr
-from rag_bm25.vectors.terms import term_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -152,16 +151,6 @@ class Substitute:
 
     analysed: AnalysedText
     weight: float  # of the synonym as a whole, in 0.001..1
-
-    @property
-    def phrase(self) -> tuple[str, ...]:
-        """The bigrams of the synonym, if those across its words hold all of these together.
-
-        Those within Chinese words are needed, too: of 劳务协议, 服务协议 has the bigram across the words.
-        """
-        words, bigrams = self.analysed.words, dict.fromkeys(self.analysed.bigrams)
-        across = [bigram for bigram in bigrams if not any(term_text(bigram) in word for word in words)]
-        return tuple(bigrams) if 1 < len(words) <= len(across) + 1 else ()
 
 
 @dataclass(frozen=True)
