@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, Counts, CountTable, sum_counts
 from rag_bm25.vectors.terms import NO_TERMS_ID
-from rag_bm25.weighting.idf import CollectionStats, average_idf
+from rag_bm25.weighting.idf import CollectionStats, mean_idf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -78,20 +78,17 @@ def add_up(parts: Iterable[Contribution]) -> Contribution:
     return Contribution.of_counts(num_chunks, length, counts)
 
 
-class _Histogram(NamedTuple):
+class Histogram(NamedTuple):
     """Number of terms by df; never changed."""
 
     dfs: NDArray[np.int64] = NO_COUNTS  # > 0, rising
     terms: NDArray[np.int64] = NO_COUNTS
 
-    def moved(self, old: NDArray[np.int64], new: NDArray[np.int64]) -> _Histogram:
+    def moved(self, old: NDArray[np.int64], new: NDArray[np.int64]) -> Histogram:
         """Count some terms under their new df instead of their old one; a df of 0 or less is none."""
         old, new = old[old > 0], new[new > 0]
         signs = np.repeat(np.array((-1, 1)), (len(old), len(new)))
-        return _Histogram(*sum_counts(np.concatenate((self.dfs, old, new)), np.concatenate((self.terms, signs))))
-
-    def to_dict(self) -> dict[int, int]:
-        return dict(zip(self.dfs.tolist(), self.terms.tolist(), strict=True))
+        return Histogram(*sum_counts(np.concatenate((self.dfs, old, new)), np.concatenate((self.terms, signs))))
 
 
 class CorpusStatistics:
@@ -101,7 +98,7 @@ class CorpusStatistics:
         self.num_chunks = 0
         self.total_length = 0
         self._df = CountTable()
-        self._words = self._bigrams = _Histogram()
+        self._words = self._bigrams = Histogram()
         self._num_negative = 0  # terms with df < 0
         self._collection_stats: CollectionStats | None = None
 
@@ -130,16 +127,16 @@ class CorpusStatistics:
         return self.total_length / self.num_chunks if self.num_chunks else 0.0
 
     @property
-    def histograms(self) -> tuple[dict[int, int], dict[int, int]]:
+    def histograms(self) -> tuple[Histogram, Histogram]:
         """Number of words with each df > 0, and of bigrams."""
-        return self._words.to_dict(), self._bigrams.to_dict()
+        return self._words, self._bigrams
 
     @property
     def collection_stats(self) -> CollectionStats:
         """N and the mean IDF of each channel, computed once after a change."""
         if self._collection_stats is None:
             num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
-            means = (average_idf(histogram, num_chunks) for histogram in self.histograms)
+            means = (mean_idf(dfs, terms, num_chunks) for dfs, terms in self.histograms)
             self._collection_stats = CollectionStats(num_chunks, *means)
         return self._collection_stats
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -145,15 +144,18 @@ def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
     >>> round(average_idf({1: 3, 2: 1}, 4), 4)  # three terms with df 1, one with df 2
     0.6355
     """
-    num_terms = sum(histogram.values())
+    dfs = np.array(sorted(histogram), np.int64)
+    return mean_idf(dfs, np.array([histogram[df] for df in dfs.tolist()], np.int64), num_chunks)
+
+
+def mean_idf(dfs: NDArray[np.int64], terms: NDArray[np.int64], num_chunks: int) -> float:
+    """Return the mean IDF of terms, given how many have each df; rising dfs, so that equal counts have equal sums."""
+    num_terms = int(terms.sum())
     if not num_terms:
         return 0.0
     # No df exceeds N, unless the stored statistics are damaged; a search must survive that, too.
-    dfs = np.fromiter(histogram.keys(), np.int64, len(histogram)).clip(max=num_chunks)
-    terms = np.fromiter(histogram.values(), np.int64, len(histogram))
-    # An exact sum does not depend on the order of the histogram, and rounding must not decide the sign of a zero.
-    mean = math.fsum((robertson_idf(dfs, num_chunks) * terms).tolist()) / num_terms
-    return mean if abs(mean) > ROUNDING else 0.0
+    mean = float((robertson_idf(dfs.clip(max=num_chunks), num_chunks) * terms).sum()) / num_terms
+    return mean if abs(mean) > ROUNDING else 0.0  # rounding must not decide the sign of a zero
 
 
 @dataclass(frozen=True)
