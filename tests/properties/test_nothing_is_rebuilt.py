@@ -17,6 +17,9 @@ from rag_bm25.weighting.idf import CollectionStats
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 
 
@@ -122,11 +125,11 @@ def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: 
     seen: list[int] = []
     from rag_bm25.statistics import corpus as statistics
 
-    def spying(histogram: dict[int, int], num_chunks: int) -> float:
-        seen.append(len(histogram))
+    def spying(dfs: NDArray[np.int64], terms: NDArray[np.int64], num_chunks: int) -> float:
+        seen.append(len(dfs))
         return 1.0
 
-    monkeypatch.setattr(statistics, "average_idf", spying)
+    monkeypatch.setattr(statistics, "mean_idf", spying)
     add(index)
     index.search("apple")
     assert seen == [3, 0]  # the df of words are 1, 400 and 401
