@@ -13,7 +13,7 @@ import numpy as np
 
 from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, Counts, CountTable, sum_counts
 from rag_bm25.vectors.terms import NO_TERMS_ID
-from rag_bm25.weighting.idf import CollectionStats, mean_idf
+from rag_bm25.weighting.idf import CollectionStats, average_idf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -136,7 +136,7 @@ class CorpusStatistics:
         """N and the mean IDF of each channel, computed once after a change."""
         if self._collection_stats is None:
             num_chunks = max(self.num_chunks, 0)  # below 0 only where the log was damaged
-            means = (mean_idf(dfs, terms, num_chunks) for dfs, terms in self.histograms)
+            means = (average_idf(dfs, terms, num_chunks) for dfs, terms in self.histograms)
             self._collection_stats = CollectionStats(num_chunks, *means)
         return self._collection_stats
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -124,13 +124,15 @@ def equivalent_df(weight: ArrayLike, num_chunks: int) -> NDArray[np.float64]:
     return np.asarray((num_chunks + 1) / (1 + np.exp(np.asarray(weight, np.float64))) - 0.5)
 
 
-def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
+def average_idf(dfs: ArrayLike, num_terms: ArrayLike, num_chunks: int) -> float:
     """Mean of :func:`robertson_idf` over all terms of a channel, words or bigrams, with df > 0.
 
     Parameters
     ----------
-    histogram : mapping of int to int
-        Number of terms by df; all df are > 0.
+    dfs : array_like of int, shape (n,)
+        Different df, each > 0; rising, so that equal statistics have the same mean to the last bit.
+    num_terms : array_like of int, shape (n,)
+        Number of terms with each df.
     num_chunks : int
         N.
 
@@ -141,20 +143,15 @@ def average_idf(histogram: Mapping[int, int], num_chunks: int) -> float:
 
     Examples
     --------
-    >>> round(average_idf({1: 3, 2: 1}, 4), 4)  # three terms with df 1, one with df 2
+    >>> round(average_idf([1, 2], [3, 1], 4), 4)  # three terms with df 1, one with df 2
     0.6355
     """
-    dfs = np.array(sorted(histogram), np.int64)
-    return mean_idf(dfs, np.array([histogram[df] for df in dfs.tolist()], np.int64), num_chunks)
-
-
-def mean_idf(dfs: NDArray[np.int64], terms: NDArray[np.int64], num_chunks: int) -> float:
-    """Return the mean IDF of terms, given how many have each df; rising dfs, so that equal counts have equal sums."""
-    num_terms = int(terms.sum())
-    if not num_terms:
+    counts = np.asarray(num_terms, np.int64)
+    if not counts.size:
         return 0.0
     # No df exceeds N, unless the stored statistics are damaged; a search must survive that, too.
-    mean = float((robertson_idf(dfs.clip(max=num_chunks), num_chunks) * terms).sum()) / num_terms
+    each = robertson_idf(np.minimum(dfs, num_chunks), num_chunks)
+    mean = float((each * counts).sum() / counts.sum())
     return mean if abs(mean) > ROUNDING else 0.0  # rounding must not decide the sign of a zero
 
 

@@ -74,7 +74,7 @@ def test_pisa_scores(length: int, tf: int, printed: float) -> None:
 
 
 def test_epsilon_floor_by_hand() -> None:
-    average = average_idf({3: 1, 2: 1, 1: 4}, 4)
+    average = average_idf([1, 2, 3], [4, 1, 1], 4)
     assert average == pytest.approx(0.423649, abs=1e-6)
     weights = idf("epsilon", [3, 2, 1], CollectionStats(4, average)).tolist()
     assert weights == pytest.approx([0.105912, 0.105912, 0.847298], abs=1e-6)

@@ -129,7 +129,7 @@ def test_query_is_weighed_by_one_logarithm_per_df_and_not_per_term(monkeypatch: 
         seen.append(len(dfs))
         return 1.0
 
-    monkeypatch.setattr(statistics, "mean_idf", spying)
+    monkeypatch.setattr(statistics, "average_idf", spying)
     add(index)
     index.search("apple")
     assert seen == [3, 0]  # the df of words are 1, 400 and 401

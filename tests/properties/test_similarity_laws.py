@@ -190,7 +190,7 @@ def test_plain_idf_is_antisymmetric_about_the_half(data: st.DataObject, n: int) 
 @given(st.integers(1, HUGE), st.lists(st.tuples(st.integers(1, HUGE), st.integers(1, 2**32)), max_size=9))
 def test_average_idf_lies_between_the_extremes(n: int, terms: list[tuple[int, int]]) -> None:
     histogram = {min(df, n): count for df, count in terms}
-    average = average_idf(histogram, n)
+    average = average_idf(list(histogram), list(histogram.values()), n)
     each = robertson_idf(list(histogram), n) if histogram else np.zeros(1)
     assert each.min() - 1e-9 <= average <= each.max() + 1e-9
 

@@ -206,30 +206,26 @@ def test_branches_name_their_formulas() -> None:
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=20))
 def test_average_idf_is_the_mean_over_terms(dfs: list[int]) -> None:
-    histogram = {df: dfs.count(df) for df in dfs}
-    assert average_idf(histogram, 50) == pytest.approx(reference.average_idf(dfs, 50), abs=1e-12)
+    different = sorted(set(dfs))
+    average = average_idf(different, [dfs.count(df) for df in different], 50)
+    assert average == pytest.approx(reference.average_idf(dfs, 50), abs=1e-12)
 
 
 @pytest.mark.parametrize("n", [4, 10, 1000, 123_456])
 def test_average_idf_of_terms_that_cancel_is_exactly_zero(n: int) -> None:
-    assert average_idf({1: 3, 2: 1, n - 1: 3, n - 2: 1}, n) == 0.0
-
-
-def test_average_idf_does_not_depend_on_the_order_of_the_histogram() -> None:
-    terms = [(df, df % 7 + 1) for df in range(1, 300)]
-    assert average_idf(dict(terms), 500) == average_idf(dict(reversed(terms)), 500)
+    assert average_idf([1, 2, n - 2, n - 1], [3, 1, 1, 3], n) == 0.0
 
 
 def test_average_idf_of_no_terms_is_zero() -> None:
-    assert average_idf({}, 0) == 0.0
+    assert average_idf([], [], 0) == 0.0
 
 
 def test_average_idf_survives_a_df_above_n() -> None:
-    assert math.isfinite(average_idf({9: 1}, 4))
+    assert math.isfinite(average_idf([9], [1], 4))
 
 
 def test_average_idf_survives_terms_without_chunks() -> None:
-    assert average_idf({1: 1}, 0) == 0.0
+    assert average_idf([1], [1], 0) == 0.0
 
 
 def test_robertson_idf_is_negative_above_half() -> None:
