@@ -130,7 +130,7 @@ MUTANTS = [
     Mutant("weighting/idf", "np.log((n + 1) / (df + 1))", "np.log((n + 1) / df)"),
     Mutant("weighting/query", "qtf * (self.k3 + 1) / (qtf + self.k3)", "qtf * self.k3 / (qtf + self.k3)"),
     Mutant("weighting/query", "return self.term_weights(qtf) * idf(", "return idf("),
-    Mutant("weighting/idf", "/ num_terms", "/ len(terms)"),
+    Mutant("weighting/idf", "/ counts.sum()", "/ len(counts)"),
     Mutant("weighting/idf", "return mean if abs(mean) > ROUNDING else 0.0", "return mean"),
     Mutant("weighting/calibration", "k1 * scale, share / scale", "k1 * scale, share"),
     # The chunk's side
