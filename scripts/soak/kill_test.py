@@ -95,7 +95,8 @@ def write(what: str, uri: str, seed: str, tell: int) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join()
+        while writer.is_alive():
+            writer.join(1)  # a signal that another thread was given does not wake this one
 
 
 def end_all(failure: threading.ExceptHookArgs) -> None:

@@ -65,7 +65,8 @@ class Victim:
 
     def end(self) -> int:
         """Read the rest of its output, and return the exit code."""
-        while self._read(PATIENCE):
+        end = time.monotonic() + PATIENCE
+        while self._read(end - time.monotonic()):
             pass
         self.complaint = self._errors()
         code = self._process.wait(PATIENCE)
@@ -83,7 +84,7 @@ class Victim:
         """Read available output; False at its end."""
         ready, _, _ = select.select([self._pipe], [], [], max(seconds, 0))
         if not ready:
-            raise TimeoutError(f"the process of seed {self.seed} has said nothing for a long time")
+            raise TimeoutError(f"the process of seed {self.seed} has not come to its end in {PATIENCE:g} s")
         found = os.read(self._pipe, 1 << 16)
         *lines, self._rest = (self._rest + found).split(b"\n")
         self.lines += [line.decode() for line in lines]
