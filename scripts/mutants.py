@@ -329,7 +329,7 @@ MUTANTS = [
     Mutant("analysis/locator", "(word, start, start + len(word)) in self._within[longer]", "True"),
     Mutant("analysis/locator", "[match.start() - length] * (at - first)", "[match.start()] * (at - first)"),
     Mutant("analysis/locator", "length += len(match[0]) + len(BORDER)", "length += len(match[0])"),
-    Mutant("analysis/locator", "word == longer or (", "("),
+    Mutant("analysis/locator", "place + len(word) <= len(longer)", "len(word) <= len(longer)"),
     Mutant("analysis/locator", "and token.start < end]", "]"),
     Mutant("analysis/locator", "self._begins = {first for first, _ in pairs} | bigrams", "self._begins = bigrams"),
     Mutant("analysis/locator", "not self._ends.isdisjoint(self._held[after[1]])", "False"),

@@ -103,9 +103,8 @@ class ChineseLocator:
         for (start, word), by in zip(spelt, shifts, strict=True):
             at = bisect_right(ends, start - by)
             longer = words[at]
-            if word == longer or (
-                len(word) < len(longer) and self._is_within(longer, word, start - by - (ends[at] - len(longer)))
-            ):
+            place = start - by - (ends[at] - len(longer))
+            if place + len(word) <= len(longer) and (word == longer or self._is_within(longer, word, place)):
                 tokens.append(Token(word, start, start + len(word)))
         return tokens
 

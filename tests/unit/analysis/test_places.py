@@ -74,6 +74,11 @@ def test_wanted_tokens_have_the_places_that_they_have_among_all(name: str, text:
     assert sorted(analyzer.locator(wanted)(text)) == sorted(token for token in every if token.text in wanted)
 
 
+def test_a_word_that_repeats_its_characters_is_not_located_across_words() -> None:
+    locate = ANALYZERS["default"].locator(["往往", "往"])
+    assert sorted(locate("往往往")) == [("往", 2, 3), ("往往", 0, 2)]
+
+
 def test_a_bigram_of_words_is_located_once() -> None:
     locate = ANALYZERS["default"].locator(["\0inform retriev", "\0retriev system"])
     for text, start in (("information retrieval-systems", 0), ("of information\nretrieval-systems", 3)):
