@@ -71,8 +71,10 @@ class _Document:
         self._joined: dict[tuple[str, str], Joined] = {}  # by the ids of the first and the last chunk
 
     def passage(self, chunk: Chunk, before: int, after: int) -> Passage:
-        """Return a chunk, as it was read if it was, with the chunks around it."""
-        own = self._read.get(chunk.id, chunk)
+        """Return a chunk as it was read with the chunks around it; one that was deleted since is shown among them."""
+        own = self._read.get(chunk.id)
+        if own is None:
+            return join(window(run_around(chunk, list(self._read.values())), chunk, before, after)).passage(chunk)
         if own.id not in self._runs:
             others = [one for one in self._read.values() if one.id != own.id]
             run = run_around(own, others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from rag_bm25 import BM25Index, Chunk, IndexConfig, InputError, ParameterError
 from rag_bm25.hits import neighbors
 from rag_bm25.hits.neighbors import join, run_around
+from rag_bm25.index.searching.contexts import read_passages
 from rag_bm25.ingestion import find_files, ingest
+from rag_bm25.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +77,18 @@ def test_hits_of_one_document_share_its_text() -> None:
         assert {id(context.text) for context in contexts if context} == {id(contexts[0].text) if contexts[0] else 0}
         assert sorted(context.start for context in contexts if context) == list(range(0, 180, 9))
         assert {context.text[context.start : context.end] for context in contexts if context} == {"fig plum"}
+
+
+def test_a_hit_that_was_deleted_since_is_shown_among_those_that_were_not() -> None:
+    store = MemoryStore()
+    with BM25Index.from_store(store, config=IndexConfig(chunk_size=9)) as index:
+        metadatas = [{"source": "s", "start_index": at} for at in (0, 4, 8)]
+        index.add(["fig plum", "plum fig", "fig plum"], ids=["a", "b", "c"], metadatas=metadatas)
+        hits = sorted(index.search("fig"), key=attrgetter("id"))
+        index.delete(["b"])
+        passages = read_passages(store, hits, 9, 9)
+        assert [[one.id for one in passage.chunks] for passage in passages] == [["a", "c"], ["a", "b", "c"], ["a", "c"]]
+        assert [passage.text[passage.start : passage.end] for passage in passages] == [hit.text for hit in hits]
 
 
 def test_white_space_that_a_splitter_left_out_becomes_line_breaks() -> None:
