@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rag_bm25 import Fragment, Highlighting, Hit, ParameterError
+from rag_bm25 import BM25Index, Fragment, Highlighting, Hit, IndexConfig, ParameterError
 from rag_bm25.analysis import Analyzer
 from rag_bm25.hits.highlights import Highlighter, check_highlight
 
@@ -67,6 +67,15 @@ def test_overlapping_places_are_one_mark_and_neighbours_are_two() -> None:
     assert shown("解除劳动合同的", "劳动", "合同", "\0劳动", "\0动合", "\0合同") == ["解除[劳动合同]的"]
     assert shown("解除劳动合同的", "劳动", "合同") == ["解除[劳动][合同]的"]
     assert shown("in iPhone15 Pro", "iphone15", "iphon", "15") == ["in [iPhone15] Pro"]
+
+
+def test_a_part_of_a_word_is_marked_though_a_character_of_it_is_a_stop_word_of_queries() -> None:
+    with BM25Index.open(":memory:", "docs", config=IndexConfig(chunk_size=9)) as index:
+        index.add(["社会发展", "他的合同"])
+        (of_word,) = index.search("我的社会保险", highlight=True)[:1]
+        assert [show(fragment) for fragment in of_word.highlights or ()] == ["[社会]发展"]
+        (across,) = index.highlight("我的合同", "的合 的合同")
+        assert show(across) == "的合 的[合同]"
 
 
 def test_the_best_fragments_have_the_highest_weights_of_distinct_terms() -> None:
