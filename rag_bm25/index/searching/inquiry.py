@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.errors import FilterError, MissingExtraError, short_repr
 from rag_bm25.filters import Comparison, Expression, Not
@@ -128,7 +127,7 @@ class Inquiry:
 
     @cached_property
     def _stop_words(self) -> list[str]:
-        return self._analyzer.stop_words_in(self._text) if isinstance(self._analyzer, Analyzer) else []
+        return self._searcher.stop_words_in(self._parsed)
 
     @cached_property
     def _plain(self) -> WeightedQuery:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -274,12 +274,19 @@ class Searcher:
         names = scope.namespaces if chunk_namespace is None else (chunk_namespace,)
         row = read_one(self._store, self._live.view, id_, names)
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
-        stop_words = self._analyzer.stop_words_in(text) if isinstance(self._analyzer, Analyzer) else []
         weighting, stats = weighted.weighting, weighted.collection_stats
         unmet = self.unmet(weighted.queries[0].conditions, row)
-        facts = QueryFacts(text, terms, stop_words, weighting, stats, wanted, self._score_tolerance(options), unmet)
+        dropped, tolerance = self.stop_words_in(parsed), self._score_tolerance(options)
+        facts = QueryFacts(text, terms, dropped, weighting, stats, wanted, tolerance, unmet)
         explained = explain_score(facts, self._chunk_facts(row), row.namespace)
         return with_factors(explained, [boost.explain(row.metadata) for boost in boosts])
+
+    def stop_words_in(self, query: Query) -> list[str]:
+        """Return the words that are dropped from a query; each of its parts is a text by itself."""
+        if not isinstance(self._analyzer, Analyzer):
+            return []
+        of_parts = (self._analyzer.stop_words_in(part.text) for part in query.parts)
+        return list(dict.fromkeys(chain.from_iterable(of_parts)))
 
     def _score_tolerance(self, options: QueryOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""

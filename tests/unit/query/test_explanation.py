@@ -170,6 +170,15 @@ def test_stop_words_are_named(store: MemoryStore) -> None:
     ]
 
 
+def test_stop_words_are_those_of_each_part_of_a_query(store: MemoryStore) -> None:
+    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=4))
+    index.add(["papers on HNSW layers"], ids=["1"])
+    searched = index.explain({"find papers": 2.0, "on HNSW": 1.0}, "1").tree()
+    assert "'on' is a stop word" in searched
+    assert "'papers' is a stop word" not in searched
+    assert "'know' is a stop word" in index.explain("HNSW^2 I want to know about layers", "1", syntax=True).tree()
+
+
 def test_lengths_are_shown_in_their_unit(store: MemoryStore) -> None:
     from support.reference import split
 
