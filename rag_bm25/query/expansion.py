@@ -125,7 +125,7 @@ class Expander:
             words = list(filterfalse(is_bigram, counts))
             expanded.additions.update(_respellings(speller, part, words))
         if self.expansion.numerals:
-            expanded.additions.update(self._spelt_numbers(part))
+            expanded.additions.update(self._spelt_numbers(part, text.words))
 
     def _synonyms(self, match: SynonymMatch, words: Sequence[str], boost: float) -> Iterator[Addition]:
         """Yield the synonyms of a piece of a query."""
@@ -136,7 +136,7 @@ class Expander:
             phrase = substitute.analysed.phrase if self.expansion.phrases else ()
             yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
 
-    def _spelt_numbers(self, part: QueryPart) -> Iterator[Addition]:
+    def _spelt_numbers(self, part: QueryPart, words: Sequence[str]) -> Iterator[Addition]:
         """Yield the numbers of articles in characters, which weigh no more than their digits."""
         for number in spell_numbers(part.text):
             digits = AnalysedText.of_query(self.analyzer, number.digits).words
@@ -144,7 +144,8 @@ class Expander:
             if digits and spelling.words:
                 phrase = spelling.phrase if self.expansion.phrases else ()
                 reason = f"{number.written!r} in characters"
-                yield Addition(spelling, frozenset(digits), reason, digits, _boost(part.boost), phrase)
+                stands_for = frozenset(words).intersection(AnalysedText.of_query(self.analyzer, number.written).words)
+                yield Addition(spelling, stands_for, reason, digits, _boost(part.boost), phrase)
 
     def _complete(self, part: QueryPart, dfs: DfLookup) -> list[Addition]:
         """Return the completions of a prefix as it is written or, if it has none, as it is analysed."""

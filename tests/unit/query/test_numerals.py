@@ -86,6 +86,11 @@ def test_an_article_is_found_by_its_digits(law: BM25Index) -> None:
     assert law.search("第47条", highlight=True)[0].highlights[0].text.startswith("第四十七条")  # type: ignore[index]
 
 
+def test_an_article_in_characters_has_all_words_that_its_digits_are_written_with(law: BM25Index) -> None:
+    assert found(law, "第47条 经济补偿", min_should_match="100%") == ["47"]
+    assert found(law, "第74条 经济补偿", min_should_match="100%") == []
+
+
 def test_explain_names_the_digits(law: BM25Index) -> None:
     explained = law.explain("劳动第47条^2", "47", syntax=True)
     of_article = {term.term: term for term in explained.terms if term.source}
