@@ -233,7 +233,8 @@ def note_missing_keys(hits: Sequence[Hit], boosts: Boosts, selection: Selection)
     keys = [boost.key for boost in boosts.options().get("boosts", ())] + [selection.group_by]
     missing = [key for key in dict.fromkeys(keys) if key and key not in held]
     if hits and missing:
-        print_note(f"no hit has {list_first(missing)} in its metadata; the keys are {list_first(held)}")
+        keys_held = f"the keys are {list_first(held)}" if held else "no hit has any"
+        print_note(f"no hit has {list_first(missing)} in its metadata; {keys_held}")
 
 
 def print_hits(

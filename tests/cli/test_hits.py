@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 from support.command_line import run, run_json
 
+from rag_bm25 import BM25Index, IndexConfig
+
 pytestmark = pytest.mark.usefixtures("databases")
 
 LONG = "合同的第{0}条：双方应当在{0}个月之内通知对方，否则合同自动延长一年。\n\n"
@@ -49,6 +51,10 @@ def test_keys_that_no_hit_has_are_noted(handbook: Path) -> None:
     misspelt = run(*search, "--group-by", "sorce", "--boost", "knd=law:2", "--recency", "date:30")
     assert misspelt.stderr == "no hit has knd, sorce in its metadata; the keys are chunk, date, kind, source\n"
     assert run(*search, "--group-by", "source", "--boost", "kind=law:2").stderr == ""
+    with BM25Index.open("./rag_bm25.db", "bare", config=IndexConfig(chunk_size=80)) as index:
+        index.add(["合同通知"])
+    bare = run("search", "合同", "--collection", "bare", "--group-by", "source")
+    assert bare.stderr == "no hit has source in its metadata; no hit has any\n"
     assert "no hit has knd" in run("similar", "old", "--boost", "knd=law:2").stderr
 
 
