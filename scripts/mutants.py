@@ -333,8 +333,8 @@ MUTANTS = [
     Mutant("analysis/locator", "and token.start < end]", "]"),
     Mutant("analysis/locator", "self._begins = {first for first, _ in pairs} | bigrams", "self._begins = bigrams"),
     Mutant("analysis/locator", "not self._ends.isdisjoint(self._held[after[1]])", "False"),
-    Mutant("analysis/stretches", "(at == 0 or _BORDER.match(text, at - 1)) and", ""),
-    Mutant("analysis/stretches", "and (end == len(text) or _BORDER.match(text, end))", ""),
+    Mutant("analysis/stretches", "and (at == 0 or _BORDER.match(text, at - 1))", ""),
+    Mutant("analysis/stretches", "end == at + len(stretch) and ", ""),
     Mutant("analysis/analyzer", "token not in self._stop_terms", "True"),
     Mutant("analysis/analyzer", "if token in bigrams", "if is_bigram(token)"),
     # The log

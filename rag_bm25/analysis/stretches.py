@@ -22,13 +22,14 @@ def find_stretches(text: str) -> set[str]:
 
 
 def places_of(text: str, stretch: str) -> Iterator[int]:
-    """Yield where a stretch begins in a text; as a part of another one it is none."""
+    """Yield where a stretch begins in a text; as a part of another one, which is left at once, it is none."""
     at = text.find(stretch)
     while at >= 0:
-        end = at + len(stretch)
-        if (at == 0 or _BORDER.match(text, at - 1)) and (end == len(text) or _BORDER.match(text, end)):
+        border = _BORDER.search(text, at + len(stretch))
+        end = border.start() if border else len(text)
+        if end == at + len(stretch) and (at == 0 or _BORDER.match(text, at - 1)):
             yield at
-        at = text.find(stretch, at + 1)
+        at = text.find(stretch, end)
 
 
 def match_next(text: str, end: int) -> re.Match[str] | None:
