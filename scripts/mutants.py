@@ -72,7 +72,7 @@ MUTANTS = [
     Mutant("analysis/stop_structures", "following[1].lower() not in wanted", "False"),
     Mutant("analysis/stop_structures", "(len(word) > 1 and match[1].isupper())", "False"),
     Mutant("analysis/stop_structures", 're.search(r"\\w", topic)', "True"),
-    Mutant("analysis/analyzer", "skip_stop_structures(self._normal_form(text))", "skip_stop_structures(text)"),
+    Mutant("analysis/analyzer", "skip_stop_structures(self._normal_form(text), ", "skip_stop_structures(text, "),
     Mutant("index/stored_config", "getattr(config, name) == value", "True"),
     Mutant("index/stored_config", "return _renew(config, _FORMER_DEFAULTS)", "return config"),
     Mutant("cli/moving", "renew_defaults(source.config) if new_defaults else source.config", "source.config"),

@@ -296,7 +296,9 @@ class Analyzer:
 
     def _query(self, text: str) -> tuple[list[str], str, _Kept]:
         """Return the tokens of a query, its topic, and what was kept; less is dropped where it has no other words."""
-        topic = skip_stop_structures(self._normal_form(text)) if self.config.query_stop_structures else text
+        topic = text
+        if self.config.query_stop_structures:
+            topic = skip_stop_structures(self._normal_form(text), self._cut_exactly)
         for searched, kept in ((topic, self._in_queries), (topic, self._in_chunks), (text, self._in_chunks)):
             tokens = self._tokens(searched, self.config.query_segmentation, kept)
             if tokens and tokens[0][0] != BIGRAM_MARK:

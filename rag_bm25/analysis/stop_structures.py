@@ -9,7 +9,16 @@ with INQUERY", 1995; Huston and Croft, "Evaluating verbose query processing tech
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from rag_bm25.analysis.runs import locate_han
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Cut: TypeAlias = Callable[[str], list[str]]  # a run of Han characters into words
 
 
 def _words(text: str) -> frozenset[str]:
@@ -75,23 +84,36 @@ _BETWEEN_SENTENCES = re.compile(r"((?<=[.!?;:])\s+|(?<=[。！？；：\n])\s*)"
 _WORD = re.compile(r"[\s,(]*([A-Za-z]+)(?:'[a-z]+)?(?=[\s,]|$)")
 
 
-def skip_stop_structures(text: str) -> str:
+def skip_stop_structures(text: str, cut: Cut) -> str:
     """Return a normalised query without its stop structures; a sentence that says nothing else keeps them.
 
-    >>> skip_stop_structures("I'd like some information about HNSW. Please explain the layers.")
+    >>> from rag_bm25.analysis.segmentation import load_segmenter
+    >>> cut = load_segmenter("jieba", {}).exact
+    >>> skip_stop_structures("I'd like some information about HNSW. Please explain the layers.", cut)
     ' HNSW. layers.'
-    >>> skip_stop_structures("能不能给我介绍一下向量数据库")
+    >>> skip_stop_structures("能不能给我介绍一下向量数据库", cut)
     '向量数据库'
     """
-    return "".join(map(_topic, _BETWEEN_SENTENCES.split(text)))
+    return "".join(_topic(sentence, cut) for sentence in _BETWEEN_SENTENCES.split(text))
 
 
-def _topic(sentence: str) -> str:
+def _topic(sentence: str, cut: Cut) -> str:
     """Return what follows the structure of a sentence."""
-    topic = _CHINESE.sub("", sentence, count=1)
-    if topic == sentence:
-        topic = sentence[_end_of_english_structure(sentence) :]
+    topic = sentence[_end_of_chinese_structure(sentence, cut) or _end_of_english_structure(sentence) :]
     return topic if re.search(r"\w", topic) else sentence
+
+
+def _end_of_chinese_structure(sentence: str, cut: Cut) -> int:
+    """Return the end of the longest structure that ends with a word: 找回, in 我想找回密码, is a topic."""
+    longest = _CHINESE.match(sentence)
+    if longest is None or not longest.end():
+        return 0
+    within: set[int] = set()  # words
+    for run in locate_han(sentence):
+        ends = accumulate(map(len, cut(run[0])), initial=run.start())
+        within.update(place for start, end in pairwise(ends) for place in range(start + 1, end))
+    structures = (end for end in range(longest.end(), 0, -1) if _CHINESE.fullmatch(sentence, 0, end))
+    return next((end for end in structures if end not in within), 0)
 
 
 def _end_of_english_structure(sentence: str) -> int:
