@@ -103,8 +103,14 @@ def spelt_words(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noq
     if run[-1] in "+#":
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
-    number = _number(compound)
-    return _in_run([number] if number else _spelt_compound(compound, rules), places)
+    whole = [_cut(compound, 0, len(compound))] if _number(compound) else _spelt_compound(compound, rules)
+    return _in_run([_without_v(word) for word in whole], places)
+
+
+def _without_v(word: Token) -> Token:
+    """Return a word or, of a number with dots, what follows the v."""
+    number = _number(word.text)
+    return _within(word, number.start, number.end) if number else word
 
 
 def _spelt_compound(compound: str, rules: WordRules) -> list[Token]:
@@ -195,8 +201,8 @@ def _is_prefixed(compound: str, parts: list[Token], rules: WordRules) -> bool:
 
 def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
     """Return a part, its letters and digits apart, and its humps."""
-    if number := _number(part.text):
-        return _versions(_within(part, number.start, number.end))
+    if _number(part.text):
+        return _versions(_without_v(part))
     halves = _LETTERS_AND_DIGITS.fullmatch(part.text)
     words = (
         [part, *(_within(part, *halves.span(group)) for group in range(1, 7) if halves[group])] if halves else [part]

@@ -157,6 +157,14 @@ def test_an_ellipsis_is_as_wide_in_every_text() -> None:
         assert not PhraseText.of(analyzer, f"他说…好的{rest}").holds(PhraseText.of(analyzer, "他说好"), 2)
 
 
+@pytest.mark.parametrize("text", ["milvus v2.4", "milvus 2.4", "milvus-v2.4", "milvus-2.4"])
+@pytest.mark.parametrize("phrase", ["v2.4", "2.4", "milvus v2.4", "milvus-v2.4"])
+def test_a_version_is_the_same_within_a_compound(text: str, phrase: str) -> None:
+    (analyzer,) = analyzers
+    assert PhraseText.of(analyzer, text).holds(PhraseText.of(analyzer, phrase), 0)
+    assert set(terms_of_phrase(analyzer, phrase)) <= set(analyzer(text))
+
+
 @given(pieces, pieces)
 def test_preselection_leaves_out_no_text_with_the_phrase(text: str, phrase: str) -> None:
     (analyzer,) = analyzers
