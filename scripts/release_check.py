@@ -32,7 +32,7 @@ TESTS = (
     *("tests/unit", "tests/golden", "tests/properties", "tests/contract", "tests/adapters", "tests/examples"),
     *("tests/test_architecture.py", "tests/test_docs.py", "tests/test_public_api.py", "tests/test_demo.py"),
 )
-DOCTESTS = ("--pyargs", "rag_bm25", "--ignore-glob=*/cli/*", "--ignore-glob=*/llama_index/*")
+DOCTESTS = ("--pyargs", "rag_bm25", "--ignore-glob=/*/llama_index/*")
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONPATH" and not key.startswith("MILVUS")}
 ENVIRONMENT |= {"CI": "true", "PYTHONUTF8": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
