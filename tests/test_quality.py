@@ -56,6 +56,14 @@ def test_every_choice_is_measured_kept_and_read_again(beir: Path, tmp_path: Path
     assert page.read_text() == text
 
 
+def test_a_block_of_its_own_leaves_the_others(beir: Path, tmp_path: Path) -> None:
+    page, block = tmp_path / "page.md", "scripts/quality: others"
+    whole, own = [f"{BEGIN.format(name)}\nold\n{END.format(name)}\n" for name in ("scripts/quality", block)]
+    page.write_text(whole + own)
+    command.main([str(beir), "--no-peers", "--page", str(page), "--block", block])
+    assert page.read_text().startswith(f"{whole}{BEGIN.format(block)}\n\n`python scripts/quality tiny`.")
+
+
 def test_passages_are_relevant_where_a_chunk_has_half_of_them(tmp_path: Path) -> None:
     write_rows(tmp_path / "docs.jsonl", [{"_id": "d", "text": "x" * 1000}])
     write_rows(tmp_path / "queries.jsonl", [{"_id": "q", "text": "谁"}])

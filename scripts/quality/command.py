@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation import BeirDataset, Run
 
 MEASURES = ("ndcg@10", "recall@100")
+BLOCK = "scripts/quality"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.json:
         given.json.write_text(json.dumps([asdict(_means(column)) for column in columns], indent=1) + "\n")
     if given.page:
-        update_page(given.page, f"`python scripts/quality {' '.join(column.name for column in columns)}`. {text}")
+        names = " ".join(column.name for column in columns)
+        update_page(given.page, f"`python scripts/quality {names}`. {text}", given.block)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-peers", action="store_true", help="measure ours alone, beside what is kept of the others")
     add("--json", type=Path, metavar="FILE", help="write the means there")
     add("--page", type=Path, metavar="FILE", help="put the tables into this page")
+    add("--block", default=BLOCK, metavar="NAME", help="between these marks of the page (default: %(default)s)")
     return parser
 
 
@@ -89,9 +92,9 @@ def _means(column: Column) -> Column:
     return Column(column.name, column.language, means)
 
 
-def update_page(page: Path, text: str, script: str = "scripts/quality") -> None:
-    """Replace the section of a page between the two marks of a script."""
-    begin, end = BEGIN.format(script), END.format(script)
+def update_page(page: Path, text: str, block: str) -> None:
+    """Replace a block of a page, which stands between two marks."""
+    begin, end = BEGIN.format(block), END.format(block)
     before = page.read_text(encoding="utf-8")
     pattern = f"{re.escape(begin)}.*{re.escape(end)}"
     after, count = re.subn(pattern, lambda _: f"{begin}\n\n{text}\n\n{end}", before, flags=re.DOTALL)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = "NDArray[np.float64]"
 
-BEGIN, END = "<!-- written by {} -->", "<!-- end of what {} writes -->"  # the script
+BEGIN, END = "<!-- written by {} -->", "<!-- end of what {} writes -->"  # the script, or a block of its own
 SAMPLES = 10_000
 LEAST_P = 0.001
 
