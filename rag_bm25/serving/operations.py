@@ -128,15 +128,17 @@ class Operations:
         """Return the distribution of the lengths, and the drift of their mean from the chunk size."""
         stats = self._index.stats(namespace=asked.namespace)
         version = (str(asked.namespace), stats.num_chunks, stats.total_length)
-        if self._lengths[0] != version:
+        known, lengths = self._lengths  # read once: another thread may put those of another namespace there
+        if known != version:
             chunks = self._index.chunks(namespace=asked.namespace)
-            self._lengths = version, [chunk.length for chunk in islice(chunks, MAX_MEASURED)]
-        measured = np.asarray(self._lengths[1] or [0])
+            lengths = [chunk.length for chunk in islice(chunks, MAX_MEASURED)]
+            self._lengths = version, lengths
+        measured = np.asarray(lengths or [0])
         counts, edges = np.histogram(measured, asked.bins)
         marks = (5, 25, 50, 75, 95)
         return {
             "unit": stats.length_unit,
-            "measured": len(self._lengths[1]),
+            "measured": len(lengths),
             "chunks": stats.num_chunks,
             "counts": counts.tolist(),
             "edges": edges.tolist(),

@@ -222,6 +222,24 @@ def test_lengths_are_counted_and_counted_again_after_a_write(asker: Any, index: 
     assert asker.get(f"{API}/statistics/lengths", namespace="none").json()["measured"] == 0
 
 
+def test_lengths_are_those_of_the_asked_namespace_though_another_is_asked_meanwhile(
+    index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_bm25.serving import operations, requests
+
+    served = operations.Operations(index, "docs")
+    histogram = operations.np.histogram
+
+    def ask_another(*args: Any) -> Any:
+        monkeypatch.undo()
+        assert served.lengths(requests.Lengths(namespace="tenant"))["measured"] == 1
+        return histogram(*args)
+
+    monkeypatch.setattr(operations.np, "histogram", ask_another)
+    answer = served.lengths(requests.Lengths())
+    assert (answer["measured"], answer["chunks"]) == (5, 5)
+
+
 # Chunks
 
 
