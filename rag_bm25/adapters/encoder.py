@@ -96,7 +96,7 @@ class BM25Encoder:
         return self._statistics.whole.num_chunks
 
     def fit(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> BM25Encoder:
-        """Forget everything, then learn.
+        """Forget everything, then learn; the old counts hold until all chunks are learned.
 
         Parameters
         ----------
@@ -108,10 +108,10 @@ class BM25Encoder:
         BM25Encoder
             The encoder itself.
         """
-        check_texts(texts, metadatas, self.config.fields)
+        fitted = BM25Encoder(self.config)
+        fitted.learn(texts, metadatas)
         with self._lock:
-            self._statistics, self._vocabulary = NamespaceStatistics(), Vocabulary()
-        self.learn(texts, metadatas)
+            self._statistics, self._vocabulary = fitted._statistics, fitted._vocabulary
         return self
 
     def learn(self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None) -> None:

@@ -38,6 +38,25 @@ def test_scores_as_the_index_does(encoder: BM25Encoder, filled: BM25Index) -> No
             assert vector.dot(chunks[hit.text]) == pytest.approx(hit.score, rel=1e-6)
 
 
+def test_fitting_again_keeps_the_old_counts_until_all_is_learned() -> None:
+    counts: list[int] = []
+
+    def analyze(text: str) -> list[str]:
+        counts.append(encoder.num_chunks)
+        if text == "bad":
+            raise ValueError(text)
+        return split(text)
+
+    encoder = BM25Encoder(IndexConfig(chunk_size=4, length_unit="terms", analyzer=analyze))
+    encoder.fit(["apple"])
+    with pytest.raises(ValueError, match="bad"):
+        encoder.fit(["banana", "bad"])
+    assert [len(vector.ids) for vector in encoder.encode_queries(["apple", "banana"])] == [1, 0]
+    encoder.fit(["banana", "cherry"])
+    assert (encoder.num_chunks, len(encoder.encode_queries(["banana"])[0].ids)) == (2, 1)
+    assert counts[:3] == [0, 1, 1]
+
+
 def test_encoding_counts_nothing(encoder: BM25Encoder) -> None:
     before = encoder.encode_queries(QUERIES)
     encoder.encode_documents(["apple new"])
