@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.analysis import contract_of
+from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import ConfigMismatchError, FilterError, FormatError, IndexNotFoundError
 from rag_bm25.events import report_progress
 from rag_bm25.index.stats import IndexStats, compute_stats
@@ -198,9 +199,11 @@ class AdoptedEncoder:
         return self._counts.statistics.num_chunks
 
     def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
-        return list(self._documents.encode(texts).vectors)
+        plain, _ = check_texts(texts, None)
+        return list(self._documents.encode(plain).vectors)
 
     def encode_queries(self, queries: Sequence[str]) -> list[SparseVector]:
+        check_sequence("queries", queries, "str")
         encoder = QueryEncoder(self._documents.analyzer, self.config.query_weighting(), TermIds())
         whole = self._counts.statistics.whole
         return [encoder.encode(query, whole) for query in queries]

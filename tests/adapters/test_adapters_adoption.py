@@ -15,7 +15,7 @@ from support.strategies import texts
 from rag_bm25 import BM25Index, ConfigMismatchError, FilterError, FormatError, IndexConfig, IndexNotFoundError, Progress
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder, adopt
 from rag_bm25.adapters.encoder import document_encoding
-from rag_bm25.errors import ParameterError
+from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.statistics.log.settings import ConfigRow
 from rag_bm25.statistics.portable import read_statistics
 from rag_bm25.vectors.sparse import SparseVector
@@ -96,6 +96,17 @@ def test_weighs_as_an_encoder_that_learned_the_same(foreign: Foreign, config: In
     assert encoder.num_chunks == 4
     assert encoder.encode_queries(QUERIES) == learned.encode_queries(QUERIES)
     assert encoder.encode_documents(TEXTS) == learned.encode_documents(TEXTS)
+
+
+@pytest.mark.usefixtures("foreign")
+def test_one_text_is_no_sequence_of_them(config: IndexConfig) -> None:
+    encoder = adopted(config)
+    with pytest.raises(InputError, match="texts must be a sequence of str, got str"):
+        encoder.encode_documents("apple")
+    with pytest.raises(InputError, match=r"texts\[1\] must be a str, got int"):
+        encoder.encode_documents(["apple", 5])  # type: ignore[list-item]
+    with pytest.raises(InputError, match="queries must be a sequence of str, got str"):
+        encoder.encode_queries("apple")
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
