@@ -53,7 +53,7 @@ def decode(data: bytes, where: str, encoding: str | None = None, declared: str |
     utf8 = _try(data, "utf-8")
     if utf8 is not None and "\0" not in utf8:
         return utf8, ""
-    name = _declared(data, declared) or _detect(data, where)
+    name = _fitting(data, declared) or _detect(data, where)
     if not name and utf8 is None:
         raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file, and has NULs: it is not a text")
     if not name:
@@ -61,10 +61,10 @@ def decode(data: bytes, where: str, encoding: str | None = None, declared: str |
     return _decode_as(data, name, where), name
 
 
-def _declared(data: bytes, declared: str | None) -> str:
-    """Return the declared encoding if the text is in it, else ""."""
+def _fitting(data: bytes, supposed: str | None) -> str:
+    """Return the encoding to decode with if the text is in the supposed one, else ""."""
     try:
-        name = check_encoding(declared) if declared else ""
+        name = check_encoding(supposed) if supposed else ""
     except ValueError:
         return ""
     return name if name and _try(data, name) is not None else ""
@@ -81,9 +81,8 @@ def _detect(data: bytes, where: str) -> str:
     except MissingExtraError:
         hint = 'Give its encoding (--encoding gb18030), or have it detected: pip install "rag-bm25[documents]"'
         raise InputError(f"{where}: not UTF-8 at byte {_error_at(data)} of the file. {hint}") from None
-    found = chardet.detect(data[:DETECTED_BYTES])["encoding"]
-    name = SUPERSETS.get(codecs.lookup(found).name, codecs.lookup(found).name) if found else ""
-    if not name or _try(data, name) is None:
+    name = _fitting(data, chardet.detect(data[:DETECTED_BYTES])["encoding"])
+    if not name:
         raise InputError(_not_utf8(data, where))
     return name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ def extract(path: Path, encoding: str | None) -> Document:
     builder = TextBuilder()
     title = write_html(text, builder)
     found = builder.build(title or builder.first_heading)
-    return type(found)(found.text, found.title, found.headings, found.pages, used)
+    return replace(found, encoding=used)
 
 
 def write_html(html: str, builder: TextBuilder) -> str:

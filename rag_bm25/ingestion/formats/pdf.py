@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
-from rag_bm25.ingestion.documents import Document, Heading
+from rag_bm25.ingestion.documents import Heading
 from rag_bm25.ingestion.formats.building import TextBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from rag_bm25.ingestion.documents import Document
 
 MAX_PAGES = 20_000
 MAX_OUTLINE = 10_000
@@ -46,7 +49,7 @@ def extract(path: Path, _encoding: str | None) -> Document:
         found = builder.build("" if _FILE_NAME.search(title) else title)
         if not found.text.strip() and len(pdf):
             raise InputError("it has no text; scanned pages need OCR first")
-        return Document(found.text, found.title, tuple(_outline(pdf, found)), found.pages)
+        return replace(found, headings=tuple(_outline(pdf, found)))
 
 
 def _page_text(page: Any) -> str:
