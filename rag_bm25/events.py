@@ -8,7 +8,8 @@ configures logging. Each record has the fields of its event as attributes, for s
 event          level  counts                                  when
 =============  =====  ======================================  ===================================================
 ``batch``      INFO   ``inserted``, ``deleted``, ``terms``    a batch was written: rows, and new terms
-``recovery``   INFO   ``chunks``                              an unfinished batch of another writer was finished
+``recovery``   INFO   ``chunks``                              an unfinished batch of another writer was finished;
+                                                              WARN: it cannot be finished yet, ``chunks`` is 0
 ``compaction`` INFO   ``deltas``                              deltas of the log were merged into a snapshot
 ``repair``     INFO   those of ``RepairReport``               the statistics were replaced by a recount
 ``verify``     INFO   ``chunks``, ``terms``, ``differences``  the statistics were compared with a recount
@@ -17,6 +18,7 @@ event          level  counts                                  when
 ``search``     DEBUG  ``queries``, ``hits``                   the sparse vectors were searched
 ``request``    DEBUG  ``status_200`` and so on                a server answered a request over HTTP
 ``tool``       DEBUG  the name of the tool                    a server answered an agent
+``stale``      WARN   ``failures``                            a refresh in the background failed
 ``damage``     WARN   ``findings``                            the statistics are damaged: run repair
 ``incomplete`` WARN   ``candidates``                          so many chunks do not decide which hits are first
 =============  =====  ======================================  ===================================================
