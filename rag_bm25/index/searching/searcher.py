@@ -88,9 +88,9 @@ class Searcher:
         self._store = store
         self._config = config
         self._encoder = encoder
-        self.analyzer = self._analyzer = encoder.analyzer
+        self.analyzer = encoder.analyzer
         self._live = live
-        self.weigher = self._weigher = weigher
+        self.weigher = weigher
         self._tolerance: float | None = None  # of the engine's scores, once it has been read
 
     # Weights
@@ -100,8 +100,8 @@ class Searcher:
         check_options(options)
         check_sequence("queries", queries, "str")
         parsed, method = [query_of(query, options) for query in queries], feedback_of(options)
-        side = self._weigher.side(scope, options, completing=any(query.has_prefix for query in parsed))
-        weighted = [self._weigher.weigh(side, query) for query in parsed]
+        side = self.weigher.side(scope, options, completing=any(query.has_prefix for query in parsed))
+        weighted = [self.weigher.weigh(side, query) for query in parsed]
         if method is not None:
             weighted = self._learn(method, side, parsed, weighted, scope, options)
         return WeightedQueries(weighted, side.encoder.weighting, side.corpus.collection_stats)
@@ -242,13 +242,13 @@ class Searcher:
         if conditions is None:
             return ""
         texts = [row.text, *(field_text(row.metadata, name) for name in self._encoder.weighting.fields)]
-        return conditions.failure(row.vector, texts, self._analyzer)
+        return conditions.failure(row.vector, texts, self.analyzer)
 
     # Highlights
 
     def highlighter(self, query: WeightedQuery, highlighting: Highlighting) -> Highlighter:
         """Return a highlighter of the terms of a query."""
-        return make_highlighter(query.terms, query.conditions, self._analyzer, highlighting)
+        return make_highlighter(query.terms, query.conditions, self.analyzer, highlighting)
 
     def highlight(self, query: WeightedQuery, hits: list[H], plan: HitPlan) -> list[H]:
         """Give each hit its highlights, if the options ask for them."""
@@ -283,9 +283,9 @@ class Searcher:
 
     def stop_words_in(self, query: Query) -> list[str]:
         """Return the words that are dropped from a query; each of its parts is a text by itself."""
-        if not isinstance(self._analyzer, Analyzer):
+        if not isinstance(self.analyzer, Analyzer):
             return []
-        of_parts = (self._analyzer.stop_words_in(part.text) for part in query.parts)
+        of_parts = (self.analyzer.stop_words_in(part.text) for part in query.parts)
         return list(dict.fromkeys(chain.from_iterable(of_parts)))
 
     def _score_tolerance(self, options: QueryOptions) -> float | None:
@@ -297,7 +297,7 @@ class Searcher:
         return self._tolerance if self._tolerance == FP16_TOLERANCE else None
 
     def _chunk_facts(self, row: ChunkRow) -> ChunkFacts:
-        text = FieldCounts(Counter(self._analyzer(row.text)), row.length)
+        text = FieldCounts(Counter(self.analyzer(row.text)), row.length)
         fields = self._encoder.field_counts(row.metadata)
         weighting, unit = self._encoder.weighting, self._config.length_unit
         return ChunkFacts(row.id, text, fields, row.vector, weighting, unit, self._live.view.term_k1)
@@ -309,7 +309,7 @@ class Searcher:
     ) -> tuple[WeightedQuery, ChunkRow]:
         """Weigh the terms of a stored chunk as a query, and return its row as well."""
         check_options(options)
-        side = self._weigher.side(scope, options)
+        side = self.weigher.side(scope, options)
         row = read_one(self._store, side.view, id_, scope.namespaces)
         terms = weigh_terms_of(row.vector, side.encoder, side.corpus, self._live.vocabulary().term, max_terms)
         return WeightedQuery.of(terms), row
