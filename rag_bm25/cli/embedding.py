@@ -19,10 +19,9 @@ from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
-from rag_bm25.index.searching.fusion import RRF, Fusion, Weighted
+from rag_bm25.index.searching.fusion import FUSIONS
 
 FORM = "MODULE:FACTORY"
-FUSIONS: dict[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}
 
 Embedding: TypeAlias = Annotated[
     str | None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rag_bm25.errors import InputError, StoreError
 from rag_bm25.events import report_progress
+from rag_bm25.index.config import require_dense_field
 from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
@@ -189,8 +190,8 @@ def _embedder(index: BM25Index, embeddings: Embed | EmbeddingModel | None) -> Em
     dim = index.config.dense_dim
     if embed is None and dim is not None:
         raise InputError(f"embeddings must be given: the index has dense vectors, dense_dim={dim}")
-    if embed is not None and dim is None:
-        raise InputError("embeddings given, but the index has no dense vectors: it was created without dense_dim")
+    if embed is not None:
+        require_dense_field(index.config, "embeddings given", "the index")
     if not (embed is None or callable(embed)):
         got = type(embeddings).__name__
         raise InputError(f"embeddings must be a callable, or an object with embed_documents, got {got}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
@@ -13,8 +12,9 @@ from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.filters import conjoin, parse_filter
 from rag_bm25.hits.boosts import check_boosts, largest_factor
 from rag_bm25.hits.options import HIT_OPTIONS
-from rag_bm25.index.index import BM25Index
-from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
+from rag_bm25.index.config import require_dense_field
+from rag_bm25.index.searching.fusion import DEFAULT_FUSION, FUSIONS, RRF, Weighted
+from rag_bm25.index.searching.hybrid import HYBRID_KEYWORDS
 from rag_bm25.query.options import QUERY_OPTIONS
 
 if TYPE_CHECKING:
@@ -24,17 +24,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.documents.chunks import Hit
+    from rag_bm25.index.index import BM25Index
     from rag_bm25.index.searching.fusion import Fusion
 
 SearchMode = Literal["hybrid", "sparse", "dense"]
 MODES: tuple[str, ...] = get_args(SearchMode)
-FUSIONS: Mapping[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}
-
 SMALLEST = float(np.finfo(np.float32).tiny)  # divisor in place of 0, the maximum score of a query without a known term
 
-_KEYWORDS = {one.name for one in signature(BM25Index.search_hybrid).parameters.values() if one.kind is one.KEYWORD_ONLY}
-SEARCH_OPTIONS = _KEYWORDS | QUERY_OPTIONS | HIT_OPTIONS  # in every mode
-HYBRID_OPTIONS = _KEYWORDS - {"filter", "namespace"}  # those that a lexical search does not have
+SEARCH_OPTIONS = HYBRID_KEYWORDS | QUERY_OPTIONS | HIT_OPTIONS  # in every mode
+HYBRID_OPTIONS = HYBRID_KEYWORDS - {"filter", "namespace"}  # those that a lexical search does not have
 
 
 def as_mode(mode: str | None, embedding: Embeddings | None) -> SearchMode:
@@ -57,8 +55,8 @@ def as_fusion(fusion: Fusion | str | None) -> Fusion:
 
 def check_embedding(index: BM25Index, embedding: Embeddings | None) -> None:
     """Refuse an embedding model for an index without dense vectors."""
-    if embedding is not None and index.config.dense_dim is None:
-        raise InputError("embedding given, but the index has no dense vectors: it was created without dense_dim")
+    if embedding is not None:
+        require_dense_field(index.config, "embedding given", "the index")
 
 
 def check_query(query: object, *, embedded: bool) -> None:

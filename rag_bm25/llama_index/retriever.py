@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import require_extra
-from rag_bm25.errors import InputError
 from rag_bm25.hits.options import split_options
 from rag_bm25.index.arguments import check_k, check_namespaces
-from rag_bm25.index.index import BM25Index
+from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.owning import IndexOwner
+from rag_bm25.index.searching.hybrid import HYBRID_KEYWORDS
 from rag_bm25.llama_index.filters import to_filter
 
 with require_extra('this needs llama-index-core: pip install "rag-bm25[llama-index]"'):
     from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
     from llama_index.core.retrievers import BaseRetriever
     from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
-
-HYBRID = {name for name, one in signature(BM25Index.search_hybrid).parameters.items() if one.kind is one.KEYWORD_ONLY}
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +29,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.filters import Filter
     from rag_bm25.index.arguments import FilterLike, Namespaces
+    from rag_bm25.index.index import BM25Index
 
 
 class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unused-ignore]
@@ -89,12 +87,13 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
         verbose: bool = False,
         **options: Any,
     ) -> None:
-        if embed_model is not None and index.config.dense_dim is None:
-            raise InputError("embed_model given, but the index has no dense vectors: it was created without dense_dim")
+        if embed_model is not None:
+            require_dense_field(index.config, "embed_model given", "the index")
         check_k(similarity_top_k, "similarity_top_k")
         check_namespaces(namespace)
         to_filter(filters)
-        split_options({name: value for name, value in options.items() if embed_model is None or name not in HYBRID})
+        hybrid = frozenset() if embed_model is None else HYBRID_KEYWORDS
+        split_options({name: value for name, value in options.items() if name not in hybrid})
         super().__init__(callback_manager=callback_manager, verbose=verbose)
         self.index = index
         self.similarity_top_k = similarity_top_k

@@ -171,3 +171,5 @@ class Weighted:
 Fusion: TypeAlias = RRF | Weighted
 
 DEFAULT_FUSION: Fusion = Weighted()
+
+FUSIONS: dict[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}

@@ -81,7 +81,8 @@ class HybridOptions(SearchOptions, total=False):
     namespace: Namespaces
 
 
-_OWN_OPTIONS = set(HybridOptions.__annotations__) - set(SearchOptions.__annotations__)
+HYBRID_KEYWORDS = frozenset(HybridOptions.__annotations__) - frozenset(SearchOptions.__annotations__)
+"""The keyword arguments of a hybrid search that are no options of every search."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class HybridRequest:
         arm_scores, fusion = given.get("arm_scores", False), check_fusion(given.get("fusion"))
         check_k(k)
         check_switch("arm_scores", arm_scores)
-        others = {name: value for name, value in given.items() if name not in _OWN_OPTIONS}
+        others = {name: value for name, value in given.items() if name not in HYBRID_KEYWORDS}
         scope, (plan, options) = parse_scope(given.get("filter"), given.get("namespace", "")), split_options(others)
         params = check_search_params(given.get("dense_search_params"), "dense_search_params")
         sparse_k = candidate_limit("sparse_k", given.get("sparse_k"), k)
