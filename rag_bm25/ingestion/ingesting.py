@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rag_bm25.errors import InputError, StoreError
 from rag_bm25.events import report_progress
+from rag_bm25.index.arguments import list_first
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.files import Found
@@ -34,7 +35,7 @@ class EmbeddingModel(Protocol):
 
 
 NAMING_ATTEMPTS = 10
-MAX_SHOWN = 5  # reasons, or sources in a note
+MAX_SHOWN = 5  # reasons
 FILES_PER_CALL = 500
 
 
@@ -214,12 +215,7 @@ def _require_valid(found: Found, files: Sequence[SourceFile], checker: FileCheck
 def _empty_notes(checker: FileChecker) -> list[str]:
     """Name files without text."""
     empty = sorted(checker.read - set(checker.sources.values()) - checker.rejected.keys())
-    return [f"without text: {_join_first(empty)}"] if empty else []
-
-
-def _join_first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_SHOWN:,} more" if len(names) > MAX_SHOWN else ""
-    return ", ".join(names[:MAX_SHOWN]) + more
+    return [f"without text: {list_first(empty)}"] if empty else []
 
 
 def _encoding_notes(encodings: Mapping[str, str], given: str | None) -> list[str]:
@@ -228,7 +224,7 @@ def _encoding_notes(encodings: Mapping[str, str], given: str | None) -> list[str
     for source, encoding in encodings.items():
         sources.setdefault(encoding, []).append(source)
     hint = "" if given else " (give --encoding if that is wrong)"
-    return [f"read as {encoding.upper()}: {_join_first(names)}{hint}" for encoding, names in sorted(sources.items())]
+    return [f"read as {encoding.upper()}: {list_first(names)}{hint}" for encoding, names in sorted(sources.items())]
 
 
 def _find_outdated(index: BM25Index, files: Sequence[SourceFile], namespace: str) -> str | None:
