@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.text import Text
@@ -20,7 +20,7 @@ from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
 from rag_bm25.index.arguments import list_first
 from rag_bm25.index.index import BM25Index
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import FEEDBACK_METHODS
+from rag_bm25.query.feedback import METHODS_BY_NAME, FeedbackName
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.options import QUERY_OPTIONS
 from rag_bm25.query.scores import ScoreExplanation
@@ -29,8 +29,6 @@ from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
 
 HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")]
-
-METHODS = {method.__name__.lower(): method for method in FEEDBACK_METHODS}
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Question:
         ),
     ] = None
     feedback: Annotated[
-        Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"] | None,
+        FeedbackName | None,
         opt.option("Search again with terms from the best hits, or from the chunks marked as relevant."),
     ] = None
     relevant: Annotated[
@@ -103,7 +101,7 @@ class Question:
             expansion = QueryExpansion(synonyms=rules, fuzzy=Fuzzy() if self.fuzzy else None)
         return {
             **parse_query_settings(self.idf, self.setting),
-            "feedback": METHODS[self.feedback]() if self.feedback else None,
+            "feedback": METHODS_BY_NAME[self.feedback]() if self.feedback else None,
             "relevant": self.relevant or None,
             "irrelevant": self.irrelevant or None,
             "expansion": expansion,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from rag_bm25.checks import check_parameter, comparable
 
@@ -255,3 +255,8 @@ Feedback: TypeAlias = RM3 | Rocchio | BIM | BM25PRF | Axiomatic
 """A method of relevance feedback, with its parameters."""
 
 FEEDBACK_METHODS: tuple[type[Feedback], ...] = (RM3, Rocchio, BIM, BM25PRF, Axiomatic)
+
+FeedbackName = Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"]
+"""A method with its default parameters, for requests and the command line."""
+
+METHODS_BY_NAME = {method.__name__.lower(): method for method in FEEDBACK_METHODS}

@@ -12,7 +12,7 @@ from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.settings import parse_value
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import FEEDBACK_METHODS
+from rag_bm25.query.feedback import METHODS_BY_NAME, FeedbackName
 from rag_bm25.query.options import QUERY_OPTIONS
 from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
@@ -30,7 +30,6 @@ Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
 Filter: TypeAlias = dict[str, Any]  # no expressions: what strangers send must not reach the engine's parser
 
 PLAIN = (QUERY_OPTIONS | HIT_OPTIONS) - {"feedback", "boosts", "highlight"}  # options that are taken as they are
-METHODS = {method.__name__.lower(): method for method in FEEDBACK_METHODS}
 
 
 class Request(BaseModel):
@@ -162,7 +161,7 @@ class QuerySettings(Conditions):
         Field(description='N and df of the searched namespaces, of "all", or of the chunks that fit a filter.'),
     ] = None
     feedback: Annotated[
-        Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"] | None,
+        FeedbackName | None,
         Field(description="Search again with terms of the best hits."),
     ] = None
     relevant: Annotated[
@@ -182,7 +181,7 @@ class QuerySettings(Conditions):
         """Return the given options, as a search takes them."""
         given = super().options()
         if self.feedback:
-            given["feedback"] = METHODS[self.feedback]()
+            given["feedback"] = METHODS_BY_NAME[self.feedback]()
         if self.boosts:
             given["boosts"] = [factor.build() for factor in self.boosts]
         return given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -81,10 +81,12 @@ def test_options_of_a_search_have_their_effect(asker: Any, given: dict[str, Any]
 
 
 def test_every_method_of_feedback_can_be_asked_for() -> None:
-    from rag_bm25.query.feedback import FEEDBACK_METHODS
-    from rag_bm25.serving.requests import METHODS, Search
+    from rag_bm25.query.feedback import FEEDBACK_METHODS, FeedbackName
+    from rag_bm25.serving.requests import Search
 
-    asked = [Search.model_validate({"text": "a", "feedback": name}).options()["feedback"] for name in METHODS]
+    asked = [
+        Search.model_validate({"text": "a", "feedback": name}).options()["feedback"] for name in get_args(FeedbackName)
+    ]
     assert asked == [method() for method in FEEDBACK_METHODS]
 
 
