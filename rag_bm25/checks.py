@@ -30,6 +30,16 @@ def find_bad_character(text: str) -> str | None:
     return None
 
 
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Return whether a value is a number; a bool is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_int(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer; a bool is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
     """Return whether a value can be iterated over."""
     try:
@@ -53,7 +63,7 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
 
 def check_int(name: str, value: object, least: int, most: int) -> int:
     """Check that a parameter is an int in a range."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    if not is_int(value) or not least <= value <= most:
         raise parameter_error(name, f"an int in {least}..{most}", value)
     return int(value)
 
@@ -80,8 +90,7 @@ def check_path(name: str, value: object) -> Path:
 
 def check_parameter(name: str, value: object, rule: str, holds: bool) -> None:
     """Check that a parameter is a finite number that satisfies its rule."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and holds and abs(comparable(value)) <= sys.float_info.max):
+    if not (is_number(value) and holds and abs(comparable(value)) <= sys.float_info.max):
         raise parameter_error(name, rule, value)
 
 

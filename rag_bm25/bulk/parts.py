@@ -18,7 +18,8 @@ from rag_bm25.bulk.files import (
     require_known,
     write_atomically,
 )
-from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.checks import check_int
+from rag_bm25.errors import FormatError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -81,9 +82,7 @@ def batch_of(part: int) -> str:
 
 
 def _stem(part: int) -> str:
-    if isinstance(part, bool) or not isinstance(part, int) or not 0 <= part <= MAX_PART:
-        raise ParameterError(f"part must be an int in 0..{MAX_PART}, got {part!r}")
-    return f"part-{part:06d}"
+    return f"part-{check_int('part', part, 0, MAX_PART):06d}"
 
 
 def write_terms(folder: Path, head: PartHead, terms: PartTerms) -> None:

@@ -9,7 +9,7 @@ from datetime import date, datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, parameter_error
+from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, is_number, parameter_error
 from rag_bm25.errors import short_repr
 from rag_bm25.query.explanation import Explanation, explain_product, format_value
 
@@ -47,7 +47,7 @@ def _check_factor(name: str, value: object, least: float = 0.0) -> None:
 
 def _as_number(value: object) -> float | None:
     """Return a number as a float; None for anything else, a bool included."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return None
     try:
         number = float(value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rag_bm25.checks import is_int
 from rag_bm25.documents.chunks import Passage
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Place:
 
 def _count(value: Any) -> int | None:
     """Return an int >= 0, None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if is_int(value) and value >= 0 else None
 
 
 def run_around(own: Chunk, others: Sequence[Chunk]) -> list[Chunk]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rag_bm25.checks import as_str
+from rag_bm25.checks import as_str, is_int
 from rag_bm25.errors import ParameterError, short_repr
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ _CONDITIONAL = re.compile(r"(\d{1,9})<(-?\d{1,9}%?)")
 
 def check_min_should_match(value: object) -> None:
     """Refuse a value that :func:`required_words` cannot read."""
-    number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**9
-    written = int.__repr__(value) if isinstance(value, int) and number else value
+    written = int.__repr__(value) if is_int(value) and abs(value) < 10**9 else value
     if not isinstance(written, str) or not (_SIMPLE.fullmatch(written) or _conditions(written)):
         rule = "an int or a str such as '75%', '-1' or '3<90%', of at most nine digits a number"
         raise ParameterError(f"min_should_match must be {rule}, got {short_repr(value)}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rag_bm25.checks import as_str, check_int
+from rag_bm25.checks import as_str, check_int, is_number
 from rag_bm25.errors import InputError, short_repr
 
 MIN_BOOST, MAX_BOOST = 0.001, 1000.0
@@ -53,8 +53,7 @@ class QueryPart:
         if not isinstance(self.text, str):
             raise InputError(f"a part of a query must be a str, got {type(self.text).__name__}")
         object.__setattr__(self, "text", as_str(self.text))
-        number = isinstance(self.boost, int | float) and not isinstance(self.boost, bool)
-        if not (number and MIN_BOOST <= self.boost <= MAX_BOOST):
+        if not (is_number(self.boost) and MIN_BOOST <= self.boost <= MAX_BOOST):
             boost, text = short_repr(self.boost), short_repr(self.text)
             hint = "; a mapping is text -> boost. Of a chain's input, pass the question alone"
             msg = f"boost of {text} must be a number in {MIN_BOOST:g}..{MAX_BOOST:g}, got {boost}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.checks import as_str, check_path, is_iterable
+from rag_bm25.checks import as_str, check_path, is_iterable, is_number
 from rag_bm25.errors import InputError, short_repr
 
 if TYPE_CHECKING:
@@ -268,8 +268,7 @@ def _check_word(text: Any, weight: Any, where: str) -> tuple[str, float]:
     """Refuse blank words and weights out of range."""
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where}: a word must be a str and not blank, got {short_repr(text)}")
-    number = isinstance(weight, int | float) and not isinstance(weight, bool)
-    if not (number and MIN_WEIGHT <= weight <= MAX_WEIGHT):
+    if not (is_number(weight) and MIN_WEIGHT <= weight <= MAX_WEIGHT):
         rule = f"a number in {MIN_WEIGHT:g}..{MAX_WEIGHT:g}"
         raise InputError(f"{where}: weight of {short_repr(text)} must be {rule}, got {short_repr(weight)}")
     return as_str(text), float(weight)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from rag_bm25.checks import is_number
 from rag_bm25.statistics.corpus import MAX_COUNT
 from rag_bm25.statistics.count_table import Counts
 from rag_bm25.vectors.terms import MAX_ID
@@ -177,7 +178,7 @@ def check_counts(values: object, name: str) -> list[int]:
 def get_time(values: Mapping[str, Any]) -> float:
     """Return the value "time", which must be a finite number."""
     value = values["time"]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_number(value) or not math.isfinite(value):
         raise ValueError("'time' must be a finite number")
     return value
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_bm25.checks import parameter_error
+from rag_bm25.checks import is_number, parameter_error
 from rag_bm25.errors import ParameterError
 from rag_bm25.store.milvus.address import check_address, check_path, is_address, without_secrets
 from rag_bm25.store.tls import TLS
@@ -53,4 +53,4 @@ class Connection:
 
 
 def _is_duration(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+    return is_number(value) and 0 < value < math.inf

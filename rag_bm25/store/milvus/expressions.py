@@ -11,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, ClassVar
 
+from rag_bm25.checks import is_int
 from rag_bm25.errors import FilterError, short_repr
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.syntax import check_brackets, check_lite2
@@ -236,8 +237,7 @@ def _join(parts: Sequence[str], operator: str) -> str:
 
 def _as_float(value: Scalar) -> Scalar:
     """Write an integer as a float: only a float finds both 2.0 and 2 in arrays."""
-    exact = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT_FLOAT
-    return float(value) if exact else value
+    return float(value) if is_int(value) and abs(value) <= EXACT_FLOAT else value
 
 
 def _scalar(value: Scalar | tuple[Scalar, ...]) -> Scalar:
