@@ -40,6 +40,11 @@ def is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def kind_of(value: object) -> str:
+    """Return the type of a JSON value as filters and groups tell types apart: 1 is 1.0, and not True."""
+    return "number" if is_number(value) else type(value).__name__
+
+
 def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
     """Return whether a value can be iterated over."""
     try:

@@ -472,7 +472,7 @@ MUTANTS = [
     Mutant("hits/selection", "depth *= 2", "depth = len(ranking.hits)"),
     Mutant("hits/selection", "len(found.units) < wanted", "len(found.units) < 1"),
     Mutant("hits/selection", "return not must_refill_groups(plan) or not", "return True or not"),
-    Mutant("hits/groups", "else (_kind(value), value)", "else (value,)"),
+    Mutant("hits/groups", "else (kind_of(value), value)", "else (value,)"),
     Mutant("hits/groups", '("alone", hit.namespace, hit.id) if value is None', '("alone",) if value is None'),
     Mutant("hits/diversity", ">= threshold - ROUNDING", "> threshold + ROUNDING"),
     Mutant("hits/diversity", "postings[columns] += 1", "postings[columns] = 1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from rag_bm25.checks import kind_of
 from rag_bm25.documents.chunks import Hit
 
 if TYPE_CHECKING:
@@ -29,19 +30,12 @@ class Grouping:
     def key_of(self, hit: Hit) -> GroupKey:
         """Return what the hits of a group have in common; without a text or a number under the key, a hit is alone."""
         value = self.value_of(hit)
-        return ("alone", hit.namespace, hit.id) if value is None else (_kind(value), value)
+        return ("alone", hit.namespace, hit.id) if value is None else (kind_of(value), value)
 
     def value_of(self, hit: Hit) -> Scalar | None:
         """Return the value of a hit's group; None if it is alone."""
         value: Any = hit.metadata.get(self.key)
         return value if isinstance(value, str | int | float) else None
-
-
-def _kind(value: Scalar) -> str:
-    """Return the type of a value as filters tell types apart: 1 is 1.0, and not True."""
-    if isinstance(value, bool):
-        return "bool"
-    return "str" if isinstance(value, str) else "number"
 
 
 def group(hits: Iterable[H], how: Grouping) -> list[list[H]]:

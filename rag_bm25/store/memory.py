@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.checks import kind_of
 from rag_bm25.errors import FilterError, FormatError, StoreError
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
 from rag_bm25.store.milvus.schema import CHUNK_FIELDS, LOG_FIELDS, check_name
@@ -356,17 +357,11 @@ def _compare(where: Comparison, value: Any) -> bool:
         return isinstance(value, str) and _like(value, wanted)
     if where.op == "==":
         return _same(value, wanted)
-    return _kind(value) == _kind(wanted) and bool(ORDERS[where.op](value, wanted))
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    return "number" if isinstance(value, int | float) else type(value).__name__
+    return kind_of(value) == kind_of(wanted) and bool(ORDERS[where.op](value, wanted))
 
 
 def _same(value: Any, other: Any) -> bool:
-    return _kind(value) == _kind(other) and bool(value == other)
+    return kind_of(value) == kind_of(other) and bool(value == other)
 
 
 def _like(value: str, pattern: str) -> bool:
