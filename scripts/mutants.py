@@ -496,8 +496,8 @@ MUTANTS = [
     ),
     Mutant(
         "index/searching/rows",
-        "{row.id: row for row in sorted(rows, key=lambda row: row.batch)}",
-        "{row.id: row for row in rows}",
+        "row for row in sorted(rows, key=lambda row: row.batch)}",
+        "row for row in rows}",
     ),
     Mutant("index/searching/searcher", "if len(query.vector)]", "]"),
     Mutant("query/explanation", "weights[at])) * chunk.vector.get(int(query.terms.ids[at]))", "weights[at]))"),

@@ -28,20 +28,32 @@ def to_hit(match: Match) -> Hit:
     return Hit(row.id, match.score, row.text, row.metadata, row.namespace)
 
 
+def read_newest(
+    store: Store,
+    chunks: Iterable[tuple[str, str]],
+    *,
+    contents: bool = True,
+    vectors: bool = False,
+    dense: bool = False,
+) -> dict[tuple[str, str], ChunkRow]:
+    """Read the newest row of each chunk, given by namespace and id; ids that are not stored are left out."""
+    pks = [pk_digest(namespace, id_) + slot for namespace, id_ in chunks for slot in SLOTS]
+    rows = store.get_chunks(pks, contents=contents, vectors=vectors, dense=dense)
+    return {(row.namespace, row.id): row for row in sorted(rows, key=lambda row: row.batch)}
+
+
 def read_chunks(
     store: Store, ids: Sequence[str], namespace: str, *, vectors: bool = False, dense: bool = False
 ) -> dict[str, ChunkRow]:
-    """Read the newest row of each chunk: id -> row, without the ids that are not stored."""
-    pks = [pk_digest(namespace, id_) + slot for id_ in ids for slot in SLOTS]
-    rows = store.get_chunks(pks, contents=True, vectors=vectors, dense=dense)
-    return {row.id: row for row in sorted(rows, key=lambda row: row.batch)}
+    """Read the newest row of each chunk of a namespace: id -> row, without the ids that are not stored."""
+    rows = read_newest(store, [(namespace, id_) for id_ in ids], vectors=vectors, dense=dense)
+    return {row.id: row for row in rows.values()}
 
 
 def read_chunk_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -> dict[str, ChunkRow]:
     """Read the newest row, with its vector, of the chunk with one id in each namespace that has it."""
-    pks = [pk_digest(namespace, id_) + slot for namespace in dict.fromkeys(namespaces) for slot in SLOTS]
-    rows = store.get_chunks(pks, contents=True, vectors=True)
-    return {row.namespace: row for row in sorted(rows, key=lambda row: row.batch)}
+    rows = read_newest(store, [(namespace, id_) for namespace in dict.fromkeys(namespaces)], vectors=True)
+    return {row.namespace: row for row in rows.values()}
 
 
 def read_one(store: Store, view: StatisticsView, id_: str, names: tuple[str, ...] | None) -> ChunkRow:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from rag_bm25.documents.chunks import SLOTS, Hit, pk_digest
+from rag_bm25.documents.chunks import Hit
 from rag_bm25.filters import Comparison, conjoin
 from rag_bm25.hits.diversity import SparseCosines, cosine_similarity
 from rag_bm25.hits.groups import group
@@ -25,7 +25,7 @@ from rag_bm25.hits.selection import (
     rerank,
 )
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, warn_incomplete
-from rag_bm25.index.searching.rows import to_hit
+from rag_bm25.index.searching.rows import read_newest, to_hit
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
@@ -107,10 +107,9 @@ class Selector(Generic[H]):
 
     def _read_rows(self, hits: Sequence[Hit], *, dense: bool) -> list[ChunkRow | None]:
         """Read the newest row of each hit; None if it was deleted meanwhile."""
-        pks = [pk_digest(hit.namespace, hit.id) + slot for hit in hits for slot in SLOTS]
-        rows = self.store.get_chunks(pks, contents=False, vectors=not dense, dense=dense)
-        newest = {(row.namespace, row.id): row for row in sorted(rows, key=lambda row: row.batch)}
-        return [newest.get((hit.namespace, hit.id)) for hit in hits]
+        keys = [(hit.namespace, hit.id) for hit in hits]
+        newest = read_newest(self.store, keys, contents=False, vectors=not dense, dense=dense)
+        return [newest.get(key) for key in keys]
 
 
 @dataclass(frozen=True, eq=False)
