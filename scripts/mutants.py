@@ -371,8 +371,8 @@ MUTANTS = [
     Mutant("index/writing/chunk_writer", "stored[change.insert].batch != batch):", "False):"),
     Mutant("index/writing/chunk_writer", "stored[slot].batch < batch]", "True]"),
     Mutant("index/writing/chunk_writer", "row.text == chunk.text\n        and ", ""),
-    Mutant("index/writing/chunk_writer", "        and _canonical(row.metadata) == _canonical(chunk.metadata)\n", ""),
-    Mutant("index/writing/chunk_writer", "json.dumps(metadata, sort_keys=True)", "json.dumps(metadata)"),
+    Mutant("index/writing/chunk_writer", "and canonical_json(row.metadata) == canonical_json(chunk.metadata)", ""),
+    Mutant("documents/checks", "ensure_ascii=False, sort_keys=True)", "ensure_ascii=False)"),
     Mutant(
         "index/writing/chunk_writer",
         "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)",

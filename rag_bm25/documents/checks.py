@@ -139,11 +139,12 @@ def _find_difference(first: NewChunk, second: NewChunk) -> str:
     """Name the part in which two chunks with one id differ, "" if they are equal."""
     if first.text != second.text:
         return "text"
-    same = _as_json(first.metadata) == _as_json(second.metadata)  # in Python, 1 equals True and 1.0
+    same = canonical_json(first.metadata) == canonical_json(second.metadata)
     return "" if same else "metadata"
 
 
-def _as_json(metadata: Mapping[str, Any]) -> str:
+def canonical_json(metadata: Mapping[str, Any]) -> str:
+    """Return a form in which 1, 1.0 and True differ, and the order of keys does not matter."""
     return json.dumps(metadata, ensure_ascii=False, sort_keys=True)
 
 
@@ -154,7 +155,7 @@ def _check_metadata(name: str, metadata: Mapping[str, Any] | None) -> tuple[dict
     _check_mapping(name, metadata)
     plain = dict(metadata.items())
     _check_object(name, plain, MAX_METADATA_DEPTH)
-    encoded = _as_json(plain)
+    encoded = canonical_json(plain)
     if len(encoded.encode()) > MAX_METADATA_BYTES:
         msg = f"{name} has {len(encoded.encode()):,} bytes of JSON, at most {MAX_METADATA_BYTES:,} are allowed"
         raise InputError(msg)

@@ -7,7 +7,6 @@ successor is stored, and each step may be repeated.
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections import defaultdict
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rag_bm25.documents.checks import canonical_json
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, SLOTS, AddReport, NewChunk, pk_digest
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
@@ -316,15 +316,10 @@ def _leftovers(change: Change, stored: Mapping[str, ChunkRow], batch: str) -> li
 def _is_unchanged(chunk: NewChunk, stored: Mapping[str, ChunkRow]) -> bool:
     return any(
         row.text == chunk.text
-        and _canonical(row.metadata) == _canonical(chunk.metadata)
+        and canonical_json(row.metadata) == canonical_json(chunk.metadata)
         and (chunk.dense is None or (row.dense is not None and np.array_equal(chunk.dense, row.dense)))
         for row in stored.values()
     )
-
-
-def _canonical(metadata: object) -> str:
-    """Return a form in which 1, 1.0 and True differ, and the order of keys does not matter."""
-    return json.dumps(metadata, sort_keys=True)
 
 
 def _contribution(rows: Iterable[ChunkRow]) -> Contribution:
