@@ -10,8 +10,7 @@ import numpy as np
 
 from rag_bm25.errors import FormatError
 from rag_bm25.statistics.count_table import NO_IDS
-from rag_bm25.statistics.log.table import RowsMovedError
-from rag_bm25.statistics.log.terms import READ_ATTEMPTS, ROWS_AT_ONCE, TermsRow
+from rag_bm25.statistics.log.terms import ROWS_AT_ONCE, TermsRow
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
@@ -38,12 +37,7 @@ class StoredChannels:
         if not len(ids):
             return np.zeros(0, np.bool_)
         with self._reading:
-            for _ in range(READ_ATTEMPTS - 1):
-                with suppress(RowsMovedError):
-                    self._read_new()
-                    break
-            else:
-                self._read_new()
+            self._table.read_whole(self._read_new)
             found = self._ids
         return np.isin(ids, found, kind="sort")
 

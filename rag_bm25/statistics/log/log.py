@@ -10,11 +10,11 @@ from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.batches import BatchClock
-from rag_bm25.statistics.log.keys import LogKey, parse_sound_keys
+from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
 from rag_bm25.statistics.log.settings import upgrade_format
 from rag_bm25.statistics.log.sums import LogSums
-from rag_bm25.statistics.log.table import Listing, LogTable, RowsMovedError
+from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
 from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.statistics.log.terms import REMAINDER_SECONDS, LogTerms, TermsRow
 from rag_bm25.statistics.log.writes import Delta, DeltaRow, IntentRow, LeaseRow
@@ -41,8 +41,6 @@ MAX_WAITING = 4  # times `COMPACT_ABOVE`
 
 COMPACTION_SECONDS = 600.0
 """Age at which another writer's compaction is taken for dead."""
-
-READ_ATTEMPTS = 10
 
 
 def max_waiting(num_folded: int) -> int:
@@ -170,7 +168,7 @@ class StatisticsLog:
             if batch in self.open_batches:
                 with suppress(RowsMovedError):
                     found.append(self._table.decode(IntentRow.decode, self._table.read(keys, packed=True)))
-        leases = [key for key in listing.keys if LogKey.parse(key).kind == "lease"]
+        leases = keys_of(listing.keys, "lease")
         renewed: dict[str, float] = {}
         for row in self._store.get_log(leases) if leases else []:
             lease = self._table.decode(LeaseRow.decode, row)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.statistics.log.keys import complete_entries, keys_of, make_rows, parse_sound_keys
+from rag_bm25.statistics.log.table import READ_ATTEMPTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 KIND = "root"
 FOLD_ABOVE = 8  # entries
 PACKED_CHARACTERS = 60_000  # of a row, which may have 65,535
-READ_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)

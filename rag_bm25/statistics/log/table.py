@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS_PER_INSERT = 200  # of at most 64 KB
 LISTED = ("delta", "head", "intent", "k1", "snapshot", "terms")  # in this order: see `list_new`
+READ_ATTEMPTS = 10  # while other writers compact the log
 OVERLAP_SECONDS = 60.0
 """Time that a row may take from its name to its place in the log, on another host whose clock may be slow."""
 
@@ -97,6 +99,13 @@ class LogTable:
         if len(rows) < len(keys):
             raise RowsMovedError(f"{self.store.name} was compacted while it was read: try again")
         return sorted(rows, key=lambda row: LogKey.parse(row.key))
+
+    def read_whole(self, read: Callable[[], _T]) -> _T:
+        """Call a function that lists rows and reads them, and call it again if they move meanwhile."""
+        for _ in range(READ_ATTEMPTS - 1):
+            with suppress(RowsMovedError):
+                return read()
+        return read()
 
     def decode(self, decode: Callable[[Any], _T], rows: Any) -> _T:
         """Decode a row, or the rows of one entry; raise ``FormatError`` for damaged ones."""

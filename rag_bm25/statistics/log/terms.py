@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.statistics.damage import num_unnamed
@@ -15,7 +15,6 @@ from rag_bm25.statistics.log.packing import (
     pack_in_pieces,
     unpack_json,
 )
-from rag_bm25.statistics.log.table import RowsMovedError
 from rag_bm25.vectors.known_terms import KnownTerms
 from rag_bm25.vectors.terms import MAX_ID, Vocabulary, term_id
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.log.table import Listing, LogTable
     from rag_bm25.store.rows import LogRow
 
-READ_ATTEMPTS = 10
 ROWS_AT_ONCE = 64
 TERMS_PER_ROW = 16_384
 FEW_TERMS = 5_000  # entries with fewer are merged
@@ -109,23 +107,16 @@ class LogTerms:
     def load_vocabulary(self) -> Vocabulary:
         """Load the strings of all terms."""
         vocabulary = Vocabulary()
-        self._load(vocabulary)
+        self._table.read_whole(partial(self._read_all, vocabulary))
         self.vocabulary = vocabulary  # only now: half of the terms are not all
         return vocabulary
 
     def load_known(self) -> KnownTerms:
         """Load the fingerprints of all terms."""
         known = KnownTerms()
-        self._load(known)
+        self._table.read_whole(partial(self._read_all, known))
         self.known = known  # only now: new terms would get the ids of those that are not there yet
         return known
-
-    def _load(self, terms: Vocabulary | KnownTerms) -> None:
-        for _ in range(READ_ATTEMPTS):
-            with suppress(RowsMovedError):
-                self._read_all(terms)
-                return
-        self._read_all(terms)
 
     def _read_all(self, terms: Vocabulary | KnownTerms) -> None:
         entries = self._table.list_all("terms").entries("terms")
