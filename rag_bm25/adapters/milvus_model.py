@@ -19,7 +19,7 @@ from rag_bm25.checks import require_extra
 from rag_bm25.errors import FormatError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.statistics.corpus import MAX_COUNT
-from rag_bm25.weighting.idf import robertson_idf
+from rag_bm25.weighting.idf import equivalent_df, robertson_idf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -209,8 +209,7 @@ def _may_be_floored(idf: NDArray[np.float64], epsilon: float, num_chunks: int) -
 
 def _df_of(idf: NDArray[np.float64] | float, num_chunks: int) -> NDArray[np.float64]:
     """Invert the IDF."""
-    ratio = np.exp(np.clip(idf, -MAX_IDF, MAX_IDF))
-    return np.asarray((num_chunks + 0.5 - 0.5 * ratio) / (1 + ratio))
+    return equivalent_df(np.clip(idf, -MAX_IDF, MAX_IDF), num_chunks)
 
 
 def _refusal(path: str | Path, reason: str) -> FormatError:
