@@ -217,11 +217,15 @@ def _last(formula: str, values: NDArray[np.float64]) -> IdfBranch:
     return IdfBranch(formula, np.ones(values.shape, np.bool_), values)
 
 
+def _floor(formula: str, shape: tuple[int, ...]) -> IdfBranch:
+    return _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(shape, POSITIVE_FLOOR))
+
+
 # Both are generators, since the first branch suffices for all terms of most queries.
 def _positive(formula: str, values: NDArray[np.float64]) -> Iterator[IdfBranch]:
     """Yield the branches of a formula that may be zero or less."""
     yield IdfBranch(formula, values > 0, values)
-    yield _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
+    yield _floor(formula, values.shape)
 
 
 def _ending(
@@ -233,7 +237,7 @@ def _ending(
     yield IdfBranch(formula, (df >= 1) & (values > 0), values)
     risen = robertson_idf(np.clip(df, _LEAST_DF, 1), n) - robertson_idf(1, n)
     yield IdfBranch(f"{formula} at df = 1, + {_ROBERTSON} - that of df = 1", values + risen > 0, values + risen)
-    yield _last(f"{POSITIVE_FLOOR:g}, since {formula} <= 0", np.full(values.shape, POSITIVE_FLOOR))
+    yield _floor(formula, values.shape)
 
 
 def _epsilon(
