@@ -135,6 +135,13 @@ class QueryEncoder:
         values[known] = idf(name, informed[known], collection, epsilon, are_bigrams)
         return values
 
+    def word_weights(self, df: NDArray[np.int64], statistics: CorpusStatistics) -> NDArray[np.float64]:
+        """Return the weight of words that occur once in a query, 0 for those that no chunk has."""
+        weights, known = np.zeros(len(df)), df > 0
+        once = np.ones(np.count_nonzero(known), np.int64)
+        weights[known] = self.weighting.weights(once, df[known], statistics.collection_stats)
+        return weights
+
     def df_lookup(self, statistics: CorpusStatistics) -> DfLookup:
         """Return a function that looks up the document frequency of each word."""
         return lambda words: statistics.df(self._ids_of(words))

@@ -41,12 +41,8 @@ class Evidence:
     term_of: Callable[[int], str | None]  # the term of an id, as the vocabulary has it; ids without one are ignored
 
     def idf(self, df: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the query weight of terms that occur once, 0 for those that no chunk has."""
-        weights = np.zeros(len(df))
-        known = df > 0
-        once = np.ones(np.count_nonzero(known), np.int64)
-        weights[known] = self.encoder.weighting.weights(once, df[known], self.statistics.collection_stats)
-        return weights
+        """Return the weight of words that occur once in a query, 0 for those that no chunk has."""
+        return self.encoder.word_weights(df, self.statistics)
 
 
 @dataclass(frozen=True, eq=False)

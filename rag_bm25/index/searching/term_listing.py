@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.index.searching.rows import read_one
 from rag_bm25.vectors.terms import is_bigram
@@ -104,10 +102,7 @@ class TermLister:
     def _look_up(self, words: list[str], counted: Scope) -> list[TermStatistics]:
         side = self._weigher.side_of(counted)
         corpus, df = side.corpus, side.encoder.df_lookup(side.corpus)(words)
-        idf = np.zeros(len(words))
-        known = df > 0
-        once = np.ones(np.count_nonzero(known), np.int64)
-        idf[known] = side.encoder.weighting.weights(once, df[known], corpus.collection_stats)
+        idf = side.encoder.word_weights(df, corpus)
         return [
             TermStatistics(word, each_df, each_idf, corpus.num_chunks)
             for word, each_df, each_idf in zip(words, df.tolist(), idf.tolist(), strict=True)
