@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_bm25.analysis.stop_words import LUCENE_33, QUESTION_WORDS
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, Compounds
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Segmentation = Literal["search", "exact"]
 
-SEGMENTATIONS = ("search", "exact")
-COMPOUNDS = ("identifiers", "all")
+SEGMENTATIONS: tuple[str, ...] = get_args(Segmentation)
+COMPOUNDS: tuple[str, ...] = get_args(Compounds)
 MAX_FREQUENCY = 2**31 - 1
 MAX_WORDS = 1_000_000  # jieba's larger dictionary has 584,000
 

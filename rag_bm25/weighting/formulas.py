@@ -204,7 +204,7 @@ WEIGHTINGS: dict[str, TfFunction] = {
     ),
     # [3] equation 15; absent terms get nothing.
     "bm25+": TfFunction(
-        "(k1 + 1) * tf / (tf + k1 * norm) + delta",
+        f"{_FULL} + delta",
         _bm25_plus,
         lambda k1, delta: (delta, k1 + 1 + delta),
         delta=1.0,
