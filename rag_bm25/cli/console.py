@@ -71,6 +71,11 @@ def open_console() -> Console:
     return console
 
 
+def is_terminal() -> bool:
+    """Return whether the input is a terminal, and so a person to ask."""
+    return sys.stdin.isatty()
+
+
 def show(*renderables: RenderableType) -> None:
     """Print results."""
     console = open_console()

@@ -9,7 +9,7 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.hits.boosts import Boost, Decay, Shape, ValueBoost
-from rag_bm25.hits.options import HIT_OPTIONS, split_options
+from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, split_options
 from rag_bm25.index.settings import parse_value
 
 RECENCY = "KEY:DAYS[:SHAPE]"
@@ -68,7 +68,7 @@ class Selection:
         opt.option("Choose hits that differ: lambda of maximal marginal relevance, in 0..1.", metavar="LAMBDA"),
     ] = None
     candidates: Annotated[
-        int | None, opt.option("Number of hits to choose from or add up; by default 100.", min=1, max=16_384)
+        int | None, opt.option("Number of hits to choose from or add up; by default 100.", min=1, max=MAX_K)
     ] = None
     expand: Annotated[
         Literal["neighbors", "document"] | None,

@@ -1,6 +1,5 @@
 """``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``delete``, ``export`` and ``import``."""
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -8,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_note, print_result, progress_bars, show
+from rag_bm25.cli.console import is_terminal, print_note, print_result, progress_bars, show
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles
 from rag_bm25.errors import FormatError
@@ -179,11 +178,6 @@ def delete(
         print_result(as_json, {"deleted": deleted}, f"{count(deleted, 'chunk')} deleted")
     if missing and not chosen:
         raise typer.Exit(1)
-
-
-def is_terminal() -> bool:
-    """Return whether there is a terminal, and so a person to ask."""
-    return sys.stdin.isatty()
 
 
 def _parse_conditions(

@@ -17,8 +17,9 @@ from rag_bm25.cli.rendering import INDENT, render_explanation, render_hit
 from rag_bm25.cli.settings import as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
+from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.arguments import list_first
-from rag_bm25.index.index import BM25Index
+from rag_bm25.index.index import MAX_LISTED_TERMS, MAX_SIMILAR_TERMS, BM25Index
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import METHODS_BY_NAME, FeedbackName
 from rag_bm25.query.min_should_match import check_min_should_match
@@ -28,7 +29,7 @@ from rag_bm25.query.spelling import Fuzzy
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.weighting.idf import IdfName
 
-HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=16_384, help="Maximum number of hits.")]
+HitCount: TypeAlias = Annotated[int, typer.Option("-k", min=1, max=MAX_K, help="Maximum number of hits.")]
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,9 @@ def similar(
     boosts: Boosts,
     selection: Selection,
     k: HitCount = 10,
-    max_terms: Annotated[int, typer.Option(min=1, max=1024, help="Maximum number of its terms to search for.")] = 25,
+    max_terms: Annotated[
+        int, typer.Option(min=1, max=MAX_SIMILAR_TERMS, help="Maximum number of its terms to search for.")
+    ] = 25,
     namespace: opt.Namespace = "",
     filter: opt.Filter = None,
     as_json: opt.AsJson = False,
@@ -279,7 +282,7 @@ def explain(
 def terms(
     place: opt.Place,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Beginning of the terms, as they are stemmed.")] = "",
-    top: Annotated[int, typer.Option(min=1, max=1_000_000, help="Maximum number of terms.")] = 100,
+    top: Annotated[int, typer.Option(min=1, max=MAX_LISTED_TERMS, help="Maximum number of terms.")] = 100,
     namespace: opt.Namespace = "",
     filter: opt.Filter = None,
     as_json: opt.AsJson = False,

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import open_console, print_error, print_note, show
+from rag_bm25.cli.console import is_terminal, open_console, print_error, print_note, show
 from rag_bm25.cli.embedding import DenseSearch, Model
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.listing import describe_chunk
@@ -27,12 +27,12 @@ from rag_bm25.cli.settings import parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError, RagBM25Error
 from rag_bm25.filters import parse_filter
+from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
 from rag_bm25.query.scores import ScoreExplanation
 
 MAX_HISTORY = 2_000  # lines
-MAX_K = 16_384
 RECOVERABLE = (RagBM25Error, typer.BadParameter, OSError)
 
 
@@ -60,7 +60,7 @@ def shell(
         session = Session(index, dense, model, k, scope, asked, selection.options())
         with _lines(place.collection, history) as lines:
             failed = sum(not session.obey(line) for line in lines)
-    if failed and not _is_terminal():
+    if failed and not is_terminal():
         raise typer.Exit(1)
 
 
@@ -90,7 +90,7 @@ class Session:
             print_error(error.message if isinstance(error, typer.BadParameter) else str(error))
             return False
         except KeyboardInterrupt:
-            if not _is_terminal():
+            if not is_terminal():
                 raise
             print_note("interrupted")
             return False
@@ -319,14 +319,10 @@ ABBREVIATIONS = {
 # Lines
 
 
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()
-
-
 @contextmanager
 def _lines(name: str, history: bool) -> Iterator[Iterator[str]]:
     """Read lines: typed, with a prompt, editing and history, or piped in."""
-    if not _is_terminal():
+    if not is_terminal():
         yield _piped()
         return
     print_note(f"{name}: type words to search, :help for commands, Ctrl-D to end")
