@@ -638,8 +638,8 @@ MUTANTS = [
     ),
     Mutant(
         "statistics/log/stored_statistics",
-        "undone = [Change(namespace, -change)",
-        "undone = [Change(namespace, change)",
+        "undone = [NamespaceChange(namespace, -change)",
+        "undone = [NamespaceChange(namespace, change)",
     ),
     Mutant(
         "statistics/log/stored_statistics",

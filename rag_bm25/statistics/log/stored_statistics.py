@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_bm25.statistics.log.runs import Part, Sums
 
 
-class Change(NamedTuple):
+class NamespaceChange(NamedTuple):
     """Change of a namespace by a batch."""
 
     namespace: str
@@ -37,7 +37,7 @@ class StoredStatistics:
     Several threads may ask for counts at once. A moment knows the next one, and hands on what it has read.
     """
 
-    def __init__(self, channels: Channels, sums: Sequence[Sums] = (), changes: Sequence[Change] = ()) -> None:
+    def __init__(self, channels: Channels, sums: Sequence[Sums] = (), changes: Sequence[NamespaceChange] = ()) -> None:
         self._channels = channels  # of counts that have no marks
         self._sums = tuple(sums)  # in the log
         self._changes = tuple(changes)
@@ -46,7 +46,7 @@ class StoredStatistics:
         self._loading: dict[Part, threading.RLock] = {}
         self._negative: set[str] = set()  # as far as the counts were read
         self._selections = SumCache()
-        self._next: tuple[tuple[Change, ...], StoredStatistics] | None = None
+        self._next: tuple[tuple[NamespaceChange, ...], StoredStatistics] | None = None
         for some in sums:
             for part, total in some.totals.items():
                 if part is not None:
@@ -62,7 +62,7 @@ class StoredStatistics:
 
     # The next moment
 
-    def plus(self, changes: Sequence[Change]) -> StoredStatistics:
+    def plus(self, changes: Sequence[NamespaceChange]) -> StoredStatistics:
         """Return the statistics after some changes."""
         following = StoredStatistics(self._channels)
         following._sums, following._changes = self._sums, (*self._changes, *changes)
@@ -73,7 +73,7 @@ class StoredStatistics:
         self._hand_on(tuple(changes), following)
         return following
 
-    def moved(self, sums: Sequence[Sums], changes: Sequence[Change]) -> StoredStatistics:
+    def moved(self, sums: Sequence[Sums], changes: Sequence[NamespaceChange]) -> StoredStatistics:
         """Return the same statistics, with more of the changes in the sums."""
         following = StoredStatistics(self._channels)
         following._sums, following._changes, following._totals = tuple(sums), tuple(changes), self._totals
@@ -81,7 +81,7 @@ class StoredStatistics:
         self._hand_on((), following)
         return following
 
-    def _hand_on(self, changes: tuple[Change, ...], following: StoredStatistics) -> None:
+    def _hand_on(self, changes: tuple[NamespaceChange, ...], following: StoredStatistics) -> None:
         if self._whole_part != following._whole_part and (whole := self._loaded.get(self._whole_part)) is not None:
             following.put(None, self._changed(None, whole, changes))
         for part, found in self._loaded.copy().items():
@@ -90,7 +90,7 @@ class StoredStatistics:
         for part in self._loaded.keys() - following._loaded.keys():  # read meanwhile
             following._keep(part, self._changed(part, self._loaded[part], changes))
 
-    def _changed(self, part: Part, found: CorpusStatistics, changes: Iterable[Change]) -> CorpusStatistics:
+    def _changed(self, part: Part, found: CorpusStatistics, changes: Iterable[NamespaceChange]) -> CorpusStatistics:
         for namespace, change in changes:
             if part is None or part == namespace:
                 found = found.plus(self._marked(change))
@@ -214,7 +214,7 @@ class StoredStatistics:
         if self._next is None:
             raise RowsMovedError("the statistics were compacted while they were read: try again")
         changes, following = self._next
-        undone = [Change(namespace, -change) for namespace, change in changes]
+        undone = [NamespaceChange(namespace, -change) for namespace, change in changes]
         return self._changed(part, following.of(None if part is None else [part]), undone)
 
 

@@ -15,7 +15,7 @@ from rag_bm25.statistics.log.head import Head, HeadRow
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.runs import HeldSums, Run, write_run
 from rag_bm25.statistics.log.snapshots import SnapshotRow
-from rag_bm25.statistics.log.stored_statistics import Change, StoredStatistics
+from rag_bm25.statistics.log.stored_statistics import NamespaceChange, StoredStatistics
 from rag_bm25.statistics.log.writes import DeltaRow
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LogSums:
         self._base = ""  # name of the head, or of the snapshot of format 1 in its place
         self._runs: Sequence[Sums] = ()
         self._counted: set[str] = set()  # deltas in the statistics whose rows may still be there
-        self._unfolded: dict[str, Change] = {}  # those that are in no run
+        self._unfolded: dict[str, NamespaceChange] = {}  # those that are in no run
         self._last_number = 0  # greatest number of a delta read since the base
         self._wanted: list[Part] = []  # parts that readers have asked for
 
@@ -164,7 +164,7 @@ class LogSums:
         """Count deltas in new statistics: readers keep what they have."""
         if not deltas:
             return
-        changes = {batch: Change(delta.namespace, delta.change) for batch, delta in deltas.items()}
+        changes = {batch: NamespaceChange(delta.namespace, delta.change) for batch, delta in deltas.items()}
         statistics = self.statistics.plus(tuple(changes.values()))
         with self._changing():
             self.statistics = statistics

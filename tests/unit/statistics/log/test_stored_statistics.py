@@ -11,7 +11,7 @@ from support.memory_store import MemoryStore
 
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.stored_statistics import Change, StoredStatistics
+from rag_bm25.statistics.log.stored_statistics import NamespaceChange, StoredStatistics
 from rag_bm25.statistics.log.table import RowsMovedError
 from rag_bm25.vectors.terms import term_id
 
@@ -188,7 +188,7 @@ def test_what_is_read_while_the_next_moment_is_made_is_handed_on(
             patch.setattr(StoredStatistics, "put", read_after)
         else:
             patch.setattr(StoredStatistics, "_changed", read_before)
-        following = moment.plus([Change("x", counted(1, 2, all=1))])
+        following = moment.plus([NamespaceChange("x", counted(1, 2, all=1))])
     assert set(following.loaded()) == {"x", "y"}
     assert df(following.of_one("x")) == {ALL: 3, X: 1, LATE: 1}
     assert df(moment.of_one("x")) == {ALL: 2, X: 1, LATE: 1}
