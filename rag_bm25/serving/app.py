@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,11 +144,14 @@ def _from_query(request: HttpRequest) -> dict[str, Any]:
     return given
 
 
-async def _on_http_error(_: HttpRequest, error: Exception) -> Response:
+async def _on_http_error(request: HttpRequest, error: Exception) -> Response:
     """Answer for routes and methods that do not exist."""
     assert isinstance(error, HTTPException)
-    codes = {404: ("not_found", "there is nothing at this address; /openapi.json lists the routes")}
-    code, message = codes.get(error.status_code, ("bad_request", error.detail))
+    code, message = "bad_request", error.detail
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        code, message = "not_found", "there is nothing at this address; /openapi.json lists the routes"
+    elif message == HTTPStatus.METHOD_NOT_ALLOWED.phrase:
+        message = f"nothing at this address answers {request.method}; /openapi.json lists the routes"
     answer = refusal_response(RefusedError(error.status_code, code, message))
     answer.headers.update(error.headers or {})
     return answer

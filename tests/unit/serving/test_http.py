@@ -352,7 +352,8 @@ def test_other_types_routes_and_methods_are_refused(asker: Any) -> None:
     form = {"content-type": "text/plain"}  # what a page of another origin may send without asking
     assert_refused(asker.ask("POST", f"{API}/search", content="{}", headers=form), 415, "wrong_type")
     assert_refused(asker.get(f"{API}/none"), 404, "not_found", "/openapi.json")
-    assert_refused(asker.ask("PUT", f"{API}/search"), 405, "bad_request")
+    assert_refused(asker.ask("PUT", f"{API}/search"), 405, "bad_request", "answers PUT; /openapi.json lists the routes")
+    assert_refused(asker.ask("POST", "/v1/search"), 405, "bad_request", "answers POST; /openapi.json lists the routes")
     assert_refused(asker.get("/mcp"), 405, "bad_request", "POST")
     assert_refused(asker.ask("POST", f"{API}/search?k=3", json={"text": "a"}), 400, "bad_request", "into the body")
 
