@@ -178,7 +178,11 @@ MUTANTS = [
     Mutant(
         "statistics/corpus", "return cls(len(all_ids), int(sum(lengths)),", "return cls(len(all_ids), len(all_ids),"
     ),
-    Mutant("statistics/corpus", "np.array((-1, 1))", "np.array((0, 1))"),
+    Mutant("statistics/corpus", "(changes & 1) * 2 - 1", "changes & 1"),
+    Mutant("statistics/count_table", "at += step * (", "at += 0 * ("),
+    Mutant("store/milvus/combining", "            self._wake(turn)\n            return\n", "            raise\n"),
+    Mutant("store/milvus/combining", "            lane.in_flight -= turn.in_flight\n", ""),
+    Mutant("store/milvus/combining", "if turn.in_flight + len(following.queries) > most:", "if False:"),
     Mutant(
         "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
     ),
@@ -207,7 +211,7 @@ MUTANTS = [
     Mutant("weighting/idf", "np.where(is_bigram, corpus.average_bigram_idf, corpus.average_idf)", "corpus.average_idf"),
     Mutant("query/encoder", "collection, epsilon, are_bigrams)", "collection, epsilon)"),
     # One moment, and nobody waits
-    Mutant("statistics/corpus", "old, new = old[old > 0], new[new > 0]", "pass"),
+    Mutant("statistics/corpus", "old[old > 0] << 1, new[new > 0] << 1 | 1", "old << 1, new << 1 | 1"),
     Mutant("statistics/log/terms", "self.displaced = {**self.displaced, **terms}", "pass"),
     Mutant("index/live_statistics", "_acquired(self._log_lock, wait=False)", "_acquired(self._log_lock, wait=True)"),
     Mutant(

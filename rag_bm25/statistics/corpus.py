@@ -86,9 +86,11 @@ class Histogram(NamedTuple):
 
     def moved(self, old: NDArray[np.int64], new: NDArray[np.int64]) -> Histogram:
         """Count some terms under their new df instead of their old one; a df of 0 or less is none."""
-        old, new = old[old > 0], new[new > 0]
-        signs = np.repeat(np.array((-1, 1)), (len(old), len(new)))
-        return Histogram(*sum_counts(np.concatenate((self.dfs, old, new)), np.concatenate((self.terms, signs))))
+        # Each df and its sign as one number: numbers alone are sorted several times as fast as an order of them.
+        changes = np.concatenate((old[old > 0] << 1, new[new > 0] << 1 | 1))
+        changes.sort()
+        dfs, signs = changes >> 1, (changes & 1) * 2 - 1
+        return Histogram(*sum_counts(np.concatenate((self.dfs, dfs)), np.concatenate((self.terms, signs))))
 
 
 class CorpusStatistics:

@@ -7,7 +7,8 @@ it: what has a count above 0 was added.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,9 @@ _Id = TypeVar("_Id", np.uint32, np.int64)
 NO_IDS = np.empty(0, np.uint32)
 NO_COUNTS = np.empty(0, np.int64)
 NO_MARKS = np.empty(0, np.bool_)
+LARGE = 2**21  # ids of a level, which a processor's cache does not hold
+MANY = 1000  # ids to find in it
+BLOCK = 64  # ids, a power of 2
 END = np.uint32(0xFFFFFFFF)  # above every id, so that a search in a level always ends at a place that it has
 
 
@@ -106,7 +110,8 @@ def _sum_marked(some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[n
     return some + others - (some & others & 1)
 
 
-class _Level(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Level:
     """Counts with their marks by rising id, and one of 0 at the end."""
 
     ids: NDArray[np.uint32]
@@ -118,14 +123,30 @@ class _Level(NamedTuple):
         return cls(np.append(ids[kept], END), np.append(marked[kept], np.int64(0)))
 
     def get(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
-        at = np.searchsorted(self.ids, ids)
+        at = self._places(ids)
         marked: NDArray[np.int64] = self.marked[at] * (self.ids[at] == ids)
         return marked
+
+    def _places(self, ids: NDArray[np.uint32]) -> NDArray[np.intp]:
+        """Return the place of each id, or else of the next higher one."""
+        if len(self.ids) < LARGE or len(ids) < MANY:
+            return np.searchsorted(self.ids, ids)
+        # Each step of a search through all of it would wait for the memory; a block is read at once.
+        at = np.searchsorted(self._ends_of_blocks, ids) * BLOCK
+        step = BLOCK // 2
+        while step:
+            at += step * (self.ids.take(at + (step - 1), mode="clip") < ids)
+            step //= 2
+        return at
+
+    @cached_property
+    def _ends_of_blocks(self) -> NDArray[np.uint32]:
+        return self.ids[BLOCK - 1 :: BLOCK].copy()
 
     def merged_with(self, smaller: _Level) -> _Level:
         """Return the sum of two levels; sorting both together would take three times the memory."""
         added, changes = smaller.ids[:-1], smaller.marked[:-1]
-        at = np.searchsorted(self.ids, added)
+        at = self._places(added)
         known = self.ids[at] == added
         marked = self.marked.copy()
         marked[at[known]] = _sum_marked(marked[at[known]], changes[known])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rag_bm25.store.milvus.collection import PAGE, SPARSE_METRIC, pages
+from rag_bm25.store.milvus.combining import CombinedCalls
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, DENSE, SPARSE, chunk_row
@@ -26,7 +28,7 @@ SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with on
 VECTORS_OF_A_SEARCH = 150  # rows; milvus-lite 2.5 takes .1 s for 600 vectors in an answer and 85 s for 10,000
 CHUNK_OUTPUT = [*CHUNK_FACTS, *CHUNK_CONTENTS]
 
-_Hits: TypeAlias = "list[list[tuple[float, Mapping[str, Any]]]]"  # score and entity of each hit, for each query
+_Hits: TypeAlias = "list[tuple[float, Mapping[str, Any]]]"  # score and entity of each hit of a query
 
 
 class ChunkSearch:
@@ -35,6 +37,8 @@ class ChunkSearch:
     def __init__(self, chunks: Collection, consistency: ConsistencyLevel) -> None:
         self._chunks = chunks
         self._consistency = consistency
+        at_once = chunks.engine.searches_at_once
+        self._calls: CombinedCalls[Any, _Hits] | None = None if at_once is None else CombinedCalls(at_once)
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         field, metric = (DENSE, arm.metric) if isinstance(queries, np.ndarray) else (SPARSE, SPARSE_METRIC)
@@ -66,25 +70,35 @@ class ChunkSearch:
 
     def _nearest(self, queries: Sequence[Any], limit: int, request: Mapping[str, Any]) -> list[list[Match]]:
         """Search the engine for the rows with the highest scores."""
-        request = {**request, "data": list(queries), "limit": limit}
+        request = {**request, "limit": limit}
         if SPARSE in request["output_fields"] and len(queries) * limit > VECTORS_OF_A_SEARCH:
-            hits = self._hits_by_key(request)
+            hits = self._hits_by_key(queries, request)
         else:
             try:
-                hits = self._hits(request)
+                hits = self._hits(queries, request)
             except ReplyTooLargeError:
-                hits = self._hits_by_key(request)
+                hits = self._hits_by_key(queries, request)
         return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
 
-    def _hits_by_key(self, request: Mapping[str, Any]) -> _Hits:
+    def _hits_by_key(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[_Hits]:
         """Search for keys, and read their rows page by page; one that is deleted meanwhile is no hit."""
-        hits = self._hits({**request, "output_fields": ["pk"]})
+        hits = self._hits(queries, {**request, "output_fields": ["pk"]})
         pks = [entity["pk"] for found in hits for _, entity in found]
         stored = {entity["pk"]: entity for entity in self._chunks.get(pks, request["output_fields"], PAGE)}
         return [[(score, stored[entity["pk"]]) for score, entity in found if entity["pk"] in stored] for found in hits]
 
-    def _hits(self, request: Mapping[str, Any]) -> _Hits:
-        found = self._chunks.engine.read("search", self._chunks.name, consistency_level=self._consistency, **request)
+    def _hits(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[_Hits]:
+        """Call the engine, together with other threads that ask for the same of other queries."""
+        send = partial(self._send, request)
+        if self._calls is None or request["anns_field"] != SPARSE or self._chunks.engine.is_inherited:
+            return send(queries)  # dense scores differ in their last bits by how many queries a call has
+        rows = VECTORS_OF_A_SEARCH if SPARSE in request["output_fields"] else PAGE
+        most = min(QUERIES_PER_CALL, rows // request["limit"])
+        return send(queries) if len(queries) >= most else self._calls.call(repr(request), queries, most, send)
+
+    def _send(self, request: Mapping[str, Any], queries: Sequence[Any]) -> list[_Hits]:
+        options = {"data": queries, "consistency_level": self._consistency, **request}
+        found = self._chunks.engine.read("search", self._chunks.name, **options)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
 
 

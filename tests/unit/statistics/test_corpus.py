@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.reference import average_idf
 
+from rag_bm25.statistics import count_table
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics, NamespaceStatistics
-from rag_bm25.statistics.count_table import Counts, CountTable, _Level
+from rag_bm25.statistics.count_table import END, Counts, CountTable, _Level
 from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
@@ -194,8 +195,11 @@ def test_damaged_statistics_still_give_possible_figures(damage: Contribution) ->
 # The table under it
 
 
-def test_table_gives_counts_across_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("large", [0, count_table.LARGE])
+def test_table_gives_counts_across_merges(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
     monkeypatch.setattr(CountTable, "FACTOR", 2)
+    monkeypatch.setattr(count_table, "LARGE", large)
+    monkeypatch.setattr(count_table, "MANY", 1)
     table, expected, marked = CountTable(), Counter[int](), set[int]()
     rng = np.random.default_rng(7)
     for _ in range(200):
@@ -215,6 +219,19 @@ def test_table_gives_counts_across_merges(monkeypatch: pytest.MonkeyPatch) -> No
     ids = found.ids
     assert dict(zip(ids.tolist(), found.df.tolist(), strict=True)) == {i: n for i, n in expected.items() if n}
     assert (np.diff(ids.astype(np.int64)) > 0).all()
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 5, 63, 64, 65, 1000])
+@pytest.mark.parametrize("block", [4, 64])
+def test_a_large_level_is_searched_block_by_block(monkeypatch: pytest.MonkeyPatch, length: int, block: int) -> None:
+    level = _Level.of(np.arange(10, 10 + 3 * length, 3, dtype=np.uint32), np.full(length, 2))
+    sought = np.random.default_rng(1).permutation(np.arange(1, 3 * length + 20, dtype=np.uint32))
+    sought[-1] = END - 1
+    expected = np.searchsorted(level.ids, sought).tolist()
+    for name, value in {"LARGE": 0, "MANY": 0, "BLOCK": block}.items():
+        monkeypatch.setattr(count_table, name, value)
+    assert level._places(sought).tolist() == expected
+    assert level.get(sought).tolist() == [2 if id_ in level.ids[:-1] else 0 for id_ in sought]
 
 
 def test_table_copies_a_count_a_logarithmic_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
