@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import cached_property, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams, search_bigrams
+from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
 from rag_bm25.analysis.config import AnalyzerConfig
-from rag_bm25.analysis.locator import ChineseLocator, StretchLocator, StretchMemo
-from rag_bm25.analysis.normalization import Origins, is_plain, keeps_places, normalize
+from rag_bm25.analysis.locator import ChineseLocator, Locator, StretchLocator, TextForms, WantedTerms
+from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
-from rag_bm25.analysis.places import WantedTerms, shift
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
 from rag_bm25.analysis.stop_structures import skip_stop_structures
-from rag_bm25.analysis.text import Token
+from rag_bm25.analysis.stretches import Stretches
+from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
 from rag_bm25.analysis.words import (
@@ -28,7 +28,7 @@ from rag_bm25.analysis.words import (
     words_of,
 )
 from rag_bm25.checks import check_choice
-from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -77,7 +77,7 @@ class Analyzer:
         self._in_chunks = _Kept(stop_words, rules, stemming)
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
         self._word_bigrams = WordBigrams(rules, stemming)
-        self._stretches = StretchMemo(self._in_chunks.terms, self._word_bigrams)
+        self._stretches = Stretches(self._in_chunks.terms, self._word_bigrams)
         self._chinese = PlaceMemo(self._words_within)
         self._phrase_words = PhraseWords(rules, stemming)
         self._stemming = stemming
@@ -125,7 +125,21 @@ class Analyzer:
         >>> Analyzer().locate("全文檢索")[:2]
         [Token(text='全文', start=0, end=2), Token(text='检索', start=2, end=4)]
         """
-        return self._locate(None, text)
+        form, tokens, at = self._normal_form(text), [], 0
+        for number, piece in enumerate(self._pieces(form)):
+            if number % 2:
+                tokens.append(Token(piece.casefold(), at, at + len(piece)))
+            else:
+                tokens += shift(self._locate_between(piece), at)
+            at += len(piece)
+        if self.config.bigrams:
+            tokens += locate_bigrams(form, self._in_chunks.dropped_chinese)
+        if self.config.word_bigrams:
+            tokens += self._word_bigrams.locate(form)
+        if not tokens or form is text or keeps_places(text):
+            return tokens
+        origins = Origins(text, simplify=self.config.simplify)
+        return [Token(token, *origins.of(start, end)) for token, start, end in tokens]
 
     def locator(self, wanted: Iterable[str]) -> Callable[[str], list[Token]]:
         r"""Return a function that locates some tokens, in a fraction of the time that all of them take.
@@ -138,26 +152,30 @@ class Analyzer:
         Returns
         -------
         callable of str to list of Token
-            It returns those of :meth:`locate` that are wanted, in another order.
+            It returns those of :meth:`locate` that are wanted, in text order.
 
         Examples
         --------
         >>> locate = Analyzer().locator(["检索", "\x00全文"])
         >>> locate("全文檢索")
-        [Token(text='检索', start=2, end=4), Token(text='\x00全文', start=0, end=2)]
+        [Token(text='\x00全文', start=0, end=2), Token(text='检索', start=2, end=4)]
         """
         dropped = self._in_chunks.dropped_chinese
-        terms = WantedTerms(term for term in wanted if term.lstrip(BIGRAM_MARK) not in dropped)
-        bigrams: frozenset[str] = terms.word_bigrams if self.config.word_bigrams else frozenset()
-        chinese = ChineseLocator(terms, self._cut_exactly, self._chinese)
+        numbers = {term: number for number, term in enumerate(wanted)}
+        terms = WantedTerms(
+            {term: n for term, n in numbers.items() if term.lstrip(BIGRAM_MARK) not in dropped and self._makes(term)}
+        )
+        forms = TextForms(
+            self._normal_form,
+            partial(Origins, simplify=self.config.simplify),
+            None if self._other_words is None else self._other_words.split,
+        )
+        chinese = ChineseLocator(terms.chinese, self._cut_exactly, self._chinese)
         if self._other_words is None:
-            return partial(
-                self._locate, _Wanted(terms, chinese, StretchLocator(terms.others, bigrams, self._stretches))
-            )
+            return Locator(terms, forms, chinese, StretchLocator(terms.others, terms.word_bigrams, self._stretches))
         # A user word is no word beside others, but bigrams of words are found over it.
-        others = StretchLocator(terms.others, frozenset(), self._stretches)
-        apart = StretchLocator(frozenset(), bigrams, self._stretches)
-        return partial(self._locate, _Wanted(terms, chinese, others, apart))
+        others = StretchLocator(terms.others, {}, self._stretches)
+        return Locator(terms, forms, chinese, others, StretchLocator({}, terms.word_bigrams, self._stretches))
 
     def stop_words_in(self, text: str) -> list[str]:
         """Return the stop words, and the words of stop structures, that are dropped from a query.
@@ -248,6 +266,12 @@ class Analyzer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
+    def _makes(self, term: str) -> bool:
+        """Return whether the channel of a term is on."""
+        if is_word_bigram(term):
+            return self.config.word_bigrams
+        return self.config.bigrams or not is_bigram(term)
+
     @cached_property
     def _stop_terms(self) -> frozenset[str]:
         """The terms of stop words: will is one, and the term of willing."""
@@ -270,8 +294,7 @@ class Analyzer:
 
     def _normal_form(self, text: str) -> str:
         """Return the text in the form that is cut; user words are found in normalised text only."""
-        plain = self._other_words is None and is_plain(text, simplify=self.config.simplify)
-        return text if plain else self._normalized(text)
+        return plain_form(text, simplify=self.config.simplify) if self._other_words is None else self._normalized(text)
 
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""
@@ -328,29 +351,7 @@ class Analyzer:
             tokens += [word for word in words if word not in dropped] if dropped and is_han(run) else words
         return tokens
 
-    def _locate(self, wanted: _Wanted | None, text: str) -> list[Token]:
-        """Return the tokens of a chunk as :meth:`_tokens` does, or those that are wanted, with their places."""
-        form, tokens, at = self._normal_form(text), [], 0
-        for number, piece in enumerate(self._pieces(form)):
-            if number % 2 == 0:
-                words = self._locate_all(piece) if wanted is None else wanted.chinese(piece) + wanted.others(piece)
-                tokens += words if at == 0 else shift(words, at)
-            elif wanted is None or piece.casefold() in wanted.terms:
-                tokens.append(Token(piece.casefold(), at, at + len(piece)))
-            at += len(piece)
-        if self.config.bigrams:
-            dropped = self._in_chunks.dropped_chinese
-            tokens += locate_bigrams(form, dropped) if wanted is None else search_bigrams(form, wanted.terms.pairs)
-        if self.config.word_bigrams and wanted is None:
-            tokens += self._word_bigrams.locate(form)
-        elif wanted is not None and wanted.bigrams is not None:
-            tokens += wanted.bigrams(form)
-        if not tokens or form == text or keeps_places(text):
-            return tokens
-        origins = Origins(text, simplify=self.config.simplify)
-        return [Token(token, *origins.of(start, end)) for token, start, end in tokens]
-
-    def _locate_all(self, text: str) -> list[Token]:
+    def _locate_between(self, text: str) -> list[Token]:
         """Return the tokens of a text without user words of mixed scripts as :meth:`_tokens_between`, located."""
         tokens: list[Token] = []
         dropped = self._in_chunks.dropped_chinese
@@ -370,15 +371,6 @@ class Analyzer:
                 yield from self._cutter(self.config.query_segmentation)(run)
             else:
                 yield from (word.text for word in words_of(run, self._rules))
-
-
-class _Wanted(NamedTuple):
-    """Tokens to locate, and what locates them."""
-
-    terms: WantedTerms
-    chinese: ChineseLocator
-    others: StretchLocator
-    bigrams: StretchLocator | None = None  # of words, if not among the others
 
 
 class _Kept:

@@ -16,7 +16,7 @@ from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 SHORT = 100  # characters
 
@@ -40,17 +40,6 @@ def locate_bigrams(text: str, stop_words: Collection[str] = ()) -> Iterator[Toke
         for at in range(match.start(), match.end() - 1):
             if text[at : at + 2] not in stop_words:
                 yield Token(BIGRAM_MARK + text[at : at + 2], at, at + 2)
-
-
-def search_bigrams(text: str, pairs: Iterable[str]) -> list[Token]:
-    """Return some bigrams with their places: two ideographs are one wherever they are neighbours."""
-    found = []
-    for pair in pairs:
-        at = text.find(pair)
-        while at >= 0:
-            found.append(Token(BIGRAM_MARK + pair, at, at + 2))
-            at = text.find(pair, at + 1)
-    return found
 
 
 def _sliced(runs: Sequence[str]) -> list[str]:

@@ -1,129 +1,299 @@
-"""Locate some of the tokens of texts, without those of the rest; what is learnt of a word serves in the next text."""
+"""Locate some of the tokens of texts, without those of the rest.
+
+All texts of a call are searched as one, since most of what a search in a short text costs is the call.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from itertools import accumulate, chain
-from typing import TYPE_CHECKING
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.analysis.places import shift
-from rag_bm25.analysis.runs import find_runs, locate_han, locate_runs, may_hold_word_bigrams
+import numpy as np
+
+from rag_bm25.analysis.marks import NO_MARKS, Marks, as_places, bits_of, merge, split_marks
+from rag_bm25.analysis.normalization import keeps_places
+from rag_bm25.analysis.runs import find_borders, is_han, locate_runs, may_hold_word_bigrams
 from rag_bm25.analysis.segmentation import BORDER
-from rag_bm25.analysis.stretches import Holders, find_stretches, match_next, places_of
+from rag_bm25.analysis.stretches import locate_stretches
 from rag_bm25.analysis.text import Token
-from rag_bm25.analysis.words import RunMemo
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rag_bm25.analysis.places import WantedTerms
-    from rag_bm25.analysis.word_bigrams import WordBigrams
-    from rag_bm25.analysis.words import TermMemo
+    from numpy.typing import NDArray
+
+    from rag_bm25.analysis.marks import Places
+    from rag_bm25.analysis.normalization import Origins
+    from rag_bm25.analysis.stretches import Stretches
+
+MAX_JOINED = 100_000  # characters; the text that exceeds it may be longer
+_BETWEEN = "\n\0\n"  # texts that are joined: no token spans two blanks and a sign that is a stretch by itself
 
 
-class StretchMemo(RunMemo[tuple[str, ...]]):
-    """Memo of the terms of stretches, those of a bigram with a neighbour among them, and of the bigrams within."""
+class WantedTerms:
+    """Terms to locate, each with its number, by the way in which it is looked for."""
 
-    def __init__(self, terms: TermMemo, word_bigrams: WordBigrams) -> None:
-        super().__init__()
-        self.terms = terms
-        self.word_bigrams = word_bigrams
+    def __init__(self, terms: Mapping[str, int]) -> None:
+        self.numbers = terms
 
-    def _make(self, run: str) -> tuple[str, ...]:
-        terms = chain.from_iterable(map(self.terms.__getitem__, find_runs(run)))
-        return (*terms, *[bigram.text for bigram in self.word_bigrams.located(run)])
+    @cached_property
+    def chinese(self) -> dict[str, int]:
+        """The Chinese words."""
+        return {term: number for term, number in self.numbers.items() if is_han(term)}
+
+    @cached_property
+    def pairs(self) -> dict[str, int]:
+        """The bigrams of characters, without their mark."""
+        return {
+            term[1:]: number for term, number in self.numbers.items() if is_bigram(term) and not is_word_bigram(term)
+        }
+
+    @cached_property
+    def word_bigrams(self) -> dict[str, int]:
+        return {term: number for term, number in self.numbers.items() if is_word_bigram(term)}
+
+    @cached_property
+    def others(self) -> dict[str, int]:
+        """The words that are not Chinese."""
+        return {term: number for term, number in self.numbers.items() if not is_bigram(term) and not is_han(term)}
+
+
+class JoinedTexts:
+    """Texts one after the other."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.text = _BETWEEN.join(texts)
+        self.starts = list(accumulate([len(text) + len(_BETWEEN) for text in texts[:-1]], initial=0))
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the texts, as many at once as may be joined."""
+    batch: list[str] = []
+    length = 0
+    for text in texts:
+        batch.append(text)
+        length += len(text)
+        if length >= MAX_JOINED:
+            yield batch
+            batch, length = [], 0
+    if batch:
+        yield batch
 
 
 class StretchLocator:
     """Locates words that are not Chinese, and bigrams of words."""
 
-    def __init__(self, words: AbstractSet[str], bigrams: AbstractSet[str], memo: StretchMemo) -> None:
-        pairs = [bigram[1:].split(" ") for bigram in bigrams]
+    def __init__(self, words: Mapping[str, int], bigrams: Mapping[str, int], stretches: Stretches) -> None:
+        pairs = [bigram.removeprefix(BIGRAM_MARK).split(" ") for bigram in bigrams]
         self._words = words
         self._bigrams = bigrams
-        self._begins = {first for first, _ in pairs} | bigrams
-        self._ends = frozenset(second for _, second in pairs)
-        self._held = memo
-        self._holders = Holders(words | self._begins, memo)
-        self._in_stretches: dict[str, list[Token]] = {}
+        self._begins = {first for first, _ in pairs}.union(bigrams)
+        self._ends = {second for _, second in pairs}
+        self._stretches = stretches
 
-    def __call__(self, text: str) -> list[Token]:
-        """Return the tokens with their places, in any order."""
-        tokens: list[Token] = []
+    def __call__(self, text: str) -> Places:
+        """Return the places of the tokens."""
         if not (self._words or self._bigrams):
-            return tokens
-        has_bigrams = bool(self._bigrams) and may_hold_word_bigrams(text)
-        for stretch in self._holders.among(find_stretches(text)):
-            words = self._in_stretches.get(stretch)
-            if words is None:
-                words = self._in_stretches[stretch] = self._words_in(stretch)
-            begins = has_bigrams and not self._begins.isdisjoint(self._held[stretch])
-            for at in places_of(text, stretch):
-                tokens += shift(words, at)
-                if begins:
-                    tokens += self._bigrams_from(text, at, at + len(stretch))
-        return tokens
+            return as_places([])
+        stretches, starts = locate_stretches(text)
+        different = set(stretches)
+        holders = self._stretches.holders(different)
+        words = {stretch: self._words_in(stretch) for stretch in holders.among(different, self._words)}
+        begins = ends = within = set[str]()
+        if self._bigrams and may_hold_word_bigrams(text):
+            begins = holders.among(different, self._begins)
+            ends = holders.among(different, self._ends)
+            within = holders.among(different, self._bigrams)
+        places: list[tuple[int, int, int]] = []
+        for at in [at for at, stretch in enumerate(stretches) if stretch in words or stretch in begins]:
+            stretch, start = stretches[at], starts[at]
+            places += [(start + first, start + last, number) for first, last, number in words.get(stretch, ())]
+            if stretch in begins:
+                until = end = start + len(stretch)
+                if at + 1 < len(stretches) and stretches[at + 1] in ends and text[end : starts[at + 1]].isspace():
+                    until = starts[at + 1] + len(stretches[at + 1])
+                if until > end or stretch in within:
+                    places += self._bigrams_in(text[start:until], start, end)
+        return as_places(places)
 
-    def _words_in(self, stretch: str) -> list[Token]:
+    def _words_in(self, stretch: str) -> list[tuple[int, int, int]]:
         return [
-            Token(term, match.start() + start, match.start() + end)
+            (match.start() + start, match.start() + end, self._words[term])
             for match in locate_runs(stretch)
-            for term, start, end in self._held.terms.places[match[0]]
+            for term, start, end in self._stretches.terms.places[match[0]]
             if term in self._words
         ]
 
-    def _bigrams_from(self, text: str, start: int, end: int) -> list[Token]:
-        """Return the bigrams that begin in a stretch."""
-        after = match_next(text, end)
-        until = after.end() if after and not self._ends.isdisjoint(self._held[after[1]]) else end
-        if until == end and self._bigrams.isdisjoint(self._held[text[start:end]]):
-            return []
-        found = shift(self._held.word_bigrams.located(text[start:until]), start)
-        return [token for token in found if token.text in self._bigrams and token.start < end]
+    def _bigrams_in(self, part: str, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Return the bigrams of a part of a text that begin before an end."""
+        return [
+            (start + first, start + last, self._bigrams[bigram])
+            for bigram, first, last in self._stretches.word_bigrams.located(part)
+            if bigram in self._bigrams and start + first < end
+        ]
 
 
 class ChineseLocator:
     """Locates Chinese words."""
 
-    def __init__(self, wanted: WantedTerms, cut: Callable[[str], list[str]], within: Mapping[str, list[Token]]) -> None:
-        self._wanted = wanted
+    def __init__(
+        self, words: Mapping[str, int], cut: Callable[[str], list[str]], within: Mapping[str, list[Token]]
+    ) -> None:
+        self._numbers = words
+        self._words = {number: word for word, number in words.items()}
         self._cut = cut
         self._within = within  # the words that a chunk has where it has a word
 
-    def __call__(self, text: str) -> list[Token]:
-        """Return the words with their places; only runs in which one is spelt are cut."""
-        spelt = self._wanted.chinese_places(text)
-        if not spelt:
-            return []
-        runs, shifts = self._runs_of(spelt, text)
+    def __call__(self, text: str) -> Places:
+        """Return the places of the words; only runs in which one is spelt are cut."""
+        spelt = find_spelt(text, self._numbers)
+        if not len(spelt):
+            return spelt
+        spelt = spelt[spelt[:, 0].argsort(kind="stable")]
+        runs, shifts = _runs_at(spelt[:, 0], text)
         words = self._cut(BORDER.join(runs))  # twice as fast as one by one
-        ends = list(accumulate(map(len, words)))
-        tokens: list[Token] = []
-        for (start, word), by in zip(spelt, shifts, strict=True):
-            at = bisect_right(ends, start - by)
-            longer = words[at]
-            place = start - by - (ends[at] - len(longer))
-            if place + len(word) <= len(longer) and (word == longer or self._is_within(longer, word, place)):
-                tokens.append(Token(word, start, start + len(word)))
-        return tokens
+        borders = np.zeros(len(words) + 1, np.intp)
+        np.fromiter(map(len, words), np.intp, len(words)).cumsum(out=borders[1:])
+        starts, ends = spelt[:, 0] - shifts, spelt[:, 1] - shifts
+        at = borders.searchsorted(starts, "right")
+        first, last = borders[at - 1], borders[at]
+        found = (starts == first) & (ends == last)
+        for place in np.flatnonzero((ends <= last) & ~found).tolist():
+            word, start = self._words[spelt[place, 2]], starts[place] - first[place]
+            found[place] = (word, start, start + len(word)) in self._within[words[at[place] - 1]]
+        words_found: Places = spelt[found]
+        return words_found
+
+
+def _runs_at(places: NDArray[np.intp], text: str) -> tuple[Iterable[str], NDArray[np.intp]]:
+    """Return the different runs of Han at rising places, and how far each place moves when these are joined."""
+    borders = find_borders(text)
+    after = borders.searchsorted(places, "right")
+    is_new = np.diff(after, prepend=0) > 0
+    new = after[is_new]
+    moved: list[int] = []
+    joined: dict[str, int] = {}
+    length = 0
+    for start, end in zip(borders[new - 1].tolist(), borders[new].tolist(), strict=True):
+        run = text[start:end]
+        at = joined.setdefault(run, length)
+        if at == length:
+            length += end - start + len(BORDER)
+        moved.append(start - at)
+    return joined, np.array(moved)[is_new.cumsum() - 1]
+
+
+def find_spelt(text: str, spellings: Mapping[str, int]) -> Places:
+    """Return the places of some spellings in a text, those that overlap included, each with its number."""
+    found: list[int] = []
+    counts: list[int] = []
+    for spelling in spellings:
+        before = len(found)
+        at = text.find(spelling)
+        while at >= 0:
+            found.append(at)
+            at = text.find(spelling, at + 1)
+        counts.append(len(found) - before)
+    places = np.empty((len(found), 3), np.intp)
+    places[:, 0] = found
+    places[:, 1] = places[:, 0] + np.repeat(np.fromiter(map(len, spellings), np.intp, len(spellings)), counts)
+    places[:, 2] = np.repeat(np.fromiter(spellings.values(), np.intp, len(spellings)), counts)
+    return places
+
+
+class TextForms(NamedTuple):
+    """How an analyzer normalises a text, and how it splits the form at user words, which are at the odd places."""
+
+    normalize: Callable[[str], str]
+    origins: Callable[[str], Origins]
+    split: Callable[[str], list[str]] | None  # None if there are no such words
+
+
+class Locator:
+    """Locates some tokens in texts."""
+
+    def __init__(
+        self,
+        wanted: WantedTerms,
+        forms: TextForms,
+        chinese: ChineseLocator,
+        others: StretchLocator,
+        bigrams: StretchLocator | None = None,  # of words, if not among the others
+    ) -> None:
+        self._wanted = wanted
+        self._forms = forms
+        self._chinese = chinese
+        self._others = others
+        self._bigrams = bigrams
+
+    def __call__(self, text: str) -> list[Token]:
+        """Return the tokens with their places, in text order."""
+        form = self._forms.normalize(text)
+        terms = {number: term for term, number in self._wanted.numbers.items()}
+        tokens = [Token(terms[number], start, end) for start, end, number in self._places([form])[1].tolist()]
+        if not self._keeps_places(text, form):
+            origins = self._forms.origins(text)
+            tokens = [Token(term, *origins.of(start, end)) for term, start, end in tokens]
+        return sorted(tokens, key=lambda token: token[1:])
+
+    def mark(self, texts: Sequence[str]) -> list[Marks]:
+        """Return the marks of the tokens in each of some texts."""
+        return [marks for some in _batches(texts) for marks in self._mark(some)]
+
+    def _mark(self, texts: Sequence[str]) -> list[Marks]:
+        forms = [self._forms.normalize(text) for text in texts]
+        borders, places = self._places(forms)
+        if not len(places):
+            return [NO_MARKS for _ in texts]
+        bits = bits_of(max(self._wanted.numbers.values()) + 1)
+        in_forms = split_marks(merge(places[:, 0], places[:, 1], bits[places[:, 2]]), borders)
+        return [
+            marks if self._keeps_places(text, form) else self._original(text, marks)
+            for text, form, marks in zip(texts, forms, in_forms, strict=True)
+        ]
 
     @staticmethod
-    def _runs_of(spelt: Sequence[tuple[int, str]], text: str) -> tuple[list[str], list[int]]:
-        """Return the runs in which words are spelt, and how far those of each one move when they are joined."""
-        runs: list[str] = []
-        shifts: list[int] = []
-        at = length = 0
-        for match in locate_han(text):
-            until = match.end()
-            if spelt[at][0] < until:
-                runs.append(match[0])
-                first, at = at, bisect_left(spelt, (until,), at)
-                shifts += [match.start() - length] * (at - first)
-                if at == len(spelt):
-                    break
-                length += len(match[0]) + len(BORDER)
-        return runs, shifts
+    def _keeps_places(text: str, form: str) -> bool:
+        return form is text or keeps_places(text)
 
-    def _is_within(self, longer: str, word: str, start: int) -> bool:
-        return (word, start, start + len(word)) in self._within[longer]
+    def _original(self, text: str, marks: Marks) -> Marks:
+        """Return the marks of a text by those of its form, of which one cluster may have had several."""
+        if not marks.starts:
+            return marks
+        origins = self._forms.origins(text)
+        places = np.array([origins.of(*place) for place in zip(marks.starts, marks.ends, strict=True)])
+        return merge(places[:, 0], places[:, 1], np.array(marks.terms))
+
+    def _places(self, forms: Sequence[str]) -> tuple[list[int], Places]:
+        """Return where each form starts when all are joined, and the places in them, in any order."""
+        joined = JoinedTexts(forms)
+        found = [find_spelt(joined.text, self._wanted.pairs)]
+        if self._forms.split is None:
+            found += [self._chinese(joined.text), self._others(joined.text)]
+        else:
+            found += self._beside_user_words(list(map(self._forms.split, forms)), joined.starts)
+        if self._bigrams is not None:
+            found.append(self._bigrams(joined.text))
+        return joined.starts, np.concatenate(found)
+
+    def _beside_user_words(self, forms: Sequence[Sequence[str]], starts: Sequence[int]) -> list[Places]:
+        """Return the places of user words, and of words in the pieces between them."""
+        user_words: list[tuple[int, int, int]] = []
+        between: list[str] = []
+        places: list[int] = []  # of the pieces between
+        for start, pieces in zip(starts, forms, strict=True):
+            at = start
+            for number, piece in enumerate(pieces):
+                if number % 2 == 0:
+                    between.append(piece)
+                    places.append(at)
+                elif (word := piece.casefold()) in self._wanted.numbers:
+                    user_words.append((at, at + len(piece), self._wanted.numbers[word]))
+                at += len(piece)
+        joined = JoinedTexts(between)
+        found = np.concatenate([self._chinese(joined.text), self._others(joined.text)])
+        moved = np.array(places, np.intp) - joined.starts
+        found[:, :2] += moved[np.searchsorted(joined.starts, found[:, 0], "right") - 1, np.newaxis]
+        return [found, as_places(user_words)]

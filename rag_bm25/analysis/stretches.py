@@ -3,52 +3,77 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from rag_bm25.analysis.runs import HAN, holds_han
+import numpy as np
+
+from rag_bm25.analysis.runs import HAN, are_han, borders_of, code_points, find_runs, holds_han
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterable
+
+    from rag_bm25.analysis.word_bigrams import WordBigrams
+    from rag_bm25.analysis.words import TermMemo
+
+MEMO_CHARACTERS = 1_500_000  # of stretches, in about 50 MB
 
 _BETWEEN_HAN = re.compile(rf"[^\s{HAN}]+")
-_BORDER = re.compile(rf"[\s{HAN}]")
-_NEXT = re.compile(rf"\s+([^\s{HAN}]+)")
+_BLANKS = np.array([chr(point).isspace() for point in range(0x3002)])  # none comes after these
 
 
-def find_stretches(text: str) -> set[str]:
-    """Return the different stretches."""
-    return set(text.split() if text.isascii() or not holds_han(text) else _BETWEEN_HAN.findall(text))
-
-
-def places_of(text: str, stretch: str) -> Iterator[int]:
-    """Yield where a stretch begins in a text; as a part of another one, which is left at once, it is none."""
-    at = text.find(stretch)
-    while at >= 0:
-        border = _BORDER.search(text, at + len(stretch))
-        end = border.start() if border else len(text)
-        if end == at + len(stretch) and (at == 0 or _BORDER.match(text, at - 1)):
-            yield at
-        at = text.find(stretch, end)
-
-
-def match_next(text: str, end: int) -> re.Match[str] | None:
-    """Match the blanks at the end of a stretch with the stretch after them, the group."""
-    return _NEXT.match(text, end)
+def locate_stretches(text: str) -> tuple[list[str], list[int]]:
+    """Return the stretches in text order, and where each starts."""
+    points = code_points(text)
+    is_blank = _BLANKS[np.minimum(points, len(_BLANKS) - 1)]
+    if text.isascii() or not holds_han(text):
+        return text.split(), borders_of(~is_blank)[::2].tolist()
+    return _BETWEEN_HAN.findall(text), borders_of(~is_blank & ~are_han(points))[::2].tolist()
 
 
 class Holders:
-    """The stretches of texts that hold something wanted; each is examined once."""
+    """Stretches by the terms that they hold."""
 
-    def __init__(self, wanted: AbstractSet[str], held: Mapping[str, tuple[str, ...]]) -> None:
-        self._wanted = wanted
-        self._held = held  # by each stretch
+    def __init__(self) -> None:
+        self.characters = 0
         self._examined: set[str] = set()
-        self._found: set[str] = set()
+        self._by_term: defaultdict[str, list[str]] = defaultdict(list)
 
-    def among(self, stretches: set[str]) -> set[str]:
-        held, wanted = self._held, self._wanted
-        new = stretches - self._examined
-        self._found.update([stretch for stretch in new if not wanted.isdisjoint(held[stretch])])
-        self._examined |= new  # after those found, for other threads
-        return self._found & stretches
+    def missing(self, stretches: set[str]) -> set[str]:
+        """Return the stretches that were not added yet."""
+        return stretches - self._examined
+
+    def add(self, stretch: str, terms: Iterable[str]) -> None:
+        for term in terms:
+            self._by_term[term].append(stretch)
+        self._examined.add(stretch)  # after its terms, for other threads
+        self.characters += len(stretch)
+
+    def among(self, stretches: set[str], terms: Iterable[str]) -> set[str]:
+        """Return the stretches that hold one of some terms."""
+        by_term = self._by_term
+        return stretches.intersection(chain.from_iterable([by_term[term] for term in terms if term in by_term]))
+
+
+class Stretches:
+    """Looks for words and bigrams of words in stretches; what is learnt of one serves in the next text."""
+
+    def __init__(self, terms: TermMemo, word_bigrams: WordBigrams) -> None:
+        self.terms = terms
+        self.word_bigrams = word_bigrams
+        self._holders = Holders()
+
+    def holders(self, stretches: set[str]) -> Holders:
+        """Return the holders of each term, these stretches among them."""
+        holders = self._holders
+        if holders.characters >= MEMO_CHARACTERS:
+            self._holders = holders = Holders()  # other threads still read the old ones
+        for stretch in holders.missing(stretches):
+            holders.add(stretch, self._terms_in(stretch))
+        return holders
+
+    def _terms_in(self, stretch: str) -> set[str]:
+        """Return the terms in a stretch, those of a bigram with a neighbour among them, and the bigrams within."""
+        terms = set(chain.from_iterable(map(self.terms.__getitem__, find_runs(stretch))))
+        return terms.union([bigram.text for bigram in self.word_bigrams.located(stretch)])

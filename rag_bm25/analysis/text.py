@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from rag_bm25.vectors.terms import BIGRAM_MARK, term_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 class Token(NamedTuple):
@@ -25,6 +25,11 @@ class Token(NamedTuple):
     text: str
     start: int
     end: int
+
+
+def shift(tokens: Iterable[Token], by: int) -> list[Token]:
+    """Return the tokens of a part of a text with their places in the text."""
+    return [Token(token, start + by, end + by) for token, start, end in tokens]
 
 
 class TextAnalyzer(Protocol):

@@ -10,10 +10,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.analysis.places import shift
 from rag_bm25.analysis.runs import find_runs_and_signs, is_han, locate_runs_and_signs, may_hold_word_bigrams
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
-from rag_bm25.analysis.text import Token
+from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_number, is_stop_word, phrase_of
 from rag_bm25.vectors.terms import BIGRAM_MARK
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
-from operator import itemgetter
+from functools import reduce
+from itertools import accumulate
+from operator import itemgetter, or_
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.analysis.places import make_locator
+from rag_bm25.analysis.places import make_marker
 from rag_bm25.analysis.runs import LETTER
 from rag_bm25.checks import check_int
 from rag_bm25.documents.chunks import Fragment
 from rag_bm25.errors import ParameterError, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from rag_bm25.analysis import TextAnalyzer, Token
+    from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.analysis.marks import Marks
 
 MAX_FRAGMENTS = 1_000
 SIZES = 20, 65_535
@@ -76,20 +77,13 @@ def check_highlight(highlight: object) -> Highlighting | None:
     return Highlighting() if highlight else None
 
 
-class _Mark(NamedTuple):
-    """A place with terms: one token, or several that overlap."""
-
-    start: int
-    end: int
-    terms: list[str]
-
-
 class _Part(NamedTuple):
-    """A part of a text, and the marks in it in text order, at least one."""
+    """A part of a text, and the range of the marks in it, at least one."""
 
     start: int
     end: int
-    marks: Sequence[_Mark]
+    first: int
+    last: int  # the first one after them
 
 
 class _Window(NamedTuple):
@@ -97,8 +91,20 @@ class _Window(NamedTuple):
 
     score: float
     first: int
-    last: int  # the first one after them
+    last: int
     part: _Part
+
+
+class _Scores(dict[int, float]):
+    """The sum of the weights of terms, by the number whose bits say which they are."""
+
+    def __init__(self, weights: Collection[float]) -> None:
+        super().__init__()
+        self._weights = [(1 << at, weight) for at, weight in enumerate(weights)]
+
+    def __missing__(self, terms: int) -> float:
+        score = self[terms] = math.fsum([weight for bit, weight in self._weights if bit & terms])
+        return score
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,147 +117,143 @@ class Highlighter:
 
     def highlight(self, text: str) -> tuple[Fragment, ...]:
         """Return the best fragments of a text, by falling score, then by place."""
-        parts = [
-            (-self._score(part.marks), part.start, part)
-            for sentence in _sentences(text, _merge(self._locate(text)))
-            for part in self._cut(text, sentence)
+        return self.highlight_all([text])[0]
+
+    def highlight_all(self, texts: Sequence[str]) -> list[tuple[Fragment, ...]]:
+        """Return the best fragments of each of some texts, which takes less time than one after the other."""
+        mark = make_marker(self.analyzer, list(self.weights))
+        scores = _Scores(self.weights.values())
+        return [
+            _MarkedText(text, marks, scores, self.highlighting).best_fragments() if marks.starts else ()
+            for text, marks in zip(texts, mark(texts), strict=True)
         ]
-        best = sorted(parts)[: self.highlighting.max_fragments]  # no two begin at one place
-        return tuple([_fragment(text, -score, _strip(text, part)) for score, _, part in best])
 
-    @cached_property
-    def _locate(self) -> Callable[[str], list[Token]]:
-        return make_locator(self.analyzer, frozenset(self.weights))
 
-    def _score(self, marks: Iterable[_Mark]) -> float:
-        """Return the sum of the weights of the distinct terms."""
-        terms = set[str]().union(*[mark.terms for mark in marks])
-        return math.fsum(map(self.weights.__getitem__, terms))
+class _MarkedText:
+    """A text with its marks."""
 
-    def _cut(self, text: str, sentence: _Part) -> Iterator[_Part]:
+    def __init__(self, text: str, marks: Marks, scores: Mapping[int, float], highlighting: Highlighting) -> None:
+        self._text = text
+        self._starts, self._ends, self._terms = marks
+        self._scores = scores
+        self._size = highlighting.size
+        self._max_fragments = highlighting.max_fragments
+
+    def best_fragments(self) -> tuple[Fragment, ...]:
+        parts = [
+            (-self._scores[reduce(or_, self._terms[part.first : part.last])], part)
+            for sentence in self._sentences()
+            for part in self._cut(sentence)
+        ]
+        parts.sort()  # no two begin at one place
+        return tuple([self._fragment(-score, part) for score, part in parts[: self._max_fragments]])
+
+    def _sentences(self) -> Iterator[_Part]:
+        """Yield the sentences with marks; none ends within a mark, such as a bigram of words on two lines."""
+        borders = [0, *_ends_of_sentences(self._text), len(self._text)]
+        last = 0
+        while last < len(self._starts):
+            first, at = last, bisect_right(borders, self._starts[last], 0, -1)
+            start, end = borders[at - 1], borders[at]
+            last = bisect_left(self._starts, end, first)
+            while self._ends[last - 1] > end:
+                end = borders[bisect_left(borders, self._ends[last - 1])]
+                last = bisect_left(self._starts, end, last)
+            yield _Part(start, end, first, last)
+
+    def _cut(self, sentence: _Part) -> Iterator[_Part]:
         """Yield a sentence or, if it is too long, its best windows, as many as there may be fragments."""
-        if sentence.end - sentence.start > self.highlighting.size:
-            sentence = _strip(text, sentence)
-        if sentence.end - sentence.start <= self.highlighting.size:
+        if sentence.end - sentence.start > self._size:
+            sentence = self._strip(sentence)
+        if sentence.end - sentence.start <= self._size:
             yield sentence
             return
-        windows = [self._best_window(sentence)]
-        for _ in range(self.highlighting.max_fragments):
+        windows, rest = [], [sentence]
+        for _ in range(self._max_fragments):
+            windows += [self._best_window(part) for part in rest if part.first < part.last]
             if not windows:
                 return
             best = max(windows, key=_score_of)
             windows.remove(best)
-            part = _pad(text, best, self.highlighting.size)
+            part = self._pad(best)
             yield part
-            marks = best.part.marks
-            before = _Part(best.part.start, part.start, [mark for mark in marks if mark.end <= part.start])
-            after = _Part(part.end, best.part.end, [mark for mark in marks if mark.start >= part.end])
-            windows += [self._best_window(rest) for rest in (before, after) if rest.marks]
+            around = best.part
+            rest = [
+                _Part(around.start, part.start, around.first, part.first),
+                _Part(part.end, around.end, part.last, around.last),
+            ]
 
     def _best_window(self, part: _Part) -> _Window:
-        marks, size, weights = part.marks, self.highlighting.size, self.weights
-        held: dict[str, int] = defaultdict(int)
-        score, best, last = 0.0, _Window(-1.0, 0, 0, part), 0
-        for first, mark in enumerate(marks):
-            while last < len(marks) and (last == first or marks[last].end <= mark.start + size):
-                for term in marks[last].terms:
-                    score += 0.0 if held[term] else weights[term]
-                    held[term] += 1
-                last += 1
-            if score > best.score * (1 + _ROUNDING):
-                best = _Window(score, first, last, part)
-            if last == len(marks):
+        best, last = _Window(-1.0, 0, 0, part), part.first
+        before: list[int] = []  # the terms from each mark on to one in the window, the first mark being at the end
+        after = 0  # the terms of the marks after that one
+        for first in range(part.first, part.last):
+            until = max(bisect_right(self._ends, self._starts[first] + self._size, last, part.last), first + 1)
+            if not before:
+                before, after = list(accumulate(reversed(self._terms[first:until]), or_)), 0
+            elif until > last:
+                after = reduce(or_, self._terms[last:until], after)
+            if until > last:  # else it is a part of the one before
+                score = self._scores[before[-1] | after]
+                if score > best.score * (1 + _ROUNDING):
+                    best = _Window(score, first, until, part)
+            last = until
+            if last == part.last:
                 break
-            for term in mark.terms:
-                held[term] -= 1
-                score -= 0.0 if held[term] else weights[term]
+            before.pop()
         return best
+
+    def _pad(self, window: _Window) -> _Part:
+        """Return a window with its marks in the middle; if there is room, with whole clauses or words around."""
+        _, at, until, part = window
+        first, last = self._starts[at], self._ends[until - 1]
+        room = max(self._size - (last - first), 0)
+        after = min(room - min(room // 2, first - part.start), part.end - last)
+        start, end = first - min(room - after, first - part.start), last + after
+        if start > part.start:
+            clause = _CLAUSE.search(self._text, start, first)
+            start = clause.end() if clause else _word_border(self._text, start, first)
+        if end < part.end:
+            clauses = list(_CLAUSE.finditer(self._text, last, end))
+            end = clauses[-1].end() if clauses else _word_border(self._text, end, last)
+        cut = bisect_left(self._starts, start, part.first, at)  # the first mark that is not cut at the start
+        if cut > part.first:
+            start = max(start, self._ends[cut - 1])
+        cut = bisect_right(self._ends, end, until, part.last)
+        if cut < part.last:
+            end = min(end, self._starts[cut])
+        inside = bisect_left(self._starts, start, part.first, at), bisect_right(self._ends, end, until, part.last)
+        return self._strip(_Part(start, end, *inside))
+
+    def _strip(self, part: _Part) -> _Part:
+        """Return a part without white space at its ends."""
+        start, end, first, last = part
+        stripped = self._text[start:end].rstrip()
+        end = start + len(stripped)
+        return _Part(end - len(stripped.lstrip()), end, first, last)
+
+    def _fragment(self, score: float, part: _Part) -> Fragment:
+        start, end, first, last = self._strip(part)
+        marks = tuple(zip(self._starts[first:last], self._ends[first:last], strict=True))
+        return Fragment(self._text[start:end], start, end, score, marks)
 
 
 _score_of = itemgetter(0)
 
 
-def _merge(tokens: Iterable[Token]) -> list[_Mark]:
-    """Return the places of tokens in text order, those that overlap as one."""
-    marks: list[_Mark] = []
-    first = until = 0
-    terms: list[str] = []
-    for term, start, end in tokens:
-        if start < until:
-            terms.append(term)
-            if end > until:
-                until = end
-        else:
-            if terms:
-                marks.append(_Mark(first, until, terms))
-            first, until, terms = start, end, [term]
-    if terms:
-        marks.append(_Mark(first, until, terms))
-    return marks
+def _ends_of_sentences(text: str) -> list[int]:
+    return [match.end() for match in _ENDS.finditer(text) if not match[1].isascii() or _ends_sentence(text, match)]
 
 
-def _fragment(text: str, score: float, part: _Part) -> Fragment:
-    start, end, marks = part
-    return Fragment(text[start:end], start, end, score, tuple([mark[:2] for mark in marks]))
-
-
-def _sentences(text: str, marks: Sequence[_Mark]) -> Iterator[_Part]:
-    """Yield the sentences with marks; none ends within a mark, such as a bigram of words on two lines."""
-    ends = [match.end() for match in _ENDS.finditer(text) if _is_end(text, match)] if marks else []
-    ends.append(len(text))
-    start = end = 0
-    held: list[_Mark] = []
-    for mark in marks:
-        if mark.start >= end:
-            if held:
-                yield _Part(start, end, held)
-            at = bisect_right(ends, mark.start)
-            start, end, held = (ends[at - 1] if at else 0), ends[at], []
-        if mark.end > end:
-            end = ends[bisect_left(ends, mark.end)]
-        held.append(mark)
-    if held:
-        yield _Part(start, end, held)
-
-
-def _is_end(text: str, match: re.Match[str]) -> bool:
-    """Return whether a sign ends a sentence: ``e.g. this``, ``Dr. No``, ``3.5`` and a line that goes on do not."""
+def _ends_sentence(text: str, match: re.Match[str]) -> bool:
+    """Return whether ASCII signs end a sentence: ``e.g. this``, ``Dr. No``, ``3.5`` and a line that goes on do not."""
     signs, end = match[1], match.end()
-    if not signs.isascii():
-        return True
     goes_on = end < len(text) and text[end].islower() and text[end].isascii()
     if signs == "\n" or "\n" in match[0]:
         return not goes_on or match[0].count("\n") > 1
     if not match[0][-1].isspace() or goes_on:
         return False
     return signs != "." or _NO_END.search(text, max(0, match.start() - 5), match.start()) is None
-
-
-def _strip(text: str, part: _Part) -> _Part:
-    """Return a part without white space at its ends."""
-    start, end, marks = part
-    stripped = text[start:end].rstrip()
-    end = start + len(stripped)
-    return _Part(end - len(stripped.lstrip()), end, marks)
-
-
-def _pad(text: str, window: _Window, size: int) -> _Part:
-    """Return a window with its marks in the middle; if there is room, it begins and ends with a clause or a word."""
-    marks, part = window.part.marks[window.first : window.last], window.part
-    first, last = marks[0].start, marks[-1].end
-    room = max(size - (last - first), 0)
-    after = min(room - min(room // 2, first - part.start), part.end - last)
-    start, end = first - min(room - after, first - part.start), last + after
-    if start > part.start:
-        clause = _CLAUSE.search(text, start, first)
-        start = clause.end() if clause else _word_border(text, start, first)
-    if end < part.end:
-        clauses = list(_CLAUSE.finditer(text, last, end))
-        end = clauses[-1].end() if clauses else _word_border(text, end, last)
-    start = max([start, *(mark.end for mark in part.marks[: window.first] if mark.start < start)])
-    end = min([end, *(mark.start for mark in part.marks[window.last :] if mark.end > end)])
-    inside = [mark for mark in part.marks if start <= mark.start and mark.end <= end]
-    return _strip(text, _Part(start, end, inside))
 
 
 def _word_border(text: str, place: int, inner: int) -> int:

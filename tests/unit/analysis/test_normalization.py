@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import rag_bm25
-from rag_bm25.analysis.normalization import is_plain, normalize
+from rag_bm25.analysis import normalization
+from rag_bm25.analysis.normalization import is_plain, normalize, plain_form
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -80,3 +82,31 @@ def test_the_licence_of_the_table_is_beside_it() -> None:
     text = licence.read_text(encoding="utf-8")
     assert "https://github.com/BYVoid/OpenCC" in text
     assert "Apache License" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("全文檢索，合同。", "全文检索，合同。"),
+        ("１，２３４ … 1，234，合同", "1,234 ... 1,234，合同"),
+        ("e\u200b\u0301tat，ﬁle", "état,file"),
+        ("カ\u3099，㎏", "ガ,kg"),
+        ("\u0301，檢", "\u0301,检"),
+        ("a\u200bb，檢\u200b", "ab,检"),
+    ],
+)
+def test_only_what_is_not_plain_is_normalised(text: str, form: str) -> None:
+    assert plain_form(text) == form
+    assert len(form) == len(normalize(text))
+
+
+def test_a_text_with_many_parts_that_are_not_plain_is_normalised_as_a_whole() -> None:
+    few, many = ("檢，" * (normalization.MANY_PARTS + by) for by in (-1, 0))
+    assert plain_form(few) == "检," * (normalization.MANY_PARTS - 2) + "检，"  # each with the one before it
+    assert plain_form(many) == normalize(many)
+
+
+def test_no_plain_character_joins_the_one_before() -> None:
+    starters = re.compile(f"[{normalization._STARTERS}]")
+    plain = [char for char in map(chr, range(0x110000)) if is_plain(char)]
+    assert all(map(starters.match, plain))

@@ -156,6 +156,21 @@ def test_the_tokens_of_any_analyzer_are_found() -> None:
     assert show(found) == "劳动[合]同"
 
 
+def test_several_texts_have_the_fragments_of_each_one() -> None:
+    texts = ["Of information\nRetrieval and", "", "第一条 合同成立。", "fig" + " x" * 40 + " Fig", "nothing"]
+    weights = {"\0inform retriev": 1.0, "合同": 2.0, "fig": 3.0}
+    highlighter = Highlighter(ANALYZER, weights, Highlighting(max_fragments=2, size=20))
+    assert highlighter.highlight_all(texts) == [highlighter.highlight(text) for text in texts]
+    assert highlighter.highlight_all([]) == []
+
+
+def test_of_windows_that_weigh_the_same_the_first_is_the_best() -> None:
+    weights = {"fig": 0.1, "pear": 0.2, "plum": 0.3}
+    text = "fig pear plum stem stem stem plum fig pear stem stem stem pear plum fig"
+    found = highlight(weights, text, max_fragments=3, size=20)
+    assert [one.marks[0][0] for one in found] == [0, text.index("plum fig"), text.rindex("pear")]
+
+
 pieces = st.sampled_from(
     [*"合同劳动解除的。，；. \n!?", "fig", "Fig.", "information retrieval", " ", "ＢＭ２５", "e\u0301", "檢索"]
 )
