@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rag_bm25.analysis.marks import NO_MARKS, Marks, as_places, bits_of, merge, split_marks
+from rag_bm25.analysis.marks import NO_MARKS, Marks, as_places, as_sets, merge, split_marks
 from rag_bm25.analysis.normalization import keeps_places
 from rag_bm25.analysis.runs import find_borders, is_han, locate_runs, may_hold_word_bigrams
 from rag_bm25.analysis.segmentation import BORDER
@@ -247,7 +247,7 @@ class Locator:
         borders, places = self._places(forms)
         if not len(places):
             return [NO_MARKS for _ in texts]
-        bits = bits_of(max(self._wanted.numbers.values()) + 1)
+        bits = as_sets([1 << number for number in range(max(self._wanted.numbers.values()) + 1)])
         in_forms = split_marks(merge(places[:, 0], places[:, 1], bits[places[:, 2]]), borders)
         return [
             marks if self._keeps_places(text, form) else self._original(text, marks)
@@ -264,7 +264,7 @@ class Locator:
             return marks
         origins = self._forms.origins(text)
         places = np.array([origins.of(*place) for place in zip(marks.starts, marks.ends, strict=True)])
-        return merge(places[:, 0], places[:, 1], np.array(marks.terms))
+        return merge(places[:, 0], places[:, 1], as_sets(marks.terms))
 
     def _places(self, forms: Sequence[str]) -> tuple[list[int], Places]:
         """Return where each form starts when all are joined, and the places in them, in any order."""

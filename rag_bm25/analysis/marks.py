@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Places: TypeAlias = NDArray[np.intp]
 """Start, end and number of the term of each place, of shape (n_places, 3)."""
 
-NUMBERED_BITS = 62  # that a number of the processor has; Python's own have any number
+INT64_END = 2**63  # sets of terms below it are numbers of the processor; Python's own have any number of bits
 
 
 class Marks(NamedTuple):
@@ -31,9 +31,9 @@ def as_places(places: Iterable[tuple[int, int, int]]) -> Places:
     return np.array(list(places), np.intp).reshape(-1, 3)
 
 
-def bits_of(num_terms: int) -> NDArray[np.int64]:
-    """Return the bit of each term."""
-    return np.array([1 << number for number in range(num_terms)], np.int64 if num_terms <= NUMBERED_BITS else object)
+def as_sets(sets: Sequence[int]) -> NDArray[np.int64]:
+    """Return sets of terms as an array; numpy alone would take some of them for floats."""
+    return np.array(sets, np.int64 if max(sets, default=0) < INT64_END else object)
 
 
 def merge(starts: NDArray[np.intp], ends: NDArray[np.intp], terms: NDArray[np.int64]) -> Marks:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, locator
-from rag_bm25.analysis.marks import Marks, bits_of, merge, split_marks
+from rag_bm25.analysis.marks import Marks, as_sets, merge, split_marks
 from rag_bm25.analysis.places import make_marker
+
+if TYPE_CHECKING:
+    from rag_bm25.analysis import TextAnalyzer
 
 TEXTS = [
     "劳动",
@@ -30,9 +35,19 @@ def test_places_that_overlap_are_one_mark_and_neighbours_are_two() -> None:
 
 @pytest.mark.parametrize("number", [1, 62, 63, 64, 200])
 def test_there_may_be_any_number_of_terms(number: int) -> None:
-    bits = bits_of(number)
-    marks = merge(np.arange(number), np.full(number, number), bits)
+    sets = as_sets([1 << term for term in range(number)])
+    marks = merge(np.arange(number), np.full(number, number), sets)
     assert marks == Marks([0], [number], [(1 << number) - 1])
+
+
+@pytest.mark.parametrize("number", [62, 63, 64, 65, 200])
+@pytest.mark.parametrize("analyzer", [Analyzer(), str.split])
+def test_of_any_number_of_terms_each_is_marked(analyzer: TextAnalyzer, number: int) -> None:
+    terms = [f"w{at}" for at in range(number)]
+    text = f"㎏ {terms[-1]} w0"  # a text whose form has other places
+    start = len("㎏ ")
+    expected = Marks([start, start + len(terms[-1]) + 1], [start + len(terms[-1]), len(text)], [1 << number - 1, 1])
+    assert make_marker(analyzer, terms)([text]) == [expected]
 
 
 def test_marks_of_joined_texts_are_those_of_each_one() -> None:
