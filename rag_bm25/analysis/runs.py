@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_HAN_POINTS = range(0x4E00, 0x9FD6)
 HAN = "\u4e00-\u9fd5"  # the range of jieba's dictionary
 _OTHER_IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -101,7 +100,7 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 def are_han(points: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """Return which characters the segmenter cuts."""
-    return (points >= _HAN_POINTS[0]) & (points <= _HAN_POINTS[-1])
+    return (points >= ord(HAN[0])) & (points <= ord(HAN[-1]))
 
 
 def borders_of(are_within: NDArray[np.bool_]) -> NDArray[np.intp]:
