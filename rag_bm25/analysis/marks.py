@@ -37,7 +37,7 @@ def as_sets(sets: Sequence[int]) -> NDArray[np.int64]:
 
 
 def merge(starts: NDArray[np.intp], ends: NDArray[np.intp], terms: NDArray[np.int64]) -> Marks:
-    """Merge those of some places, or marks, that overlap."""
+    """Merge places, or marks, that overlap."""
     order = starts.argsort(kind="stable")
     starts, ends, terms = starts[order], np.maximum.accumulate(ends[order]), terms[order]
     first = np.concatenate([[0], np.flatnonzero(starts[1:] >= ends[:-1]) + 1])

@@ -83,14 +83,14 @@ class CombinedCalls(Generic[Q, A]):
             return True
 
     def _await(self, kind: Hashable, turn: _Turn[Q, A]) -> None:
-        """Wait for answers, or to be the one that calls."""
+        """Wait for the answers, or for permission to call."""
         if not turn.sleep.acquire(timeout=self._patience):
             with self._lock:
                 turn.lane.waiting.pop(turn, None)
                 self._lanes.pop(kind, None)  # so that nobody else begins to wait for what may never come
 
     def _gather(self, turn: _Turn[Q, A], most: int) -> None:
-        """Take others along that wait, if this turn is the one that calls."""
+        """Add the queries of waiting turns, if this turn is the one that calls."""
         with self._lock:
             if turn.in_flight:
                 self._count(turn, len(turn.queries) - turn.in_flight)
@@ -110,7 +110,7 @@ class CombinedCalls(Generic[Q, A]):
         turns = [turn, *turn.followers]
         try:
             answers = iter(send(list(chain.from_iterable(each.queries for each in turns))))
-        except Exception:  # noqa: BLE001  # whose it is shows when each calls by itself
+        except Exception:  # noqa: BLE001  # the thread that caused it gets it from its own call
             self._wake(turn)
             return
         for each in turns:
