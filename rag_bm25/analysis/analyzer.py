@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.locator import ChineseLocator, Locator, StretchLocator, TextForms, WantedTerms
-from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form
+from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form, plain_forms
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
@@ -31,7 +31,7 @@ from rag_bm25.checks import check_choice
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rag_bm25.analysis.config import Segmentation
     from rag_bm25.analysis.segmentation import Segmenter
@@ -166,7 +166,7 @@ class Analyzer:
             {term: n for term, n in numbers.items() if term.lstrip(BIGRAM_MARK) not in dropped and self._makes(term)}
         )
         forms = TextForms(
-            self._normal_form,
+            self._normal_forms,
             partial(Origins, simplify=self.config.simplify),
             None if self._other_words is None else self._other_words.split,
         )
@@ -295,6 +295,11 @@ class Analyzer:
     def _normal_form(self, text: str) -> str:
         """Return the text in the form that is cut; user words are found in normalised text only."""
         return plain_form(text, simplify=self.config.simplify) if self._other_words is None else self._normalized(text)
+
+    def _normal_forms(self, texts: Sequence[str]) -> list[str]:
+        if self._other_words is None:
+            return plain_forms(texts, simplify=self.config.simplify)
+        return [self._normalized(text) for text in texts]
 
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""

@@ -6,12 +6,12 @@ All texts of a call are searched as one, since most of what a search in a short 
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rag_bm25.analysis.marks import NO_MARKS, Marks, as_places, as_sets, merge, split_marks
+from rag_bm25.analysis.marks import NO_MARKS, Marks, as_marks, as_places, as_sets, merge, split_marks
 from rag_bm25.analysis.normalization import keeps_places
 from rag_bm25.analysis.runs import find_borders, is_han, locate_runs, may_hold_word_bigrams
 from rag_bm25.analysis.segmentation import BORDER
@@ -21,6 +21,7 @@ from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word_bigram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from numpy.typing import NDArray
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rag_bm25.analysis.stretches import Stretches
 
 MAX_JOINED = 100_000  # characters; the text that exceeds it may be longer
+_NO_TERM = -1  # of a spelling that is only a word or only a bigram
 _BETWEEN = "\n\0\n"  # texts that are joined: no token spans two blanks and a sign that is a stretch by itself
 
 
@@ -107,13 +109,13 @@ class StretchLocator:
             ends = holders.among(different, self._ends)
             within = holders.among(different, self._bigrams)
         places: list[tuple[int, int, int]] = []
-        for at in [at for at, stretch in enumerate(stretches) if stretch in words or stretch in begins]:
-            stretch, start = stretches[at], starts[at]
+        for at in _places_of(begins.union(words), stretches):
+            stretch, start = stretches[at], int(starts[at])
             places += [(start + first, start + last, number) for first, last, number in words.get(stretch, ())]
             if stretch in begins:
                 until = end = start + len(stretch)
                 if at + 1 < len(stretches) and stretches[at + 1] in ends and text[end : starts[at + 1]].isspace():
-                    until = starts[at + 1] + len(stretches[at + 1])
+                    until = int(starts[at + 1]) + len(stretches[at + 1])
                 if until > end or stretch in within:
                     places += self._bigrams_in(text[start:until], start, end)
         return as_places(places)
@@ -135,36 +137,84 @@ class StretchLocator:
         ]
 
 
+def _places_of(wanted: AbstractSet[str], stretches: Sequence[str]) -> list[int]:
+    """Return the places of some of the stretches, in a third of the time of a loop."""
+    are_wanted = np.fromiter(map(wanted.__contains__, stretches), np.bool_, len(stretches))
+    places: list[int] = np.flatnonzero(are_wanted).tolist()
+    return places
+
+
+class SpellingLocator:
+    """Locates Chinese words and bigrams of characters as they are spelt, each different spelling once."""
+
+    def __init__(self, words: Mapping[str, int], pairs: Mapping[str, int]) -> None:
+        self._spellings = list(dict.fromkeys(chain(words, pairs)))
+        self._lengths = np.fromiter(map(len, self._spellings), np.intp)
+        self._words, self._pairs = (
+            np.array([numbers.get(spelling, _NO_TERM) for spelling in self._spellings], np.intp)
+            for numbers in (words, pairs)
+        )
+
+    def __call__(self, text: str) -> tuple[Places, Places]:
+        """Return the places of words, by their start, and those of bigrams; both may overlap."""
+        found: list[int] = []
+        counts: list[int] = []
+        for spelling in self._spellings:
+            before = len(found)
+            at = text.find(spelling)
+            while at >= 0:
+                found.append(at)
+                at = text.find(spelling, at + 1)
+            counts.append(len(found) - before)
+        starts, which = np.array(found, np.intp), np.repeat(np.arange(len(counts)), counts)
+        order = starts.argsort(kind="stable")
+        starts, which = starts[order], which[order]
+        return self._places(starts, which, self._words), self._places(starts, which, self._pairs)
+
+    def _places(self, starts: NDArray[np.intp], which: NDArray[np.intp], numbers: NDArray[np.intp]) -> Places:
+        terms = numbers[which]
+        at = np.flatnonzero(terms != _NO_TERM)
+        places = np.empty((len(at), 3), np.intp)
+        places[:, 0] = starts[at]
+        places[:, 1] = places[:, 0] + self._lengths[which[at]]
+        places[:, 2] = terms[at]
+        return places
+
+
 class ChineseLocator:
     """Locates Chinese words."""
 
     def __init__(
         self, words: Mapping[str, int], cut: Callable[[str], list[str]], within: Mapping[str, list[Token]]
     ) -> None:
-        self._numbers = words
         self._words = {number: word for word, number in words.items()}
         self._cut = cut
         self._within = within  # the words that a chunk has where it has a word
 
-    def __call__(self, text: str) -> Places:
-        """Return the places of the words; only runs in which one is spelt are cut."""
-        spelt = find_spelt(text, self._numbers)
+    def __call__(self, text: str, spelt: Places) -> Places:
+        """Return those places, by their start, at which a word is a token; only runs in which one is spelt are cut."""
         if not len(spelt):
             return spelt
-        spelt = spelt[spelt[:, 0].argsort(kind="stable")]
         runs, shifts = _runs_at(spelt[:, 0], text)
         words = self._cut(BORDER.join(runs))  # twice as fast as one by one
         borders = np.zeros(len(words) + 1, np.intp)
         np.fromiter(map(len, words), np.intp, len(words)).cumsum(out=borders[1:])
         starts, ends = spelt[:, 0] - shifts, spelt[:, 1] - shifts
-        at = borders.searchsorted(starts, "right")
-        first, last = borders[at - 1], borders[at]
+        at = borders.searchsorted(starts, "right") - 1
+        first, last = borders[at], borders[at + 1]
         found = (starts == first) & (ends == last)
-        for place in np.flatnonzero((ends <= last) & ~found).tolist():
-            word, start = self._words[spelt[place, 2]], starts[place] - first[place]
-            found[place] = (word, start, start + len(word)) in self._within[words[at[place] - 1]]
+        parts = np.flatnonzero((ends <= last) & ~found)  # of longer words
+        offsets = (starts - first)[parts].tolist()
+        found[parts] = [
+            self._is_within(words[longer], number, offset)
+            for longer, number, offset in zip(at[parts].tolist(), spelt[parts, 2].tolist(), offsets, strict=True)
+        ]
         words_found: Places = spelt[found]
         return words_found
+
+    def _is_within(self, longer: str, number: int, offset: int) -> bool:
+        word = self._words[number]
+        return (word, offset, offset + len(word)) in self._within[longer]
 
 
 def _runs_at(places: NDArray[np.intp], text: str) -> tuple[Iterable[str], NDArray[np.intp]]:
@@ -185,28 +235,10 @@ def _runs_at(places: NDArray[np.intp], text: str) -> tuple[Iterable[str], NDArra
     return joined, np.array(moved)[is_new.cumsum() - 1]
 
 
-def find_spelt(text: str, spellings: Mapping[str, int]) -> Places:
-    """Return the places of some spellings in a text, those that overlap included, each with its number."""
-    found: list[int] = []
-    counts: list[int] = []
-    for spelling in spellings:
-        before = len(found)
-        at = text.find(spelling)
-        while at >= 0:
-            found.append(at)
-            at = text.find(spelling, at + 1)
-        counts.append(len(found) - before)
-    places = np.empty((len(found), 3), np.intp)
-    places[:, 0] = found
-    places[:, 1] = places[:, 0] + np.repeat(np.fromiter(map(len, spellings), np.intp, len(spellings)), counts)
-    places[:, 2] = np.repeat(np.fromiter(spellings.values(), np.intp, len(spellings)), counts)
-    return places
-
-
 class TextForms(NamedTuple):
-    """How an analyzer normalises a text, and how it splits the form at user words, which are at the odd places."""
+    """How an analyzer normalises texts, and how it splits a form at user words, which are at the odd places."""
 
-    normalize: Callable[[str], str]
+    normalize: Callable[[Sequence[str]], Sequence[str]]
     origins: Callable[[str], Origins]
     split: Callable[[str], list[str]] | None  # None if there are no such words
 
@@ -224,13 +256,14 @@ class Locator:
     ) -> None:
         self._wanted = wanted
         self._forms = forms
+        self._spelt = SpellingLocator(wanted.chinese, wanted.pairs)
         self._chinese = chinese
         self._others = others
         self._bigrams = bigrams
 
     def __call__(self, text: str) -> list[Token]:
         """Return the tokens with their places, in text order."""
-        form = self._forms.normalize(text)
+        (form,) = self._forms.normalize([text])
         terms = {number: term for term, number in self._wanted.numbers.items()}
         tokens = [Token(terms[number], start, end) for start, end, number in self._places([form])[1].tolist()]
         if not self._keeps_places(text, form):
@@ -243,7 +276,7 @@ class Locator:
         return [marks for some in _batches(texts) for marks in self._mark(some)]
 
     def _mark(self, texts: Sequence[str]) -> list[Marks]:
-        forms = [self._forms.normalize(text) for text in texts]
+        forms = self._forms.normalize(texts)
         borders, places = self._places(forms)
         if not len(places):
             return [NO_MARKS for _ in texts]
@@ -264,14 +297,15 @@ class Locator:
             return marks
         origins = self._forms.origins(text)
         places = np.array([origins.of(*place) for place in zip(marks.starts, marks.ends, strict=True)])
-        return merge(places[:, 0], places[:, 1], as_sets(marks.terms))
+        return as_marks(merge(places[:, 0], places[:, 1], as_sets(marks.terms)))
 
     def _places(self, forms: Sequence[str]) -> tuple[list[int], Places]:
         """Return where each form starts when all are joined, and the places in them, in any order."""
         joined = JoinedTexts(forms)
-        found = [find_spelt(joined.text, self._wanted.pairs)]
+        words, pairs = self._spelt(joined.text)
+        found = [pairs]
         if self._forms.split is None:
-            found += [self._chinese(joined.text), self._others(joined.text)]
+            found += [self._chinese(joined.text, words), self._others(joined.text)]
         else:
             found += self._beside_user_words(list(map(self._forms.split, forms)), joined.starts)
         if self._bigrams is not None:
@@ -293,7 +327,8 @@ class Locator:
                     user_words.append((at, at + len(piece), self._wanted.numbers[word]))
                 at += len(piece)
         joined = JoinedTexts(between)
-        found = np.concatenate([self._chinese(joined.text), self._others(joined.text)])
+        words, _ = self._spelt(joined.text)
+        found = np.concatenate([self._chinese(joined.text, words), self._others(joined.text)])
         moved = np.array(places, np.intp) - joined.starts
         found[:, :2] += moved[np.searchsorted(joined.starts, found[:, 0], "right") - 1, np.newaxis]
         return [found, as_places(user_words)]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Places: TypeAlias = NDArray[np.intp]
 """Start, end and number of the term of each place, of shape (n_places, 3)."""
 
+_ZERO = np.zeros(1, np.intp)
 INT64_END = 2**63  # sets of terms below it are numbers of the processor; Python's own have any number of bits
 
 
@@ -36,25 +37,33 @@ def as_sets(sets: Sequence[int]) -> NDArray[np.int64]:
     return np.array(sets, np.int64 if max(sets, default=0) < INT64_END else object)
 
 
-def merge(starts: NDArray[np.intp], ends: NDArray[np.intp], terms: NDArray[np.int64]) -> Marks:
+class MarkArrays(NamedTuple):
+    """The same as arrays."""
+
+    starts: NDArray[np.intp]
+    ends: NDArray[np.intp]
+    terms: NDArray[np.int64]
+
+
+def merge(starts: NDArray[np.intp], ends: NDArray[np.intp], terms: NDArray[np.int64]) -> MarkArrays:
     """Merge places, or marks, that overlap."""
     order = starts.argsort(kind="stable")
     starts, ends, terms = starts[order], np.maximum.accumulate(ends[order]), terms[order]
-    first = np.concatenate([[0], np.flatnonzero(starts[1:] >= ends[:-1]) + 1])
-    last = np.concatenate([first[1:], [len(starts)]]) - 1
-    return Marks(starts[first].tolist(), ends[last].tolist(), np.bitwise_or.reduceat(terms, first).tolist())
+    first = np.concatenate([_ZERO, np.flatnonzero(starts[1:] >= ends[:-1]) + 1])
+    return MarkArrays(starts[first], np.maximum.reduceat(ends, first), np.bitwise_or.reduceat(terms, first))
 
 
-def split_marks(marks: Marks, starts: Sequence[int]) -> list[Marks]:
+def as_marks(marks: MarkArrays) -> Marks:
+    return Marks(*[values.tolist() for values in marks])
+
+
+def split_marks(marks: MarkArrays, starts: Sequence[int]) -> list[Marks]:
     """Return the marks in each text by those in all texts, one after the other, and where each of these starts."""
-    borders = np.searchsorted(marks.starts, starts).tolist()
-    found = []
-    for start, first, last in zip(starts, borders, [*borders[1:], len(marks.starts)], strict=True):
-        found.append(
-            Marks(
-                [at - start for at in marks.starts[first:last]],
-                [at - start for at in marks.ends[first:last]],
-                marks.terms[first:last],
-            )
-        )
-    return found
+    borders = marks.starts.searchsorted(starts)
+    counts = np.diff(borders, append=len(marks.starts))
+    before = np.repeat(starts, counts)
+    in_texts = as_marks(MarkArrays(marks.starts - before, marks.ends - before, marks.terms))
+    return [
+        Marks(*[values[first : first + count] for values in in_texts])
+        for first, count in zip(borders.tolist(), counts.tolist(), strict=True)
+    ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.analysis.locator import Locator
-from rag_bm25.analysis.marks import NO_MARKS, as_sets, merge
+from rag_bm25.analysis.marks import NO_MARKS, as_marks, as_sets, merge
 from rag_bm25.analysis.runs import is_han, locate_runs
 from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
@@ -40,7 +40,7 @@ def _marks(bits: Mapping[str, int], tokens: Sequence[Token]) -> Marks:
     if not tokens:
         return NO_MARKS
     names, starts, ends = zip(*tokens, strict=True)
-    return merge(np.array(starts), np.array(ends), as_sets([bits[name] for name in names]))
+    return as_marks(merge(np.array(starts), np.array(ends), as_sets([bits[name] for name in names])))
 
 
 def _search_tokens(analyzer: TextAnalyzer, wanted: AbstractSet[str], text: str) -> list[Token]:

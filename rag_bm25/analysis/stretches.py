@@ -14,6 +14,8 @@ from rag_bm25.analysis.runs import HAN, are_han, borders_of, code_points, find_r
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
     from rag_bm25.analysis.word_bigrams import WordBigrams
     from rag_bm25.analysis.words import TermMemo
 
@@ -23,13 +25,13 @@ _BETWEEN_HAN = re.compile(rf"[^\s{HAN}]+")
 _BLANKS = np.array([chr(point).isspace() for point in range(0x3002)])  # none comes after these
 
 
-def locate_stretches(text: str) -> tuple[list[str], list[int]]:
+def locate_stretches(text: str) -> tuple[list[str], NDArray[np.intp]]:
     """Return the stretches in text order, and where each starts."""
     points = code_points(text)
-    is_blank = _BLANKS[np.minimum(points, len(_BLANKS) - 1)]
+    are_between = _BLANKS.take(points, mode="clip")
     if text.isascii() or not holds_han(text):
-        return text.split(), borders_of(~is_blank)[::2].tolist()
-    return _BETWEEN_HAN.findall(text), borders_of(~is_blank & ~are_han(points))[::2].tolist()
+        return text.split(), borders_of(are_between)[::2]
+    return _BETWEEN_HAN.findall(text), borders_of(are_between | are_han(points))[::2]
 
 
 class Holders:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 from operator import itemgetter, or_
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from rag_bm25.analysis.places import make_marker
 from rag_bm25.analysis.runs import LETTER
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_FRAGMENTS = 1_000
 SIZES = 20, 65_535
-_ROUNDING = 1e-9  # of sums of weights, relative to the best of them
+_MORE = 1 + 1e-9  # times a sum of weights: above it, another one is not the same but for rounding
 
 # Signs that may end a sentence, with the quotes that close it, and white space after them.
 # They are one set at the beginning of the pattern, which is found faster than a choice.
@@ -77,22 +77,8 @@ def check_highlight(highlight: object) -> Highlighting | None:
     return Highlighting() if highlight else None
 
 
-class _Part(NamedTuple):
-    """A part of a text, and the range of the marks in it, at least one."""
-
-    start: int
-    end: int
-    first: int
-    last: int  # the first one after them
-
-
-class _Window(NamedTuple):
-    """The consecutive marks of a part that weigh most among those that fit into a fragment."""
-
-    score: float
-    first: int
-    last: int
-    part: _Part
+_Part: TypeAlias = tuple[int, int, int, int]
+"""The start and end of a part of a text, its first mark, and the first one after it."""
 
 
 class _Scores(dict[int, float]):
@@ -135,107 +121,106 @@ class _MarkedText:
     def __init__(self, text: str, marks: Marks, scores: Mapping[int, float], highlighting: Highlighting) -> None:
         self._text = text
         self._starts, self._ends, self._terms = marks
+        self._places = list(zip(marks.starts, marks.ends, strict=True))
         self._scores = scores
         self._size = highlighting.size
         self._max_fragments = highlighting.max_fragments
 
     def best_fragments(self) -> tuple[Fragment, ...]:
-        parts = [
-            (-self._scores[reduce(or_, self._terms[part.first : part.last])], part)
-            for sentence in self._sentences()
-            for part in self._cut(sentence)
-        ]
-        parts.sort()  # no two begin at one place
-        return tuple([self._fragment(-score, part) for score, part in parts[: self._max_fragments]])
+        parts: list[_Part] = []
+        for part in map(self._strip, self._sentences()):
+            parts += [part] if part[1] - part[0] <= self._size else self._windows(part)
+        best = sorted([(-self._score(first, last), start, end, first, last) for start, end, first, last in parts])
+        return tuple([self._fragment(*part) for part in best[: self._max_fragments]])  # no two begin at one place
+
+    def _score(self, first: int, last: int) -> float:
+        return self._scores[reduce(or_, self._terms[first:last])]
+
+    def _fragment(self, score: float, start: int, end: int, first: int, last: int) -> Fragment:
+        return Fragment(self._text[start:end], start, end, -score, tuple(self._places[first:last]))
 
     def _sentences(self) -> Iterator[_Part]:
         """Yield the sentences with marks; none ends within a mark, such as a bigram of words on two lines."""
+        starts, ends = self._starts, self._ends
         borders = [0, *_ends_of_sentences(self._text), len(self._text)]
         last = 0
-        while last < len(self._starts):
-            first, at = last, bisect_right(borders, self._starts[last], 0, -1)
+        while last < len(starts):
+            first, at = last, bisect_right(borders, starts[last], 0, -1)
             start, end = borders[at - 1], borders[at]
-            last = bisect_left(self._starts, end, first)
-            while self._ends[last - 1] > end:
-                end = borders[bisect_left(borders, self._ends[last - 1])]
-                last = bisect_left(self._starts, end, last)
-            yield _Part(start, end, first, last)
+            last = bisect_left(starts, end, first)
+            while ends[last - 1] > end:
+                end = borders[bisect_left(borders, ends[last - 1])]
+                last = bisect_left(starts, end, last)
+            yield start, end, first, last
 
-    def _cut(self, sentence: _Part) -> Iterator[_Part]:
-        """Yield a sentence or, if it is too long, its best windows, as many as there may be fragments."""
-        if sentence.end - sentence.start > self._size:
-            sentence = self._strip(sentence)
-        if sentence.end - sentence.start <= self._size:
-            yield sentence
-            return
-        windows, rest = [], [sentence]
+    def _windows(self, sentence: _Part) -> Iterator[_Part]:
+        """Yield the best windows of a long sentence, as many as there may be fragments."""
+        found, rest = [], [sentence]
         for _ in range(self._max_fragments):
-            windows += [self._best_window(part) for part in rest if part.first < part.last]
-            if not windows:
+            found += [(*self._best_window(first, last), (start, end, first, last)) for start, end, first, last in rest]
+            if not found:
                 return
-            best = max(windows, key=_score_of)
-            windows.remove(best)
-            part = self._pad(best)
-            yield part
-            around = best.part
-            rest = [
-                _Part(around.start, part.start, around.first, part.first),
-                _Part(part.end, around.end, part.last, around.last),
-            ]
+            best = max(found, key=_score_of)
+            found.remove(best)
+            _, at, until, (start, end, first, last) = best
+            yield (part := self._pad(at, until, (start, end, first, last)))
+            rest = [(start, part[0], first, part[2])] if first < part[2] else []
+            rest += [(part[1], end, part[3], last)] if part[3] < last else []
 
-    def _best_window(self, part: _Part) -> _Window:
-        best, last = _Window(-1.0, 0, 0, part), part.first
+    def _best_window(self, start: int, end: int) -> tuple[float, int, int]:
+        """Return the score and the range of the marks that weigh most among those that fit into a fragment."""
+        best, first_of_best, last_of_best, last = -1.0, start, start, start
         before: list[int] = []  # the terms from each mark on to one in the window, the first mark being at the end
         after = 0  # the terms of the marks after that one
-        for first in range(part.first, part.last):
-            until = max(bisect_right(self._ends, self._starts[first] + self._size, last, part.last), first + 1)
+        for first in range(start, end):
+            until = bisect_right(self._ends, self._starts[first] + self._size, last, end)
+            if until == first:  # the mark alone is longer
+                until += 1
             if not before:
                 before, after = list(accumulate(reversed(self._terms[first:until]), or_)), 0
             elif until > last:
                 after = reduce(or_, self._terms[last:until], after)
             if until > last:  # else it is a part of the one before
                 score = self._scores[before[-1] | after]
-                if score > best.score * (1 + _ROUNDING):
-                    best = _Window(score, first, until, part)
+                if score > best * _MORE:
+                    best, first_of_best, last_of_best = score, first, until
             last = until
-            if last == part.last:
+            if last == end:
                 break
             before.pop()
-        return best
+        return best, first_of_best, last_of_best
 
-    def _pad(self, window: _Window) -> _Part:
+    def _pad(self, at: int, until: int, part: _Part) -> _Part:
         """Return a window with its marks in the middle; if there is room, with whole clauses or words around."""
-        _, at, until, part = window
-        first, last = self._starts[at], self._ends[until - 1]
+        starts, ends, text = self._starts, self._ends, self._text
+        part_start, part_end, part_first, part_last = part
+        first, last = starts[at], ends[until - 1]
         room = max(self._size - (last - first), 0)
-        after = min(room - min(room // 2, first - part.start), part.end - last)
-        start, end = first - min(room - after, first - part.start), last + after
-        if start > part.start:
-            clause = _CLAUSE.search(self._text, start, first)
-            start = clause.end() if clause else _word_border(self._text, start, first)
-        if end < part.end:
-            clauses = list(_CLAUSE.finditer(self._text, last, end))
-            end = clauses[-1].end() if clauses else _word_border(self._text, end, last)
-        cut = bisect_left(self._starts, start, part.first, at)  # the first mark that is not cut at the start
-        if cut > part.first:
-            start = max(start, self._ends[cut - 1])
-        cut = bisect_right(self._ends, end, until, part.last)
-        if cut < part.last:
-            end = min(end, self._starts[cut])
-        inside = bisect_left(self._starts, start, part.first, at), bisect_right(self._ends, end, until, part.last)
-        return self._strip(_Part(start, end, *inside))
+        after = min(room - min(room // 2, first - part_start), part_end - last)
+        start, end = first - min(room - after, first - part_start), last + after
+        if start > part_start:
+            clause = _CLAUSE.search(text, start, first)
+            start = clause.end() if clause else _word_border(text, start, first)
+        if end < part_end:
+            clauses = list(_CLAUSE.finditer(text, last, end))
+            end = clauses[-1].end() if clauses else _word_border(text, end, last)
+        at = bisect_left(starts, start, part_first, at)  # the first mark that is not cut at the start
+        if at > part_first:
+            start = max(start, ends[at - 1])
+        until = bisect_right(ends, end, until, part_last)
+        if until < part_last:
+            end = min(end, starts[until])
+        return self._strip((start, end, at, until))
 
     def _strip(self, part: _Part) -> _Part:
         """Return a part without white space at its ends."""
         start, end, first, last = part
-        stripped = self._text[start:end].rstrip()
-        end = start + len(stripped)
-        return _Part(end - len(stripped.lstrip()), end, first, last)
-
-    def _fragment(self, score: float, part: _Part) -> Fragment:
-        start, end, first, last = self._strip(part)
-        marks = tuple(zip(self._starts[first:last], self._ends[first:last], strict=True))
-        return Fragment(self._text[start:end], start, end, score, marks)
+        text = self._text[start:end]
+        if text[0].isspace() or text[-1].isspace():
+            stripped = text.rstrip()
+            end = start + len(stripped)
+            start = end - len(stripped.lstrip())
+        return start, end, first, last
 
 
 _score_of = itemgetter(0)

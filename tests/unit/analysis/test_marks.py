@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, locator
-from rag_bm25.analysis.marks import Marks, as_sets, merge, split_marks
+from rag_bm25.analysis.marks import MarkArrays, Marks, as_marks, as_sets, merge, split_marks
 from rag_bm25.analysis.places import make_marker
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ TERMS = ["劳动", "\0动合", "合同", "inform", "retriev", "\0inform retriev"
 
 def test_places_that_overlap_are_one_mark_and_neighbours_are_two() -> None:
     starts, ends, terms = np.array([[5, 7, 1], [0, 9, 2], [2, 4, 4], [9, 11, 8], [13, 14, 16]]).T
-    assert merge(starts, ends, terms) == Marks([0, 9, 13], [9, 11, 14], [7, 8, 16])
+    assert as_marks(merge(starts, ends, terms)) == Marks([0, 9, 13], [9, 11, 14], [7, 8, 16])
 
 
 @pytest.mark.parametrize("number", [1, 62, 63, 64, 200])
 def test_there_may_be_any_number_of_terms(number: int) -> None:
     sets = as_sets([1 << term for term in range(number)])
-    marks = merge(np.arange(number), np.full(number, number), sets)
+    marks = as_marks(merge(np.arange(number), np.full(number, number), sets))
     assert marks == Marks([0], [number], [(1 << number) - 1])
 
 
@@ -51,7 +51,7 @@ def test_of_any_number_of_terms_each_is_marked(analyzer: TextAnalyzer, number: i
 
 
 def test_marks_of_joined_texts_are_those_of_each_one() -> None:
-    marks = Marks([1, 9, 12], [3, 10, 14], [1, 2, 4])
+    marks = MarkArrays(np.array([1, 9, 12]), np.array([3, 10, 14]), as_sets([1, 2, 4]))
     assert split_marks(marks, [0, 4, 8, 20]) == [
         Marks([1], [3], [1]),
         Marks([], [], []),

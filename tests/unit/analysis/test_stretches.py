@@ -26,7 +26,8 @@ def make_stretches() -> Stretches:
     ],
 )
 def test_stretches_stand_between_blanks_and_chinese(text: str, found: list[str], starts: list[int]) -> None:
-    assert locate_stretches(text) == (found, starts)
+    stretches_of_text, starts_of_text = locate_stretches(text)
+    assert (stretches_of_text, starts_of_text.tolist()) == (found, starts)
 
 
 def test_no_blank_is_missing() -> None:
