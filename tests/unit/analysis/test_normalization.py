@@ -102,8 +102,8 @@ def test_only_what_is_not_plain_is_normalised(text: str, form: str) -> None:
     assert len(form) == len(normalize(text))
 
 
-@example(["檢", "1，", "000", "1，000"], simplify=False)
-@given(st.lists(st.text("合，檢\u200b 1１.e\u0301🙂…", max_size=4), max_size=6), st.booleans())
+@example(texts=["檢", "1，", "000", "1，000"], simplify=False)
+@given(texts=st.lists(st.text("合，檢\u200b 1１.e\u0301🙂…", max_size=4), max_size=6), simplify=st.booleans())
 def test_the_forms_of_texts_are_those_of_each_one(texts: list[str], simplify: bool) -> None:
     assert plain_forms(texts, simplify=simplify) == [plain_form(text, simplify=simplify) for text in texts]
 
