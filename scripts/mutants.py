@@ -325,8 +325,8 @@ MUTANTS = [
     Mutant("hits/highlights", "map(self._strip, self._sentences())", "self._sentences()"),
     Mutant(
         "hits/highlights",
-        "bisect_right(self._ends, self._starts[first] + self._size, last",
-        "bisect_right(self._starts, self._starts[first] + self._size, last",
+        "bisect_right(self._ends, self._starts[at] + self._size, end",
+        "bisect_right(self._starts, self._starts[at] + self._size, end",
     ),
     Mutant("index/searching/highlighting", "and ignored.intersection(term)", "and False"),
     Mutant(

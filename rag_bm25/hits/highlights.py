@@ -162,30 +162,32 @@ class _MarkedText:
                 return
             best = max(found, key=_score_of)
             found.remove(best)
-            _, at, until, (start, end, first, last) = best
-            yield (part := self._pad(at, until, (start, end, first, last)))
-            rest = [(start, part[0], first, part[2])] if first < part[2] else []
-            rest += [(part[1], end, part[3], last)] if part[3] < last else []
+            _, at, until, around = best
+            window = self._pad(at, until, around)
+            yield window
+            before = around[0], window[0], around[2], window[2]
+            after = window[1], around[1], window[3], around[3]
+            rest = [part for part in (before, after) if part[2] < part[3]]
 
-    def _best_window(self, start: int, end: int) -> tuple[float, int, int]:
-        """Return the score and the range of the marks that weigh most among those that fit into a fragment."""
-        best, first_of_best, last_of_best, last = -1.0, start, start, start
+    def _best_window(self, first: int, last: int) -> tuple[float, int, int]:
+        """Return the marks that weigh most among those in a range that fit into a fragment, after their score."""
+        best, first_of_best, last_of_best, end = -1.0, first, first, first
         before: list[int] = []  # the terms from each mark on to one in the window, the first mark being at the end
         after = 0  # the terms of the marks after that one
-        for first in range(start, end):
-            until = bisect_right(self._ends, self._starts[first] + self._size, last, end)
-            if until == first:  # the mark alone is longer
+        for at in range(first, last):
+            until = bisect_right(self._ends, self._starts[at] + self._size, end, last)
+            if until == at:  # the mark alone is longer
                 until += 1
             if not before:
-                before, after = list(accumulate(reversed(self._terms[first:until]), or_)), 0
-            elif until > last:
-                after = reduce(or_, self._terms[last:until], after)
-            if until > last:  # else it is a part of the one before
+                before, after = list(accumulate(reversed(self._terms[at:until]), or_)), 0
+            elif until > end:
+                after = reduce(or_, self._terms[end:until], after)
+            if until > end:  # else it is a part of the one before
                 score = self._scores[before[-1] | after]
                 if score > best * _MORE:
-                    best, first_of_best, last_of_best = score, first, until
-            last = until
-            if last == end:
+                    best, first_of_best, last_of_best = score, at, until
+            end = until
+            if end == last:
                 break
             before.pop()
         return best, first_of_best, last_of_best
