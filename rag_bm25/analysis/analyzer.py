@@ -340,7 +340,7 @@ class Analyzer:
         for place, piece in enumerate(self._pieces(text)):
             tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode, kept)
         if self.config.bigrams:
-            tokens += bigrams_of(text, kept.dropped_chinese)
+            tokens += bigrams_of(text, kept.dropped_chinese, distinct=self.config.distinct_bigrams)
         if self.config.word_bigrams:
             tokens += self._word_bigrams.of(text)
         return tokens

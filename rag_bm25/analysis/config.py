@@ -23,6 +23,16 @@ COMPOUNDS: tuple[str, ...] = get_args(Compounds)
 MAX_FREQUENCY = 2**31 - 1
 MAX_WORDS = 1_000_000  # jieba's larger dictionary has 584,000
 
+_SWITCHES = (
+    "simplify",
+    "stem",
+    "split_camel_case",
+    "bigrams",
+    "word_bigrams",
+    "query_stop_structures",
+    "distinct_bigrams",
+)
+
 # Of indexes that are older than the setting.
 BEFORE_SETTINGS: dict[str, Any] = {
     "bigrams": False,
@@ -30,6 +40,7 @@ BEFORE_SETTINGS: dict[str, Any] = {
     "compounds": "all",
     "query_stop_words": [],
     "query_stop_structures": False,
+    "distinct_bigrams": False,
 }
 
 
@@ -70,6 +81,8 @@ class AnalyzerConfig:
     query_stop_structures : bool
         Whether to drop what a question says before it names its topic, such as *I am interested in papers on* and
         我想了解一下, from queries.
+    distinct_bigrams : bool
+        Whether a sentence has each bigram of characters once, however often it occurs in it; a word counts each time.
 
     Raises
     ------
@@ -94,12 +107,13 @@ class AnalyzerConfig:
     compounds: Compounds = "identifiers"
     query_stop_words: tuple[str, ...] = QUESTION_WORDS
     query_stop_structures: bool = True
+    distinct_bigrams: bool = True
 
     def __post_init__(self) -> None:
         for name in ("segmentation", "query_segmentation"):
             object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
         object.__setattr__(self, "compounds", check_choice("compounds", self.compounds, COMPOUNDS))
-        for name in ("simplify", "stem", "split_camel_case", "bigrams", "word_bigrams", "query_stop_structures"):
+        for name in _SWITCHES:
             check_switch(name, getattr(self, name))
         for name in ("stop_words", "query_stop_words"):
             object.__setattr__(self, name, _sorted_stop_words(name, getattr(self, name)))

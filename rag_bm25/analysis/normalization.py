@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.analysis.runs import code_points
+from rag_bm25.analysis.runs import code_points, points_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,7 +143,7 @@ def _replacements(simplify: bool) -> Mapping[int, str | None]:
     table: dict[int, str | None] = dict(_traditional_to_simplified()) if simplify else {}
     table |= dict.fromkeys(map(ord, _QUOTES), "'")
     table |= dict.fromkeys(map(ord, _HYPHENS), "-")
-    table |= dict.fromkeys(_code_points(_IGNORED))
+    table |= dict.fromkeys(points_in(_IGNORED))
     return table
 
 
@@ -158,7 +158,7 @@ def _not_plain(simplify: bool) -> re.Pattern[str]:
 def _plain_points(simplify: bool) -> NDArray[np.bool_]:
     """Return which code points are plain; the last entry stands for all that are higher."""
     is_plain_point = np.zeros(_MAX_POINT + 1, np.bool_)
-    is_plain_point[_code_points(_PLAIN)] = True
+    is_plain_point[points_in(_PLAIN)] = True
     is_plain_point[[point for point in _SEGMENTED if point not in _replacements(simplify)]] = True
     return is_plain_point
 
@@ -168,15 +168,3 @@ def _traditional_to_simplified() -> dict[int, str]:
     data = files("rag_bm25.analysis").joinpath("data").joinpath("t2s.txt").read_text(encoding="utf-8")
     traditional, simplified = data.splitlines()
     return dict(zip(map(ord, traditional), simplified, strict=True))
-
-
-def _code_points(ranges: str) -> list[int]:
-    """Expand ``a-c`` as in a regular expression's set."""
-    points: list[int] = []
-    for char in ranges:
-        if points and points[-1] == ord("-"):
-            points.pop()
-            points.extend(range(points[-1] + 1, ord(char) + 1))
-        else:
-            points.append(ord(char))
-    return points

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HAN = "\u4e00-\u9fd5"  # the range of jieba's dictionary
+_LAST_IDEOGRAPH = 0x3FFFF
+_IDEOGRAPH, _END = 1, 2
 _OTHER_IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 _HANGUL = "\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
@@ -38,6 +41,8 @@ _RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
 _NEIGHBOURS = re.compile(rf"{LETTER}[{_MARK}]*[\s._\-]+{LETTER}")
 _IDEOGRAPHS = re.compile(rf"[{HAN}{_OTHER_IDEOGRAPHS}]{{2,}}")
 _PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{HAN}{_OTHER_IDEOGRAPHS}])\s+(?=[{HAN}{_OTHER_IDEOGRAPHS}])")
+_SENTENCE_ENDS = "\u3002\uff01\uff1f\uff1b!?;\n"
+_SENTENCES = re.compile(rf"[^{_SENTENCE_ENDS}]+")
 _FIRST_HAN = re.compile(rf"[{HAN}]")
 _ALL_HAN = re.compile(rf"[{HAN}]+")
 _SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
@@ -78,6 +83,11 @@ def find_ideographs(text: str) -> list[str]:
     return [] if text.isascii() else _IDEOGRAPHS.findall(text)
 
 
+def split_sentences(text: str) -> list[str]:
+    """Return the parts of a Chinese text between the ends of sentences and of lines."""
+    return _SENTENCES.findall(text)
+
+
 def locate_ideographs(text: str) -> Iterator[re.Match[str]]:
     """Yield the runs of two or more ideographs with their places."""
     return _IDEOGRAPHS.finditer(text)
@@ -96,6 +106,40 @@ def find_borders(text: str) -> NDArray[np.intp]:
 def code_points(text: str) -> NDArray[np.uint32]:
     """Return the code points of a text, and of a blank before and after it."""
     return np.array([f" {text} "]).view(np.uint32)
+
+
+class Kinds(NamedTuple):
+    """What characters are."""
+
+    are_ideographs: NDArray[np.bool_]
+    are_ends: NDArray[np.bool_]  # of sentences and of lines
+
+
+def kinds_of(points: NDArray[np.uint32]) -> Kinds:
+    """Return which characters `find_ideographs` finds, and at which ones `split_sentences` splits."""
+    kinds = _kinds().take(points, mode="clip")
+    return Kinds(kinds == _IDEOGRAPH, kinds == _END)
+
+
+@cache
+def _kinds() -> NDArray[np.uint8]:
+    """Return the kind of each code point; that of the last one is that of all above it."""
+    kinds = np.zeros(_LAST_IDEOGRAPH + 2, np.uint8)
+    kinds[points_in(HAN + _OTHER_IDEOGRAPHS)] = _IDEOGRAPH
+    kinds[points_in(_SENTENCE_ENDS)] = _END
+    return kinds
+
+
+def points_in(ranges: str) -> list[int]:
+    """Expand ``a-c`` as in a regular expression's set."""
+    points: list[int] = []
+    for char in ranges:
+        if points and points[-1] == ord("-"):
+            points.pop()
+            points.extend(range(points[-1] + 1, ord(char) + 1))
+        else:
+            points.append(ord(char))
+    return points
 
 
 def are_han(points: NDArray[np.uint32]) -> NDArray[np.bool_]:

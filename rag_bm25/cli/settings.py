@@ -61,6 +61,7 @@ DESCRIPTIONS = {
     "compounds": (COMPOUNDS, "compounds that are terms as a whole: identifiers, or all"),
     "bigrams": (SWITCH, "index bigrams of Chinese characters beside words"),
     "word_bigrams": (SWITCH, "index bigrams of words beside words, in other scripts"),
+    "distinct_bigrams": (SWITCH, "count a bigram of Chinese characters once in a sentence, however often it occurs"),
     "query_stop_structures": (SWITCH, "drop what a question says before its topic: I want to know, 我想了解一下"),
 }
 """Of each setting: its values, and its meaning."""

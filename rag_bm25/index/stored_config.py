@@ -34,6 +34,7 @@ _FORMER_ANALYZER_DEFAULTS = {
     "compounds": "all",
     "query_stop_words": (),
     "query_stop_structures": False,
+    "distinct_bigrams": False,
 }
 
 _Config = TypeVar("_Config", IndexConfig, AnalyzerConfig)
