@@ -49,7 +49,7 @@ def test_text_without_words_has_no_tokens(text: str) -> None:
 def test_tokens_are_in_text_order_with_repeats_and_bigrams_after_words() -> None:
     words = ["法院", "court", "法院", "court"]
     assert Analyzer(WORDS)("法院 court 法院 courts") == words
-    assert Analyzer()("法院 court 法院 courts") == [*words, "\0法院", "\0法院"]
+    assert Analyzer()("法院 court。法院 courts") == [*words, "\0法院", "\0法院"]
 
 
 def test_each_side_has_its_segmentation() -> None:

@@ -15,9 +15,10 @@ from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 from rag_bm25.weighting.document import DocumentWeighting
 
 BOTH = Analyzer(AnalyzerConfig(word_bigrams=False))
+EACH = Analyzer(AnalyzerConfig(word_bigrams=False, distinct_bigrams=False))
 WORDS = Analyzer(AnalyzerConfig(bigrams=False, word_bigrams=False))
 
-PIECES = [*"中文檢索的乾薴々〇㐂𠮷鿿豈⼈，１ー \n\u200b", "劳动合同", "カｶ", "한국", "a", "BM25", "the"]
+PIECES = [*"中文檢索的乾薴々〇㐂𠮷鿿豈⼈，１ー \n\u200b。？；", "劳动合同", "カｶ", "한국", "a", "BM25", "the"]
 texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 
 
@@ -34,15 +35,32 @@ def is_ideograph(char: str) -> bool:
 @example("劳动合同法，二〇二四年", "")
 @example("0A 0A", "")
 @example("劳动合同法，二〇二四年", "。" * SHORT)
+@example("合同合同。合同，合同\n𠮷𠮷𠮷🙂🙂", "。" * SHORT)
 def test_bigrams_are_the_pairs_of_neighbouring_ideographs(text: str, rest: str) -> None:
     text += rest  # a long text is cut in another way
     assume("Cn" not in map(unicodedata.category, text))  # ideographs of the future have no names yet
     chars = normalize(text)
-    found = []
+    found, once = [], []
+    of_sentence: set[str] = set()
     for at in range(len(chars) - 1):
-        if is_ideograph(chars[at]) and is_ideograph(chars[at + 1]):
-            found.append(chars[at] + chars[at + 1])
-    assert bigrams(text) == found
+        pair = chars[at : at + 2]
+        if chars[at] in "。！？；!?;\n":
+            of_sentence.clear()
+        elif all(map(is_ideograph, pair)):
+            found.append(pair)
+            if pair not in of_sentence:
+                once.append(pair)
+                of_sentence.add(pair)
+    assert bigrams(text) == once
+    assert bigrams(text, EACH) == found
+
+
+def test_a_sentence_has_a_bigram_once_and_a_word_each_time() -> None:
+    text = "合同法，合同！合同\n合同；合同。"
+    assert bigrams(text) == ["合同", "同法", *["合同"] * 3]
+    assert bigrams(text, EACH) == ["合同", "同法", *["合同"] * 4]
+    assert [token for token in BOTH(text) if token == "合同"] == [token for token in EACH(text) if token == "合同"]
+    assert [token for token in BOTH.query(text) if is_bigram(token)] == [BIGRAM_MARK + pair for pair in bigrams(text)]
 
 
 @given(texts)

@@ -34,7 +34,7 @@ def test_missing_settings_have_their_defaults_or_what_was_done_before_them() -> 
     today = AnalyzerConfig(stem=False).to_dict()
     assert AnalyzerConfig.from_dict(today) == AnalyzerConfig(stem=False)
     before = AnalyzerConfig(stem=False, bigrams=False, word_bigrams=False, compounds="all")
-    before = replace(before, query_stop_words=(), query_stop_structures=False)
+    before = replace(before, query_stop_words=(), query_stop_structures=False, distinct_bigrams=False)
     assert AnalyzerConfig.from_dict({"stem": False}) == before
 
 

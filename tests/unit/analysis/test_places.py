@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, normalization
 from rag_bm25.analysis.normalization import Origins, normalize
+from rag_bm25.analysis.runs import points_in
 from rag_bm25.analysis.segmentation import place_words
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 from tests.unit.analysis.test_properties import texts as texts_of_pieces
@@ -60,7 +62,8 @@ texts = st.one_of(
 def test_places_are_those_of_all_tokens_and_no_others(name: str, text: str) -> None:
     analyzer = ANALYZERS[name]
     found = analyzer.locate(text)
-    assert [token.text for token in found] == analyzer(text)
+    assert [token.text for token in found] == Analyzer(replace(analyzer.config, distinct_bigrams=False))(text)
+    assert {token.text for token in found} == set(analyzer(text))
     assert all(0 <= token.start < token.end <= len(text) for token in found)
 
 
@@ -136,7 +139,7 @@ def joining() -> set[str]:
 
 def test_no_starter_joins_the_character_before() -> None:
     starters = re.compile(f"[{normalization._STARTERS}]")
-    invisible = {chr(point) for point in normalization._code_points(normalization._IGNORED)}
+    invisible = {chr(point) for point in points_in(normalization._IGNORED)}
     assert not [char for char in joining() | invisible if starters.match(char)]
 
 
