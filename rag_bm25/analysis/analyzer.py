@@ -118,8 +118,8 @@ class Analyzer:
         -------
         list of Token
             The tokens of ``analyzer(text)``, in the same order, each with the `start` and `end` of the part of the text
-            that it comes from, so that ``text[start:end]`` may be spelt otherwise. A bigram of words covers both. Of one
-            of characters, which a sentence has once, each place is returned.
+            that it comes from, so that ``text[start:end]`` may be spelt otherwise. A bigram of words covers both, and
+            one of characters, which a sentence has once, is returned at each of its places.
 
         Examples
         --------

@@ -17,7 +17,7 @@ import numpy as np
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
-from rag_bm25.vectors.terms import is_bigram, term_name
+from rag_bm25.vectors.terms import is_bigram, is_word_bigram, term_name
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTINGS
 from rag_bm25.weighting.idf import idf_branches
@@ -140,7 +140,7 @@ class ChunkFacts:
     """The chunk's half of a score."""
 
     id: str
-    text: FieldCounts  # occurrences of each term in the stored text, and the stored length
+    text: FieldCounts  # of the stored text, with the stored length
     fields: Mapping[str, FieldCounts]
     vector: SparseVector  # as it is stored
     weighting: DocumentWeighting
@@ -285,7 +285,7 @@ def _explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: flo
         details = [_explain_fields(chunk, term)]
     else:
         formula = formula.replace("norm", _norm_formula(weighting))
-        details = [Explanation(chunk.text.tf.get(term, 0), "tf, occurrences in the chunk")]
+        details = [Explanation(chunk.text.tf.get(term, 0), _what_tf(term, "chunk"))]
     if "k1" in formula:
         details.append(_explain_k1(chunk, id_, details[0].value, stored))
     if normed:
@@ -294,6 +294,13 @@ def _explain_document_weight(chunk: ChunkFacts, term: str, id_: int, stored: flo
     if weighting.delta is not None:
         details.append(Explanation(weighting.delta, "delta"))
     return Explanation(stored, f"stored weight, {formula} from:", tuple(details))
+
+
+def _what_tf(term: str, where: str) -> str:
+    """Say what is counted: a sentence may have a bigram of characters once, however often it occurs in it."""
+    if is_bigram(term) and not is_word_bigram(term):
+        return f"tf, as often as the analyzer returns it for the {where}"
+    return f"tf, occurrences in the {where}"
 
 
 def _explain_k1(chunk: ChunkFacts, id_: int, tf: float, stored: float) -> Explanation:
@@ -342,7 +349,7 @@ def _explain_field(chunk: ChunkFacts, term: str, name: str | None) -> Explanatio
     tf = counts.tf.get(term, 0)
     if not tf:
         return Explanation(0.0, f"not in the {where}")
-    details = [Explanation(of.weight, "weight"), Explanation(tf, f"tf, occurrences in the {where}")]
+    details = [Explanation(of.weight, "weight"), Explanation(tf, _what_tf(term, where))]
     formula = "weight * tf"
     if WEIGHTINGS[weighting.form].b != 0:
         formula = f"{formula} / {_norm_formula(weighting)}"
