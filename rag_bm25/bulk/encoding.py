@@ -15,12 +15,12 @@ from rag_bm25.bulk.parts import PartHead, PartTerms, batch_of, data_path, write_
 from rag_bm25.bulk.rows import rows_table, rows_writer
 from rag_bm25.checks import is_iterable
 from rag_bm25.documents.checks import check_chunk, check_namespace
-from rag_bm25.documents.chunks import SLOTS, NewChunk, batches, pk_digest
+from rag_bm25.documents.chunks import NewChunk, batches, pk_digest
 from rag_bm25.errors import InputError
 from rag_bm25.index.stored_config import config_to_dict
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
 from rag_bm25.store.embeddings import as_vector
-from rag_bm25.store.rows import ChunkRow
+from rag_bm25.store.rows import SLOTS, ChunkRow
 from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-SLOTS = "ab"  # suffixes of primary keys: a new version of a chunk goes into the free one of two
-
 MAX_BATCH_CHUNKS = 1_000
 MAX_BATCH_BYTES = 8 << 20  # with its vectors, such a batch stays below 64 MB, the limit of a Milvus message
 

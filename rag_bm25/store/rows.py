@@ -23,7 +23,18 @@ DenseMetric: TypeAlias = Literal["COSINE", "IP"]  # of dense vectors
 KeyRange: TypeAlias = tuple[str, str]
 """Keys between two others, of which neither belongs to the range; strings compare as ASCII."""
 
+SLOTS = "ab"  # last letters of primary keys: a new row of a chunk goes into the free one of two
+
 MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus
+
+
+def other_slot(pk: str) -> str:
+    """Return the key of the row that is stored while a chunk is updated, or was before.
+
+    >>> other_slot("0a")
+    '0b'
+    """
+    return pk[:-1] + SLOTS[1 - SLOTS.index(pk[-1])]
 
 
 def _empty() -> SparseVector:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, Query
+from rag_bm25.store.milvus import searching
+from rag_bm25.store.milvus.found_rows import read_found_rows
 from rag_bm25.store.rows import SearchArm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rag_bm25.store.milvus.found_rows import Hits
     from rag_bm25.store.protocol import Store
 
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene")
@@ -66,3 +69,38 @@ def test_rows_have_their_vectors_however_many(index: BM25Index, opened: Callable
     stored = {row.pk: row for row in store.get_chunks([match.row.pk for match in many], vectors=True)}
     assert [match.row for match in many] == [stored[match.row.pk] for match in many]
     assert [match.score for match in many] == pytest.approx([query.dot(match.row.vector) for match in many], rel=1e-3)
+
+
+IDS = [f"{at:03}" for at in range(NUM_CHUNKS)]
+MEANWHILE: dict[str, Callable[[BM25Index], object]] = {
+    "all are updated": lambda index: index.add(["fig plum new"] * NUM_CHUNKS, ids=IDS, metadatas=[{"half": 1}] * 120),
+    "some are updated, twice": lambda index: [index.add([f"fig {at}"] * 50, ids=IDS[:50]) for at in range(2)],
+    "some do not fit any more": lambda index: index.add(["fig"] * 60, ids=IDS[:60], metadatas=[{"half": 2}] * 60),
+    "some have no term of the query": lambda index: index.add(["apple"] * 60, ids=IDS[60:]),
+    "some are deleted": lambda index: index.delete(IDS[:60]),
+}
+
+
+@pytest.mark.parametrize("act", MEANWHILE)
+@pytest.mark.parametrize("options", [{}, {"filter": {"half": 1}}, {"namespace": None}])
+def test_chunks_that_change_between_a_search_and_the_reading_of_its_rows_are_found_as_they_are_now(
+    index: BM25Index, engine: str, act: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acts = [MEANWHILE[act]]
+
+    def read(*arguments: Any) -> list[Hits]:
+        while acts:
+            acts.pop()(index)
+        return read_found_rows(*arguments)
+
+    monkeypatch.setattr(searching, "read_found_rows", read)
+    monkeypatch.setattr(searching, "VECTORS_OF_A_SEARCH", 10)
+    query = Query("fig plum", must=["fig"])
+    found = index.search(query, 50, **options)
+    assert acts == [] or engine == "memory"
+    if engine == "memory":  # it searches and reads at once
+        return
+    now = {hit.id: hit for hit in index.search(query, 200, **options)}  # with other IDFs, so that scores differ
+    assert len(found) == len({hit.id for hit in found}) == min(50, len(now))
+    assert [(hit.text, hit.metadata) for hit in found] == [(now[hit.id].text, now[hit.id].metadata) for hit in found]
+    assert [hit.score for hit in found] == sorted([hit.score for hit in found], reverse=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rag_bm25.documents.chunks import SLOTS, Chunk, Hit, pk_digest
+from rag_bm25.documents.chunks import Chunk, Hit, pk_digest
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.index.arguments import list_namespaces
+from rag_bm25.store.rows import SLOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.documents.checks import canonical_json
-from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, SLOTS, AddReport, NewChunk, pk_digest
+from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, AddReport, NewChunk, pk_digest
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.writes import Change, Intent
-from rag_bm25.store.rows import ChunkRow
+from rag_bm25.store.rows import SLOTS, ChunkRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rag_bm25.store.milvus.collection import PAGE, SPARSE_METRIC, pages
 from rag_bm25.store.milvus.combining import CombinedCalls
 from rag_bm25.store.milvus.expressions import where_clause
+from rag_bm25.store.milvus.found_rows import VERSION, read_found_rows
 from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, DENSE, SPARSE, chunk_row
 from rag_bm25.store.rows import Match, rank_of
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rag_bm25.store.milvus.collection import Collection
+    from rag_bm25.store.milvus.found_rows import Hits
     from rag_bm25.store.rows import ConsistencyLevel, SearchArm
     from rag_bm25.vectors.sparse import SparseVector
 
 QUERIES_PER_CALL = 100
+ATTEMPTS = 3  # to read what was found, while chunks are deleted
 SPARE = 2  # of 100 searches for ten chunks, 5 to 8 share the last score with one more row, and one with two
 VECTORS_OF_A_SEARCH = 150  # rows; milvus-lite 2.5 takes .1 s for 600 vectors in an answer and 85 s for 10,000
 CHUNK_OUTPUT = [*CHUNK_FACTS, *CHUNK_CONTENTS]
-
-_Hits: TypeAlias = "list[tuple[float, Mapping[str, Any]]]"  # score and entity of each hit of a query
 
 
 class ChunkSearch:
@@ -38,7 +39,7 @@ class ChunkSearch:
         self._chunks = chunks
         self._consistency = consistency
         at_once = chunks.engine.searches_at_once
-        self._calls: CombinedCalls[Any, _Hits] | None = None if at_once is None else CombinedCalls(at_once)
+        self._calls: CombinedCalls[Any, Hits] | None = None if at_once is None else CombinedCalls(at_once)
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         field, metric = (DENSE, arm.metric) if isinstance(queries, np.ndarray) else (SPARSE, SPARSE_METRIC)
@@ -80,14 +81,17 @@ class ChunkSearch:
                 hits = self._hits_by_key(queries, request)
         return [[Match(chunk_row(entity), score) for score, entity in found] for found in hits]
 
-    def _hits_by_key(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[_Hits]:
-        """Search for keys, and read their rows page by page; one that is deleted meanwhile is no hit."""
-        hits = self._hits(queries, {**request, "output_fields": ["pk"]})
-        pks = [entity["pk"] for found in hits for _, entity in found]
-        stored = {entity["pk"]: entity for entity in self._chunks.get(pks, request["output_fields"], PAGE)}
-        return [[(score, stored[entity["pk"]]) for score, entity in found if entity["pk"] in stored] for found in hits]
+    def _hits_by_key(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
+        """Search for keys, and read their rows page by page; again if chunks were deleted meanwhile."""
+        for _ in range(ATTEMPTS):
+            keys = self._hits(queries, {**request, "output_fields": [*VERSION]})
+            hits = read_found_rows(self._chunks, queries, keys, request)
+            answers = zip(keys, hits, strict=True)
+            if all(len(found) < request["limit"] or len(rows) == len(found) for found, rows in answers):
+                break  # else fewer than the limit would look like all there are
+        return hits
 
-    def _hits(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[_Hits]:
+    def _hits(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
         """Call the engine, together with other threads that ask for the same of other queries."""
         send = partial(self._send, request)
         if self._calls is None or request["anns_field"] != SPARSE or self._chunks.engine.is_inherited:
@@ -96,7 +100,7 @@ class ChunkSearch:
         most = min(QUERIES_PER_CALL, rows // request["limit"])
         return send(queries) if len(queries) >= most else self._calls.call(repr(request), queries, most, send)
 
-    def _send(self, request: Mapping[str, Any], queries: Sequence[Any]) -> list[_Hits]:
+    def _send(self, request: Mapping[str, Any], queries: Sequence[Any]) -> list[Hits]:
         options = {"data": queries, "consistency_level": self._consistency, **request}
         found = self._chunks.engine.read("search", self._chunks.name, **options)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
