@@ -143,6 +143,7 @@ def test_the_commands_that_tune_prints_build_and_search_the_winner(
         "word_bigrams": "false",
         "compounds": "all",
         "query_stop_structures": "false",
+        "distinct_bigrams": "false",
     }
     assert winner.keys() == set(SETTING_NAMES)
     base = ",".join(f"{name}={value}" for name, value in winner.items())
