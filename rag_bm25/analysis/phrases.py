@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,22 +40,25 @@ class PhraseText:
         return cls(words, tuple(range(len(words))))
 
     def holds(self, phrase: PhraseText, slop: int) -> bool:
-        """Return whether a phrase is in the text, with at most `slop` positions more between its words than it has."""
+        """Return whether a phrase is in the text, with at most `slop` positions more between its words than it has.
+
+        Signs of the phrase may be others in the text, or be missing, but no word stands in the place of one.
+        """
         if not phrase.words:
             return True
         at = defaultdict(list)
-        for word, position in zip(self.words, self.positions, strict=True):
-            at[word].append(position)
+        for number, word in enumerate(self.words):
+            at[word].append(number)
         if not all(word in at for word in phrase.words):
             return False
-        # Of each position: the fewest positions more up to there, if the word is there.
-        costs = np.full(self.positions[-1] + 1, _FAR)
-        costs[at[phrase.words[0]]] = 0
-        for word, (before, own) in zip(phrase.words[1:], pairwise(phrase.positions), strict=True):
-            reached = _advance(costs, own - before)[at[word]]
-            costs[:] = _FAR
-            costs[at[word]] = np.where(reached <= slop, reached, _FAR)
-            if reached.min() > slop:
+        signs = np.array(self.positions) - np.arange(len(self.positions))  # before each word
+        before = np.array(at[phrase.words[0]])
+        costs = np.zeros_like(before)
+        for word, distance in zip(phrase.words[1:], np.diff(phrase.positions).tolist(), strict=True):
+            after = np.array(at[word])
+            reached = _advance(before, costs, after, signs, distance - 1)
+            before, costs = after[reached <= slop], reached[reached <= slop]
+            if not len(before):
                 return False
         return True
 
@@ -64,22 +66,34 @@ class PhraseText:
 _FAR = 1 << 40
 
 
-def _advance(costs: NDArray[np.int64], distance: int) -> NDArray[np.int64]:
-    """Return the costs of each position if the word before is at any position before it.
+def _advance(
+    before: NDArray[np.intp],
+    costs: NDArray[np.intp],
+    after: NDArray[np.intp],
+    signs: NDArray[np.intp],
+    allowed: int,  # signs between
+) -> NDArray[np.intp]:
+    """Return the fewest positions more up to each place of a word, if the word before is at any place before it.
 
     It takes as long for every slop and distance: a stranger may ask for both.
     """
-    reached = np.full_like(costs, _FAR)  # the least of the `distance` costs before each position
-    reached[1:] = costs[:-1]
-    width = 1
-    while width < min(distance, len(costs)):
-        step = min(width, distance - width)
-        reached[step:] = np.minimum(reached[step:], reached[:-step].copy())
-        width += step
-    at = np.arange(len(costs))
-    further = np.minimum.accumulate(costs - at)[: len(costs) - distance] if distance < len(costs) else costs[:0]
-    reached[distance:] = np.minimum(reached[distance:], further + at[distance:] - distance)
-    return reached
+    until = before.searchsorted(after)
+    near = np.minimum(signs[before].searchsorted(signs[after] - allowed), until)  # from here on, signs cost nothing
+    words = costs - before  # with the place after, less one: the words between
+    least = np.concatenate([[_FAR], np.minimum.accumulate(words - signs[before])])[near] + signs[after] - allowed
+    return np.minimum(least, _range_minimum(words, near, until)) + after - 1
+
+
+def _range_minimum(values: NDArray[np.intp], starts: NDArray[np.intp], ends: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the least of the values of each range; those of ranges of 1, 2, 4, 8, ... cover any other one twice."""
+    least = np.full(len(starts), _FAR)
+    sizes, width = ends - starts, 1
+    while len(values):
+        some = np.flatnonzero((width <= sizes) & (sizes < 2 * width))
+        least[some] = np.minimum(values[starts[some]], values[ends[some] - width])
+        values = np.minimum(values[:-width], values[width:])
+        width *= 2
+    return least
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from langchain_core.vectorstores import VectorStore
 from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
+from rag_bm25.hits.options import HIT_OPTIONS, MAX_K
 from rag_bm25.index.coroutines import in_write_thread
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.langchain.documents import add_texts, to_document
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from rag_bm25.index.coroutines import WriteThread
     from rag_bm25.index.index import BM25Index
     from rag_bm25.langchain.searching import SearchMode
+
+# Options that leave out chunks which share a term with the query.
+_LEAVING_OUT = HIT_OPTIONS | {"must", "must_not", "phrases", "slop", "min_should_match", "syntax"}
 
 
 @dataclass(frozen=True)
@@ -329,16 +333,23 @@ class MilvusBM25VectorStore(IndexOwner, VectorStore):
         mode, options = request.mode, request.options
         (hits,) = search(self.index, [request.query], [request.embedding], k, mode=mode, options=options)
         if self.pad_results and mode == "sparse":
-            hits += self._padding(hits, k - len(hits), options)
+            hits += self._padding(request, hits, k - len(hits))
         return hits
 
-    def _padding(self, hits: Sequence[Hit], wanted: int, options: Mapping[str, Any]) -> Iterator[Hit]:
-        """Yield chunks that the search did not find, at score 0."""
+    def _padding(self, request: _Request, hits: Sequence[Hit], wanted: int) -> Iterator[Hit]:
+        """Yield chunks that share no term with the query, at score 0."""
+        if wanted <= 0:
+            return
+        options = request.options
+        if options.keys() & _LEAVING_OUT:
+            others_left = {name: value for name, value in options.items() if name not in _LEAVING_OUT}
+            (hits,) = search(self.index, [request.query], [None], MAX_K, mode="sparse", options=others_left)
         found = {(hit.namespace, hit.id) for hit in hits}
         chunks = self.index.chunks(filter=filter_of("sparse", options), namespace=options["namespace"])
         others = (chunk for chunk in chunks if (chunk.namespace, chunk.id) not in found)
+        highlights = () if options.get("highlight") else None
         for _, chunk in zip(range(wanted), others, strict=False):
-            yield Hit(chunk.id, 0.0, chunk.text, chunk.metadata, chunk.namespace)
+            yield Hit(chunk.id, 0.0, chunk.text, chunk.metadata, chunk.namespace, highlights=highlights)
 
     def _relevance(self, request: _Request, hits: Sequence[Hit]) -> NDArray[np.float64]:
         return relevance_scores(self.index, request.query, hits, mode=request.mode, options=request.options)

@@ -135,6 +135,9 @@ class QueryFacts:
     unmet: str = ""  # the condition that the chunk does not meet, as a clause
 
 
+UNCOUNTED = "no chunk that the statistics count has a word that it shares with the query"
+
+
 @dataclass(frozen=True, eq=False)
 class ChunkFacts:
     """The chunk's half of a score."""
@@ -146,6 +149,10 @@ class ChunkFacts:
     weighting: DocumentWeighting
     length_unit: str
     term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # term id -> k1, if each term has its own
+
+    def counts(self, term: str) -> float:
+        """Return how often a term is in the text and the fields, whatever its weight."""
+        return sum(counts.tf.get(term, 0) for counts in (self.text, *self.fields.values()))
 
 
 def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
@@ -164,6 +171,8 @@ def why_zero(query: QueryFacts, chunk: ChunkFacts, score: float) -> str:
     """Say why a search does not find a chunk with this sum of contributions; "" if it does."""
     if score > 0:
         return query.unmet or _missing_words(query, chunk)
+    if any(map(chunk.counts, query.terms.terms)):
+        return UNCOUNTED
     return "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
 
 
@@ -192,6 +201,8 @@ def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
     terms = query.terms
     term, id_, df, reason = terms.terms[at], int(terms.ids[at]), int(terms.df[at]), terms.sources[at].reason
     name = f"{term_name(term)} ({reason})" if reason else term_name(term)
+    if df == 0 and chunk.counts(term):
+        return Explanation(0.0, f"{name} has no weight: no chunk that the statistics count has it")
     if df == 0:
         return Explanation(0.0, f"{name} is unknown: no chunk has it")
     stored = chunk.vector.get(id_)

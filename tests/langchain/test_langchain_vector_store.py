@@ -274,6 +274,17 @@ class TestPadding:
         padded = MilvusBM25VectorStore(index, pad_results=True)
         assert sorted(map(str, ids(padded.similarity_search("fig", k=9, filter={"n": {"$gte": 3}})))) == ["d", "e", "f"]
 
+    @pytest.mark.parametrize("options", [{"must_not": ["banana"]}, {"group_by": "n"}, {"phrases": ["banana apple"]}])
+    def test_shares_no_term_with_the_query_whatever_leaves_chunks_out(
+        self, vectorstore: MilvusBM25VectorStore, index: BM25Index, options: dict[str, Any]
+    ) -> None:
+        padded = MilvusBM25VectorStore(index, pad_results=True)
+        every = {hit.id for hit in index.search("apple banana", k=99)}
+        found = padded.similarity_search_with_score("apple banana", k=99, highlight=True, **options)
+        assert every.isdisjoint(document.id for document, score in found if score == 0)
+        assert any(score == 0 for _, score in found)
+        assert all("highlights" in document.metadata for document, _ in found)
+
     def test_has_relevance_0(self, vectorstore: MilvusBM25VectorStore, index: BM25Index) -> None:
         padded = MilvusBM25VectorStore(index, pad_results=True)
         assert [score for _, score in padded.similarity_search_with_relevance_scores("nothing", k=2)] == [0, 0]

@@ -148,6 +148,41 @@ def test_what_is_written_is_found_and_has_the_terms_of_the_phrase(before: str, p
     assert set(terms_of_phrase(analyzer, phrase)) <= set(analyzer(text))
 
 
+@given(pieces, pieces)
+@example("合同的解除", "合同，解除")
+@example("合同，解除", "合同，解除")
+def test_a_phrase_is_found_where_its_words_follow_one_another_with_no_more_signs(text: str, phrase: str) -> None:
+    (analyzer,) = analyzers
+    held, wanted = PhraseText.of(analyzer, text), PhraseText.of(analyzer, phrase)
+    size = len(wanted.words)
+    gaps = [later - one for one, later in pairwise(wanted.positions)]
+    found = any(
+        held.words[at : at + size] == wanted.words
+        and all(
+            later - one <= gap for (one, later), gap in zip(pairwise(held.positions[at : at + size]), gaps, strict=True)
+        )
+        for at in range(len(held.words) - size + 1)
+    )
+    assert held.holds(wanted, 0) == (found or not size)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "slops"),
+    [
+        ("双方签订《劳动合同》", "签订《劳动合同》", [0, 1]),
+        ("双方签订劳动合同", "签订《劳动合同》", [0, 1]),
+        ("双方签订，劳动合同", "签订《劳动合同》", [0, 1]),
+        ("双方签订新劳动合同", "签订《劳动合同》", [1]),
+        ("it ends right here", "ends, here", [1]),
+        ("revenue 3.5 million dollars", "3.5, dollars", [1]),
+    ],
+)
+def test_no_word_stands_in_the_place_of_a_sign(text: str, phrase: str, slops: list[int]) -> None:
+    (analyzer,) = analyzers
+    held, wanted = PhraseText.of(analyzer, text), PhraseText.of(analyzer, phrase)
+    assert [slop for slop in (0, 1) if held.holds(wanted, slop)] == slops
+
+
 def test_an_ellipsis_is_as_wide_in_every_text() -> None:
     (analyzer,) = analyzers
     phrase = PhraseText.of(analyzer, "他说……好")
@@ -187,14 +222,18 @@ def placed(given: list[tuple[str, int]]) -> PhraseText:
 @example([("a", 1), ("b", 4)], [("a", 1), ("b", 3)], 0)
 def test_phrases_with_gaps_are_those_of_every_choice_of_places(text: Any, phrase: Any, slop: int) -> None:
     held, wanted = placed(text), placed(phrase)
-    steps = [own - before for before, own in pairwise(wanted.positions)]
+    allowed = [own - before - 1 for before, own in pairwise(wanted.positions)]  # signs
 
     def costs(places: tuple[int, ...]) -> float:
-        moved = [after - before for before, after in pairwise(places)]
-        further = sum(max(0, move - step) for move, step in zip(moved, steps, strict=True))
-        return further if all(move > 0 for move in moved) else math.inf
+        total = 0
+        for (before, after), signs in zip(pairwise(places), allowed, strict=True):
+            if after <= before:
+                return math.inf
+            words = after - before - 1
+            total += words + max(0, held.positions[after] - held.positions[before] - 1 - words - signs)
+        return total
 
-    at = [[at for at, word in zip(held.positions, held.words, strict=True) if word == one] for one in wanted.words]
+    at = [[at for at, word in enumerate(held.words) if word == one] for one in wanted.words]
     assert held.holds(wanted, slop) == any(costs(places) <= slop for places in product(*at))
 
 

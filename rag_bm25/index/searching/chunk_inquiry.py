@@ -15,6 +15,7 @@ from rag_bm25.index.searching.inquiry import MAX_VALUES, Inquiry, list_values, q
 from rag_bm25.index.searching.placing import Recorder
 from rag_bm25.index.searching.rows import read_chunk_by_namespace, read_one, to_hit
 from rag_bm25.query.diagnosis import Diagnosis, Reason
+from rag_bm25.query.explanation import UNCOUNTED
 from rag_bm25.store.rows import Match, Scope
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ class ChunkInquiry(Inquiry):
         row = read_one(self._store, self._live.view, id_, (place,))
         of_query = list(self._in_query())
         reasons = [*of_query, *self._filtered_out(row)]
-        if not explained.bm25_score and not of_query:
+        if explained.reason == UNCOUNTED:
+            reasons.append(Reason("statistics", UNCOUNTED))
+        elif not explained.bm25_score and not of_query:
             words = self._written_words()
             reasons.append(Reason("no_term", f"it has no word of the query: {list_first(words)}", {"words": words}))
         elif explained.reason:

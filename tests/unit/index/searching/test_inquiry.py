@@ -387,3 +387,18 @@ def test_asking_writes_nothing_and_takes_the_options_of_a_search(index: BM25Inde
         index.why_nothing("contract", 0)
     boosts = [Decay("date", 30)]
     assert index.why_nothing("contract", 1, boosts=boosts, expand="document", group_by="kind").num_hits == 1
+
+
+def test_a_word_that_the_statistics_do_not_count_is_in_the_chunk_all_the_same() -> None:
+    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=9))
+    index.add(["合同 解除", "code"], ids=["law", "code"], metadatas=[{"set": "law"}, {"set": "code"}])
+    part = {"set": "code"}
+    explained = index.explain("合同 never", "law", statistics=part)
+    assert explained.value == 0
+    uncounted = "no chunk that the statistics count has a word that it shares with the query"
+    assert explained.reason == uncounted
+    assert "'合同' has no weight: no chunk that the statistics count has it" in explained.tree()
+    assert "'never' is unknown: no chunk has it" in explained.tree()
+    (reason,) = index.why_not("合同", "law", statistics=part).reasons
+    assert (reason.code, reason.message) == ("statistics", uncounted)
+    assert index.explain("never", "law", statistics=part).reason == "no term of the query is in the chunk"
