@@ -149,6 +149,10 @@ def hide_secrets(text: str, environment: Mapping[str, str]) -> str:
     return _KEY.sub("***", _LOGIN.sub("***@", text))
 
 
+# The options of words that have another default than None.
+_NOT_GIVEN = {"syntax": False, "statistics": "namespace", "rescore": False}
+
+
 @dataclass(frozen=True)
 class DenseSearch:
     """The options of a search with dense vectors."""
@@ -184,6 +188,7 @@ class DenseSearch:
             model.require_fit(index.config)
         if self.mode == "dense":
             dense = {name: options[name] for name in options if name in HIT_OPTIONS | {"filter", "namespace"}}
+            _refuse_options_of_words({name: options[name] for name in options.keys() - dense.keys()})
             return index.search_dense(vector, k, **dense)
         return index.search_hybrid(query, vector, k, fusion=FUSIONS[self.fusion](), arm_scores=True, **options)
 
@@ -198,6 +203,14 @@ class DenseSearch:
                 "searching by words alone: the index has dense vectors, too, and --embedding with their model searches "
                 "both (--mode sparse leaves this out)"
             )
+
+
+def _refuse_options_of_words(options: Mapping[str, Any]) -> None:
+    """Refuse options that a search by dense vectors alone would ignore, unless they are as they are by default."""
+    given = sorted(name for name, value in options.items() if value != _NOT_GIVEN.get(name))
+    if given:
+        msg = f"dense searches for no words: {', '.join(given)} would be ignored. Leave out, or take hybrid or sparse"
+        raise typer.BadParameter(msg, param_hint="--mode")
 
 
 def require_model(model: Model | None, config: IndexConfig) -> None:

@@ -41,7 +41,10 @@ class Boosts:
         factors: dict[str, dict[Any, float]] = {}
         for text in self.boost or ():
             key, value, factor = _parse_boost(text)
-            factors.setdefault(key, {})[value] = factor
+            spelt = parse_value(value)
+            # The rows of a CSV file have texts only: 2023 is both.
+            values = (value, spelt) if isinstance(spelt, int | float) else (spelt,)
+            factors.setdefault(key, {}).update(dict.fromkeys(values, factor))
         with as_usage("--boost"):
             boosts += [ValueBoost(key, values) for key, values in factors.items()]
         return {"boosts": boosts} if boosts else {}
@@ -95,12 +98,12 @@ def _parse_recency(text: str) -> Decay:
         return Decay(match[1], _number(match[2], "--recency"), shape=cast("Shape", match[3] or "exp"))
 
 
-def _parse_boost(text: str) -> tuple[str, Any, float]:
-    """Read KEY=VALUE:FACTOR; a value that looks like a number or a bool is one."""
+def _parse_boost(text: str) -> tuple[str, str, float]:
+    """Read KEY=VALUE:FACTOR."""
     match = re.fullmatch(r"([^=]+)=(.+):([0-9.]+)", text)
     if match is None:
         raise typer.BadParameter(f"must be {BOOST}, got {text!r}", param_hint="--boost")
-    return match[1], parse_value(match[2]), _number(match[3], "--boost")
+    return match[1], match[2], _number(match[3], "--boost")
 
 
 def _number(text: str, option: str) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
+from rag_bm25.hits.neighbors import Place
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
@@ -254,8 +255,8 @@ class Operations:
 
 
 def _place_of(chunk: Chunk) -> tuple[float, str]:
-    number = chunk.metadata.get("chunk")
-    return float(number) if isinstance(number, int) else float("inf"), chunk.id
+    order = Place.of(chunk).order
+    return float("inf") if order is None else order, chunk.id
 
 
 def hit_to_json(hit: Hit, max_text: int | None = None) -> dict[str, Any]:

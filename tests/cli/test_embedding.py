@@ -80,6 +80,22 @@ def test_the_variable_names_the_model_as_well(hybrid: Path) -> None:
     assert run("search", "sparse", "--json", env=env).stdout.count('"dense_score"') == 3
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--must", "vines"], "must"),
+        (["--phrase", "vines", "--slop", "1"], "phrases, slop"),
+        (["--syntax", "--statistics", "all"], "statistics, syntax"),
+        (["--min-should-match", "1"], "min_should_match"),
+        (["--set", "k3=2"], "k3"),
+    ],
+)
+def test_a_dense_search_refuses_options_of_words(hybrid: Path, options: list[str], named: str) -> None:
+    result = run("search", "vines", *EMBEDDING, "--mode", "dense", *options)
+    assert result.exit_code == 2
+    assert f"dense searches for no words: {named} would be ignored" in " ".join(result.stderr.split())
+
+
 def test_modes_and_fusions(hybrid: Path) -> None:
     dense = run_json("search", "vines", *EMBEDDING, "--mode", "dense")
     assert [len(dense), dense[0]["id"]] == [3, "docs/kiwi.txt#0"]

@@ -136,3 +136,12 @@ def test_conditions_and_terms(handbook: Path) -> None:
     listed = run_json("terms", "合同", "--filter", '{"kind": "law"}')
     assert [(term["term"], term["df"], term["num_chunks"]) for term in listed] == [("合同", 1, 1)]
     assert run("terms", "合同", "--filter", '{"kind": "law"}').stdout.startswith("合同  df 1 of 1  IDF ")
+
+
+def test_a_boost_of_a_number_is_one_of_its_spelling(handbook: Path) -> None:
+    (handbook / "rows.csv").write_text("key,body,year\na,notice period,2024\nb,notice period today,2023\n", "utf-8")
+    rows = ["--text-field", "body", "--id-field", "key"]
+    assert run("ingest", handbook / "rows.csv", "--collection", "rows", *rows).exit_code == 0
+    search = ["search", "notice", "--collection", "rows"]
+    assert [hit["id"].split("#")[0] for hit in run_json(*search)] == ["a", "b"]
+    assert [hit["id"].split("#")[0] for hit in run_json(*search, "--boost", "year=2023:5")] == ["b", "a"]

@@ -156,3 +156,10 @@ def test_a_chunk_in_a_list_takes_one_line(text: str, width: int) -> None:
 def test_a_long_id_is_never_cut() -> None:
     chunk: Any = Chunk("很长的文件名" * 20 + "#0", "text")
     assert render_chunk_line(chunk, 40).plain.startswith(chunk.id)
+
+
+def test_the_chunks_of_a_source_come_in_the_order_of_their_places(databases: Databases) -> None:
+    with BM25Index.from_store(databases.store("./rag_bm25.db", "docs"), config=IndexConfig(chunk_size=9)) as index:
+        places = [{"source": "x.md", "start_index": start} for start in (0, 11, 23)]
+        index.add(["first", "second", "third"], ids=["c", "b", "a"], metadatas=places)
+    assert [chunk["id"] for chunk in run_json("list", "chunks", "x.md")] == ["c", "b", "a"]

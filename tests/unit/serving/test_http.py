@@ -256,6 +256,15 @@ def test_documents_are_read_by_id_and_by_source(asker: Any) -> None:
     assert_refused(asker.get(f"{API}/documents/x"), 404, "not_found")
 
 
+def test_documents_of_a_source_come_in_the_order_of_their_places(make_asker: Callable[..., Any]) -> None:
+    writer = make_asker(allow_writes=True)
+    places = [
+        {"id": id_, "text": "one", "metadata": {"source": "x.md", "start_index": at}} for at, id_ in enumerate("cba")
+    ]
+    assert writer.post(f"{API}/documents", documents=places).status_code in (200, 201)
+    assert ids(writer.get(f"{API}/documents", source="x.md").json()["documents"]) == ["c", "b", "a"]
+
+
 def test_writing_needs_to_be_allowed(asker: Any, make_asker: Callable[..., Any]) -> None:
     assert_refused(asker.post(f"{API}/documents", documents=[{"text": "new"}]), 403, "read_only", "--allow-writes")
     assert_refused(asker.delete(f"{API}/documents/x"), 403, "read_only")
