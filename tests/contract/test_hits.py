@@ -159,3 +159,16 @@ def test_highlights_mark_the_terms_of_the_query_in_each_hit(index: BM25Index) ->
 def test_highlights_of_chunks_that_resemble_one_mark_what_they_share(index: BM25Index) -> None:
     (hit,) = index.more_like_this("best", 1, highlight=True)
     assert {hit.text[start:end] for one in hit.highlights or () for start, end in one.marks} == {"fig"}
+
+
+def test_values_that_an_engine_cannot_compare_with_are_group_keys_and_sources(opened: Callable[..., Store]) -> None:
+    opened().drop()
+    with BM25Index.from_store(opened(), config=CONFIG) as index:
+        places = [{"page": f"Chapter\r{at % 3}", "source": "a\rb", "start_index": 10 * at} for at in range(90)]
+        texts = [f"fig{' plum' * at}" for at in range(90)]
+        index.add(texts, ids=[f"{at:02}" for at in range(90)], metadatas=places, embeddings=[[1.0, 0.0]] * 90)
+        found = index.search("fig", 3, group_by="page", group_size=20)
+        assert ids(found) == [f"{at:02}" for first in range(3) for at in range(first, 60, 3)]
+        passage = index.neighbors(found[0], 1, 1)
+        assert [chunk.id for chunk in passage.chunks] == ["00", "01"]
+    opened().drop()

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.documents.chunks import Chunk, Hit, Passage
+from rag_bm25.errors import FilterError
 from rag_bm25.filters import Comparison
 from rag_bm25.hits.neighbors import SOURCE, Joined, Place, join, run_around, window
 from rag_bm25.index.arguments import EVERYTHING
@@ -135,6 +136,10 @@ def _has_ended(span: _Span, read: range, found: Mapping[int, Chunk]) -> bool:
 
 def _read_by_source(store: Store, namespace: str, source: str) -> dict[str, Chunk]:
     """Read the chunks of a source that do not belong to a text or a row of their own."""
-    rows = store.scan_chunks(Scope(Comparison((SOURCE,), "==", source), (namespace,)), contents=True)
-    chunks = map(to_chunk, drop_superseded(chain.from_iterable(rows)))
+    try:
+        pages = list(store.scan_chunks(Scope(Comparison((SOURCE,), "==", source), (namespace,)), contents=True))
+    except FilterError:  # the engine cannot compare with such a text
+        pages = store.scan_chunks(Scope(None, (namespace,)), contents=True)
+    rows = (row for row in chain.from_iterable(pages) if row.metadata.get(SOURCE) == source)
+    chunks = map(to_chunk, drop_superseded(rows))
     return {chunk.id: chunk for chunk in chunks if Place.of(chunk).stem is None}

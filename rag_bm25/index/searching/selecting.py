@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from rag_bm25.documents.chunks import Hit
+from rag_bm25.errors import FilterError
 from rag_bm25.filters import Comparison, conjoin
 from rag_bm25.hits.diversity import SparseCosines, cosine_similarity
 from rag_bm25.hits.groups import group
@@ -156,7 +157,10 @@ class SparseSelector:
             return all(len(members.get(grouping.key_of(unit[0]), ())) >= grouping.size for unit in wanting)
 
         limit = min(2 * grouping.size * len(wanting), MAX_K)
-        (found,) = self.searcher.candidates([query], limit, enough, replace(self.scope, where=where), self.options)
+        try:
+            (found,) = self.searcher.candidates([query], limit, enough, replace(self.scope, where=where), self.options)
+        except FilterError:  # the engine cannot compare with one of the values, or with so many
+            (found,) = self.searcher.candidates([query], limit, enough, self.scope, self.options)
         if not found.is_all and not enough(query, found):
             self.selector.warn()
         members = self._members(grouping, found)
