@@ -139,7 +139,7 @@ def _read_by_source(store: Store, namespace: str, source: str) -> dict[str, Chun
     try:
         pages = list(store.scan_chunks(Scope(Comparison((SOURCE,), "==", source), (namespace,)), contents=True))
     except FilterError:  # the engine cannot compare with such a text
-        pages = store.scan_chunks(Scope(None, (namespace,)), contents=True)
-    rows = (row for row in chain.from_iterable(pages) if row.metadata.get(SOURCE) == source)
+        pages = list(store.scan_chunks(Scope(None, (namespace,)), contents=True))
+    rows = [row for row in chain.from_iterable(pages) if row.metadata.get(SOURCE) == source]
     chunks = map(to_chunk, drop_superseded(rows))
     return {chunk.id: chunk for chunk in chunks if Place.of(chunk).stem is None}
