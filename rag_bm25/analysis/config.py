@@ -23,16 +23,6 @@ COMPOUNDS: tuple[str, ...] = get_args(Compounds)
 MAX_FREQUENCY = 2**31 - 1
 MAX_WORDS = 1_000_000  # jieba's larger dictionary has 584,000
 
-_SWITCHES = (
-    "simplify",
-    "stem",
-    "split_camel_case",
-    "bigrams",
-    "word_bigrams",
-    "query_stop_structures",
-    "distinct_bigrams",
-)
-
 # Of indexes that are older than the setting.
 BEFORE_SETTINGS: dict[str, Any] = {
     "bigrams": False,
@@ -113,8 +103,9 @@ class AnalyzerConfig:
         for name in ("segmentation", "query_segmentation"):
             object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
         object.__setattr__(self, "compounds", check_choice("compounds", self.compounds, COMPOUNDS))
-        for name in _SWITCHES:
-            check_switch(name, getattr(self, name))
+        for field in fields(self):
+            if isinstance(field.default, bool):
+                check_switch(field.name, getattr(self, field.name))
         for name in ("stop_words", "query_stop_words"):
             object.__setattr__(self, name, _sorted_stop_words(name, getattr(self, name)))
         object.__setattr__(self, "user_words", _sorted_user_words(self.user_words))

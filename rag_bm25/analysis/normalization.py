@@ -150,7 +150,7 @@ def _replacements(simplify: bool) -> Mapping[int, str | None]:
 @cache
 def _not_plain(simplify: bool) -> re.Pattern[str]:
     """Return the pattern of characters that need normalising; a full-width comma does within a number."""
-    kept = "".join(chr(point) for point in _SEGMENTED if point not in _replacements(simplify))
+    kept = "".join(map(chr, _kept_ideographs(simplify)))
     return re.compile(f"[^{_PLAIN}{kept}]+|{_COMMA_IN_NUMBER.pattern}")
 
 
@@ -158,9 +158,12 @@ def _not_plain(simplify: bool) -> re.Pattern[str]:
 def _plain_points(simplify: bool) -> NDArray[np.bool_]:
     """Return which code points are plain; the last entry stands for all that are higher."""
     is_plain_point = np.zeros(_MAX_POINT + 1, np.bool_)
-    is_plain_point[points_in(_PLAIN)] = True
-    is_plain_point[[point for point in _SEGMENTED if point not in _replacements(simplify)]] = True
+    is_plain_point[points_in(_PLAIN) + _kept_ideographs(simplify)] = True
     return is_plain_point
+
+
+def _kept_ideographs(simplify: bool) -> list[int]:
+    return [point for point in _SEGMENTED if point not in _replacements(simplify)]
 
 
 def _traditional_to_simplified() -> dict[int, str]:

@@ -17,7 +17,7 @@ from rag_bm25.cli.passages import render_chunk, render_chunk_line
 from rag_bm25.cli.rendering import count, join_first, natural_key
 from rag_bm25.documents.chunks import Chunk
 from rag_bm25.errors import ChunkNotFoundError, IndexNotFoundError, RagBM25Error
-from rag_bm25.hits.neighbors import Place
+from rag_bm25.hits.neighbors import order_in_source
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
 
@@ -103,17 +103,14 @@ def _source_of(chunk: Chunk) -> str | None:
     return None if source is None else str(source)
 
 
-def _place_of(chunk: Chunk) -> tuple[float, Any]:
-    """Return the sort key of a chunk in its source; one whose place is not stored comes after the others."""
-    order = Place.of(chunk).order
-    return float("inf") if order is None else order, natural_key(chunk.id)
-
-
 def _list_chunks(
     index: BM25Index, conditions: Any, source: str | None, namespace: str | None, limit: int, as_json: bool
 ) -> None:
     found = _chunks_of(index, conditions, source, namespace)
-    chunks = list(islice(found, limit + 1)) if source is None else sorted(found, key=_place_of)
+    if source is None:
+        chunks = list(islice(found, limit + 1))
+    else:
+        chunks = sorted(found, key=lambda one: (order_in_source(one), natural_key(one.id)))
     if source is not None and not chunks:
         raise ChunkNotFoundError(_no_source(index, source, namespace))
     console, shown = open_console(), chunks[:limit]

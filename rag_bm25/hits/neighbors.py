@@ -7,6 +7,7 @@ document under ``start_index``, the key of LangChain's splitters. The n-th chunk
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,12 @@ class Place:
     def order(self) -> int | None:
         """Position among the chunks of the source."""
         return self.start if self.number is None else self.number
+
+
+def order_in_source(chunk: Chunk) -> float:
+    """Return a sort key of the chunks of a source; those whose place is not stored come last."""
+    order = Place.of(chunk).order
+    return math.inf if order is None else order
 
 
 def _count(value: Any) -> int | None:

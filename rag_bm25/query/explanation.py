@@ -150,9 +150,9 @@ class ChunkFacts:
     length_unit: str
     term_k1: SparseVector = field(default_factory=lambda: EMPTY)  # term id -> k1, if each term has its own
 
-    def counts(self, term: str) -> float:
-        """Return how often a term is in the text and the fields, whatever its weight."""
-        return sum(counts.tf.get(term, 0) for counts in (self.text, *self.fields.values()))
+    def has(self, term: str) -> bool:
+        """Return whether a term is in the text or a field, whatever its weight."""
+        return any(term in counts.tf for counts in (self.text, *self.fields.values()))
 
 
 def explain(query: QueryFacts, chunk: ChunkFacts) -> Explanation:
@@ -171,9 +171,14 @@ def why_zero(query: QueryFacts, chunk: ChunkFacts, score: float) -> str:
     """Say why a search does not find a chunk with this sum of contributions; "" if it does."""
     if score > 0:
         return query.unmet or _missing_words(query, chunk)
-    if any(map(chunk.counts, query.terms.terms)):
+    if any(_is_uncounted(query, chunk, at) for at in range(len(query.terms.terms))):
         return UNCOUNTED
     return "no term of the query is in the chunk" if len(query.terms.terms) else "the query has no terms"
+
+
+def _is_uncounted(query: QueryFacts, chunk: ChunkFacts, at: int) -> bool:
+    """Return whether the chunk has a term, and no chunk that the statistics count."""
+    return int(query.terms.df[at]) == 0 and chunk.has(query.terms.terms[at])
 
 
 def contribution(query: QueryFacts, chunk: ChunkFacts, at: int) -> float:
@@ -201,7 +206,7 @@ def _explain_term(query: QueryFacts, chunk: ChunkFacts, at: int) -> Explanation:
     terms = query.terms
     term, id_, df, reason = terms.terms[at], int(terms.ids[at]), int(terms.df[at]), terms.sources[at].reason
     name = f"{term_name(term)} ({reason})" if reason else term_name(term)
-    if df == 0 and chunk.counts(term):
+    if _is_uncounted(query, chunk, at):
         return Explanation(0.0, f"{name} has no weight: no chunk that the statistics count has it")
     if df == 0:
         return Explanation(0.0, f"{name} is unknown: no chunk has it")

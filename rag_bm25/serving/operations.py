@@ -10,7 +10,7 @@ import numpy as np
 
 from rag_bm25.errors import ChunkNotFoundError, InputError, MissingExtraError
 from rag_bm25.events import Progress
-from rag_bm25.hits.neighbors import Place
+from rag_bm25.hits.neighbors import order_in_source
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.serving import requests
@@ -176,7 +176,7 @@ class Operations:
     def documents(self, asked: requests.Documents) -> dict[str, Any]:
         """Return the chunks of a source, in the order of the document."""
         found = self._index.chunks(filter={"source": asked.source}, namespace=asked.namespace)
-        chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=_place_of)
+        chunks = sorted(islice(found, MAX_SOURCE_CHUNKS), key=lambda chunk: (order_in_source(chunk), chunk.id))
         page = chunks[asked.offset : asked.offset + asked.limit]
         return {"documents": [chunk_to_json(chunk) for chunk in page], "total": len(chunks), "offset": asked.offset}
 
@@ -252,11 +252,6 @@ class Operations:
             deleted = self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)
             job.report(Progress("chunks", deleted, deleted))
         return {"deleted": deleted}
-
-
-def _place_of(chunk: Chunk) -> tuple[float, str]:
-    order = Place.of(chunk).order
-    return float("inf") if order is None else order, chunk.id
 
 
 def hit_to_json(hit: Hit, max_text: int | None = None) -> dict[str, Any]:
