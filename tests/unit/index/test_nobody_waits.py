@@ -470,13 +470,20 @@ def test_weights_of_every_search_are_those_of_one_moment(config: IndexConfig, na
             reader.start()
         for number in range(1, len(texts)):
             write(index, number)
+            # On a busy machine, too, readers get their turns.
+            wait_for(lambda: weights(index, query, namespace) in seen or not readers[0].is_alive())
     finally:
         reading = False
         for reader in readers:
             reader.join()
         sys.setswitchinterval(interval)
     assert seen <= moments
-    assert len(seen) > 2  # how many depends on what else the machine does
+    assert len(seen) > 5
+
+
+def wait_for(has_come: Callable[[], bool]) -> None:
+    while not has_come():
+        pass
 
 
 def weights(index: BM25Index, query: str, namespace: Any) -> tuple[tuple[int, float], ...]:
