@@ -14,14 +14,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.analysis.runs import code_points, find_ideographs, kinds_of, locate_ideographs, split_sentences
+from rag_bm25.analysis.runs import (
+    IDEOGRAPH_BITS,
+    code_points,
+    find_ideographs,
+    kinds_of,
+    locate_ideographs,
+    split_sentences,
+)
 from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from numpy.typing import NDArray
+
 SHORT = 100  # characters
+
+_PLACE_BITS = 63 - 2 * IDEOGRAPH_BITS  # of a place in a text; the rest of an integer holds two ideographs
+_PLACE = (1 << _PLACE_BITS) - 1
 
 
 def bigrams_of(text: str, stop_words: Collection[str] = (), *, distinct: bool = False) -> list[str]:
@@ -63,14 +75,25 @@ def _viewed(text: str, *, distinct: bool) -> list[str]:
     """Cut the bigrams of a long text by numpy, three times as fast as by slices."""
     points = code_points(text)
     are_ideographs, are_ends = kinds_of(points)
-    places = np.flatnonzero(are_ideographs[:-1] & are_ideographs[1:])
-    if distinct:
-        sentences = are_ends.cumsum()[places]
-        keys = sentences << 42 | points[places].astype(np.int64) << 21 | points[places + 1]
-        _, first = np.unique(keys, return_index=True)
-        first.sort()
-        places = places[first]
+    are_bigrams = are_ideographs[:-1] & are_ideographs[1:]
+    places = np.flatnonzero(are_bigrams)
+    if distinct and len(repeats := _repeats(points, places, are_ends)):
+        are_bigrams[repeats] = False
+        places = np.flatnonzero(are_bigrams)
     marked = np.full((len(places), 3), ord(BIGRAM_MARK), np.uint32)
     marked[:, 1], marked[:, 2] = points[places], points[places + 1]
     bigrams: list[str] = marked.view("<U3").ravel().tolist()
     return bigrams
+
+
+def _repeats(points: NDArray[np.uint32], places: NDArray[np.intp], are_ends: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the places of bigrams that stand before in the same sentence."""
+    ideographs = points.astype(np.int64)
+    # A bigram and its place in one integer: sorting groups equal ones, in text order.
+    keys = (ideographs[:-1] << IDEOGRAPH_BITS | ideographs[1:])[places] << _PLACE_BITS | places
+    keys.sort()
+    again = np.flatnonzero(keys[:-1] ^ keys[1:] <= _PLACE)
+    before, after = keys[again] & _PLACE, keys[again + 1] & _PLACE
+    sentences = are_ends.cumsum()
+    repeats: NDArray[np.int64] = after[sentences[before] == sentences[after]]
+    return repeats

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HAN = "\u4e00-\u9fd5"  # the range of jieba's dictionary
-_LAST_IDEOGRAPH = 0x3FFFF
+IDEOGRAPH_BITS = 18  # every ideograph is below 0x40000
 _IDEOGRAPH, _END = 1, 2
 _OTHER_IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -124,7 +124,7 @@ def kinds_of(points: NDArray[np.uint32]) -> Kinds:
 @cache
 def _kinds() -> NDArray[np.uint8]:
     """Return the kind of each code point; that of the last one is that of all above it."""
-    kinds = np.zeros(_LAST_IDEOGRAPH + 2, np.uint8)
+    kinds = np.zeros((1 << IDEOGRAPH_BITS) + 1, np.uint8)
     kinds[points_in(HAN + _OTHER_IDEOGRAPHS)] = _IDEOGRAPH
     kinds[points_in(_SENTENCE_ENDS)] = _END
     return kinds

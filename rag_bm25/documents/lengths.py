@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from rag_bm25.vectors.terms import is_bigram, is_cjk
+from rag_bm25.vectors.terms import BIGRAM_MARK, CJK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,22 +28,8 @@ WORD_LENGTH = 8.0
 SHORT_LENGTH = 1.65
 """Estimated characters of a Chinese word, a number, or two kana or hangul: 1.63 to 1.85 in four Chinese sets."""
 
-MAX_KEPT = 200_000
-
-
-class _Kinds(dict[str, int]):
-    """Memo of the kind of each term."""
-
-    def __missing__(self, term: str) -> int:
-        kind = _BIGRAM if is_bigram(term) else _OTHER if is_cjk(term) or term[:1].isdecimal() else _WORD
-        if len(self) >= MAX_KEPT:
-            self.clear()
-        self[term] = kind
-        return kind
-
-
 _BIGRAM, _WORD, _OTHER = range(3)  # bigrams repeat the same text, and have no length
-_kinds = _Kinds()
+_LAST_CJK = 0x3FFFF
 
 
 def unit_name(unit: str) -> str:
@@ -60,17 +48,32 @@ def chunk_length(text: str, tokens: Sequence[str], unit: LengthUnit) -> int:
     """
     if unit == "characters":
         return len(text)
-    kinds = list(map(_kinds.__getitem__, tokens))
-    words, others = kinds.count(_WORD), kinds.count(_OTHER)
+    words, others = np.bincount(_kinds_of(tokens), minlength=3)[1:].tolist()
     return words + others if unit == "terms" else int(_estimate(words, others))
 
 
 def batch_lengths(tf: SparseBatch, terms: Sequence[str], unit: LengthUnit) -> NDArray[np.int64]:
     """Return the length of each chunk in a unit that depends on its tokens, given the tf of the terms by place."""
-    kinds = np.fromiter(map(_kinds.__getitem__, terms), np.int8, len(terms))[tf.ids]
+    kinds = _kinds_of(terms)[tf.ids]
     rows = np.repeat(np.arange(len(tf)), np.diff(tf.indptr))
-    words, others = (np.bincount(rows, tf.values * (kinds == kind), len(tf)) for kind in (_WORD, _OTHER))
-    return (words + others if unit == "terms" else _estimate(words, others)).astype(np.int64)
+    words, others = np.bincount(3 * rows + kinds, tf.values, 3 * len(tf)).reshape(-1, 3).T[1:]
+    lengths: NDArray[np.float64] = words + others if unit == "terms" else _estimate(words, others)
+    return lengths.astype(np.int64)
+
+
+def _kinds_of(terms: Sequence[str]) -> NDArray[np.uint8]:
+    """Return the kind of each term, by its first character."""
+    return _kinds().take(np.array(terms, "U1").view(np.uint32), mode="clip")
+
+
+@cache
+def _kinds() -> NDArray[np.uint8]:
+    """Return the kind of the terms that begin with each character; that of the last one is that of all above it."""
+    kinds = np.full(_LAST_CJK + 2, _WORD, np.uint8)
+    for match in re.finditer(rf"(?:{CJK}|\d)+", "".join(map(chr, range(len(kinds))))):
+        kinds[match.start() : match.end()] = _OTHER
+    kinds[ord(BIGRAM_MARK)] = _BIGRAM
+    return kinds
 
 
 def _estimate(words: _Number, others: _Number) -> _Number:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.vectors.terms import BIGRAM_MARK, StagedTerms, term_id
+from rag_bm25.vectors.terms import BIGRAM_MARK, StagedTerms, displaced_terms, term_ids
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -54,7 +55,7 @@ class KnownTerms:
         last = prints[~self._has(prints)]
         if not len(last):
             return
-        displaced = {term: id_ for term, id_ in terms.items() if id_ != term_id(term)}
+        displaced = displaced_terms(terms)
         # Two writers may have given a term two ids at once: both are taken, and it is one term.
         self._num_doubles += sum(self.displaced.get(term, id_) != id_ for term, id_ in displaced.items())
         self.displaced.update(displaced)
@@ -65,9 +66,11 @@ class KnownTerms:
 
     def lookup(self, terms: Sequence[str]) -> dict[str, int]:
         """Return the ids of those terms that are known."""
-        ids = [self.displaced.get(term) or term_id(term) for term in terms]
+        ids = term_ids(terms).tolist()
+        if self.displaced:
+            ids = [self.displaced.get(term, id_) for term, id_ in zip(terms, ids, strict=True)]
         known = self._has(_fingerprints(terms, ids)).tolist()
-        return {term: id_ for term, id_, is_known in zip(terms, ids, known, strict=True) if is_known}
+        return dict(compress(zip(terms, ids, strict=True), known))
 
     def taken(self, ids: Sequence[int]) -> list[bool]:
         """Return whether a term has each of these ids."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from contextlib import suppress
-from itertools import count, islice
+from itertools import compress, count, islice
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from rag_bm25.errors import InputError, short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ MAX_ID = ID_SPACE - 1
 HASHED_BYTES = 100
 MAX_TERM_BYTES = 32_768
 REHASHES_TRIED = 16
+_MAX_BYTES = 4  # of a character in UTF-8
 
 NO_TERMS_ID = 0
 """Reserved dimension of chunks without terms: Milvus refuses empty vectors."""
@@ -29,9 +30,13 @@ NO_TERMS_ID = 0
 BIGRAM_MARK = "\0"
 """First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
 
-_CJK = re.compile(
-    r"[\u3005-\u3007\u3021-\u3029\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7fb\uf900-\ufaff\U00020000-\U0003ffff]"
+CJK = (
+    r"[\u3005-\u3007\u3021-\u3029\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7fb\uf900-\ufaff"
+    r"\U00020000-\U0003ffff]"
 )
+"""Pattern of a Chinese character, kana or hangul."""
+
+_CJK = re.compile(CJK)
 
 
 def is_bigram(term: str) -> bool:
@@ -69,6 +74,22 @@ def term_id(term: str) -> int:
     # As Milvus's own BM25 function does it: CRC-32 of the first 100 bytes of UTF-8. Only a term that would get the
     # reserved dimension 0 differs: it gets 1. A custom analyzer may return a lone surrogate for a query.
     return zlib.crc32(term.encode(errors="surrogatepass")[:HASHED_BYTES]) % ID_SPACE or 1
+
+
+def term_ids(terms: Iterable[str]) -> NDArray[np.uint32]:
+    """Hash storable terms as `term_id`, in half the time."""
+    encoded = list(map(str.encode, terms))
+    if max(map(len, encoded), default=0) > HASHED_BYTES:
+        encoded = [each[:HASHED_BYTES] for each in encoded]
+    ids: NDArray[np.uint32] = np.fromiter(map(zlib.crc32, encoded), np.uint32, len(encoded)) % np.uint32(ID_SPACE)
+    return np.maximum(ids, 1, out=ids)
+
+
+def displaced_terms(terms: Mapping[str, int]) -> dict[str, int]:
+    """Return the terms whose id is not their hash."""
+    ids = np.fromiter(terms.values(), np.int64, len(terms))
+    are_displaced = ids != term_ids(terms)
+    return dict(compress(terms.items(), are_displaced.tolist())) if are_displaced.any() else {}
 
 
 MAX_REMEMBERED = 65_536
@@ -159,18 +180,28 @@ class Vocabulary:
                 self.displaced[term] = id_
 
 
-def _check_storable(term: str) -> None:
-    """Refuse a term that the log cannot store; only custom analyzers make such terms."""
+def _check_storable(terms: Sequence[str]) -> None:
+    """Refuse terms that the log cannot store; only custom analyzers make such terms."""
+    for term in terms if _may_be_refused(terms) else ():
+        try:
+            size = len(term.encode())
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"the analyzer returned a term with a lone surrogate at character {error.start}, "
+                f"which cannot be stored: {short_repr(term)}"
+            ) from None
+        if size > MAX_TERM_BYTES:
+            msg = f"a term must have at most {MAX_TERM_BYTES:,} bytes of UTF-8, the analyzer returned one of {size:,}"
+            raise InputError(msg)
+
+
+def _may_be_refused(terms: Sequence[str]) -> bool:
+    """Return whether there is a term to refuse, judged by all of them together."""
     try:
-        size = len(term.encode())
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"the analyzer returned a term with a lone surrogate at character {error.start}, which cannot be stored: "
-            f"{short_repr(term)}"
-        ) from None
-    if size > MAX_TERM_BYTES:
-        msg = f"a term must have at most {MAX_TERM_BYTES:,} bytes of UTF-8, the analyzer returned one of {size:,}"
-        raise InputError(msg)
+        "".join(terms).encode()
+    except UnicodeEncodeError:
+        return True
+    return max(map(len, terms), default=0) * _MAX_BYTES > MAX_TERM_BYTES
 
 
 class TermSource(Protocol):
@@ -200,12 +231,12 @@ class StagedTerms(dict[str, int]):
 
     def look_up(self, terms: Sequence[str]) -> None:
         """Look many terms up at once, and assign ids to new ones, in their order."""
+        _check_storable(terms)
         known = self._known.lookup(terms)
         new = [term for term in dict.fromkeys(terms) if term not in known and term not in self]
         self.update(known)
-        hashed = [term_id(term) for term in new]
+        hashed = term_ids(new).tolist()
         for term, id_, taken in zip(new, hashed, self._known.taken(hashed), strict=True):
-            _check_storable(term)
             free = id_ if not taken and id_ not in self._taken else next(filter(self._is_free, _candidates(term)))
             self[term] = self.new[term] = free
             self._taken.add(free)

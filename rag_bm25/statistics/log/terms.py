@@ -16,7 +16,7 @@ from rag_bm25.statistics.log.packing import (
     unpack_json,
 )
 from rag_bm25.vectors.known_terms import KnownTerms
-from rag_bm25.vectors.terms import MAX_ID, Vocabulary, term_id
+from rag_bm25.vectors.terms import MAX_ID, Vocabulary, displaced_terms, term_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ class TermsRow:
     @staticmethod
     def encode(batch: str, terms: Mapping[str, int], *, replaced: Sequence[str] = ()) -> list[LogRow]:
         """Encode terms as rows that can each be decoded alone, with the names of entries that they replace."""
-        displaced = {term: id_ for term, id_ in terms.items() if id_ != term_id(term)}
+        displaced = displaced_terms(terms)
         every = list(terms)
         cut = [every[at : at + TERMS_PER_ROW] for at in range(0, len(every), TERMS_PER_ROW)]
         pieces: list[tuple[dict[str, Any], str]] = [
@@ -54,7 +54,8 @@ class TermsRow:
     @staticmethod
     def decode(row: LogRow) -> dict[str, int]:
         displaced = TermsRow.decode_displaced(row)
-        terms = {term: displaced.get(term) or term_id(term) for term in check_texts(unpack_json(row.packed), "terms")}
+        texts = check_texts(unpack_json(row.packed), "terms")
+        terms = dict(zip(texts, term_ids(texts).tolist(), strict=True)) | displaced
         _check_ids(terms)
         return terms
 
@@ -148,7 +149,7 @@ class LogTerms:
         """Add the terms that a batch of this process has stored."""
         for loaded in self._loaded:
             loaded.add(terms)
-        self._add_displaced({term: id_ for term, id_ in terms.items() if id_ != term_id(term)})
+        self._add_displaced(displaced_terms(terms))
         self._sizes[batch] = len(terms)
 
     def _add_displaced(self, terms: Mapping[str, int]) -> None:

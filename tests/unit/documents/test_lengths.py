@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rag_bm25 import IndexConfig
-from rag_bm25.documents import lengths
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.documents.lengths import SHORT_LENGTH, WORD_LENGTH, LengthUnit, chunk_length
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_cjk
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,17 @@ def test_other_units_count_all_characters_or_terms() -> None:
     assert chunk_length("法院  court ", tokens, "terms") == 2
 
 
-def test_the_memo_of_lengths_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lengths, "MAX_KEPT", 3)
-    monkeypatch.setattr(lengths, "_kinds", lengths._Kinds())
-    assert chunk_length("", [f"word{number}" for number in range(10)], "estimated_characters") == 80
-    assert len(lengths._kinds) <= 3
+@given(st.characters(exclude_characters=BIGRAM_MARK, exclude_categories=["Cs"]))
+@example("\U00020000")
+@example("\U0003ffff")
+@example("\U00040000")
+@example("\U0010ffff")
+def test_the_first_character_tells_a_short_term(character: str) -> None:
+    is_short = is_cjk(character) or character.isdecimal()
+    assert chunk_length("", [character], "estimated_characters") == int(
+        (SHORT_LENGTH if is_short else WORD_LENGTH) + 0.5
+    )
+    assert chunk_length("", [f"{character}x", f"{BIGRAM_MARK}{character}x"], "terms") == 1
 
 
 @given(st.lists(st.lists(st.sampled_from(["word", "2024", "劳动", "\0劳动", "\0two words"]), max_size=40), max_size=4))

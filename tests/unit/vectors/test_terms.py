@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from support.strategies import any_terms
 
 from rag_bm25.vectors import terms
@@ -14,9 +15,11 @@ from rag_bm25.vectors.terms import (
     TermIds,
     Vocabulary,
     assign_known_ids,
+    displaced_terms,
     is_bigram,
     num_words,
     term_id,
+    term_ids,
     term_name,
 )
 
@@ -51,6 +54,19 @@ def test_no_term_gets_the_reserved_id(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = {term_id(str(number)) for number in range(50)}
     assert ids == {1, 2}
     assert NO_TERMS_ID == 0
+
+
+@given(st.lists(any_terms | st.text("中x", min_size=30, max_size=110)), st.sampled_from([3, terms.ID_SPACE]))
+def test_many_terms_have_the_ids_that_each_has(some: list[str], space: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(terms, "ID_SPACE", space)
+        assert term_ids(some).tolist() == [term_id(term) for term in some]
+
+
+@given(st.dictionaries(any_terms, st.booleans()))
+def test_displaced_terms_are_those_whose_id_is_not_their_hash(moved: dict[str, bool]) -> None:
+    ids = {term: term_id(term) + is_moved for term, is_moved in moved.items()}
+    assert displaced_terms(ids) == {term: ids[term] for term, is_moved in moved.items() if is_moved}
 
 
 def test_term_ids_hash_what_is_not_displaced() -> None:
