@@ -643,8 +643,13 @@ MUTANTS = [
         "        return id_ not in self._taken and not self._known.taken([id_])[0]",
         "        return id_ not in self._taken",
     ),
-    Mutant("vectors/terms", "id_ if not taken and id_ not in self._taken else", "id_ if not taken else"),
-    Mutant("vectors/terms", "if term not in known and term not in self]", "if term not in known]"),
+    Mutant("vectors/terms", "if is_taken or id_ in self._taken:", "if is_taken:"),
+    Mutant("vectors/terms", "if term not in known and term not in self}", "if term not in known}"),
+    Mutant("vectors/terms", "encoded = [each[:HASHED_BYTES] for each in encoded]", "pass"),
+    Mutant("vectors/terms", "np.maximum(ids, 1, out=ids)", "ids"),
+    Mutant(
+        "analysis/word_bigrams", "filter(may_hold_word_bigrams, parts_without_han(text))", "parts_without_han(text)[:1]"
+    ),
     Mutant("vectors/known_terms", "prints |= hashes & ", "prints |= np.uint64(0) & "),
     Mutant("vectors/known_terms", "last = prints[~self._has(prints)]", "last = prints"),
     Mutant("vectors/known_terms", "while levels and len(levels[-1]) < self.FACTOR * len(last):", "while False:"),

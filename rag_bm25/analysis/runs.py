@@ -44,6 +44,7 @@ _PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{HAN}{_OTHER_IDEOGRAPHS}])\s+(?=[{HAN}{_
 _SENTENCE_ENDS = "\u3002\uff01\uff1f\uff1b!?;\n"
 _SENTENCES = re.compile(rf"[^{_SENTENCE_ENDS}]+")
 _FIRST_HAN = re.compile(rf"[{HAN}]")
+_WITHOUT_HAN = re.compile(rf"[^{HAN}]{{3,}}")
 _ALL_HAN = re.compile(rf"[{HAN}]+")
 _SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
 
@@ -71,6 +72,11 @@ def locate_runs_and_signs(text: str) -> Iterator[re.Match[str]]:
 def split_ideographs(text: str) -> str:
     """Put a sign between ideographs that blanks separate: no bigram spans these."""
     return text if text.isascii() else _PARTED_IDEOGRAPHS.sub("|", text)
+
+
+def parts_without_han(text: str) -> list[str]:
+    """Return the parts of a text between Han characters that are long enough for two words."""
+    return [text] if text.isascii() else _WITHOUT_HAN.findall(text)
 
 
 def may_hold_word_bigrams(text: str) -> bool:

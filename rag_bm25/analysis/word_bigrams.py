@@ -10,7 +10,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_bm25.analysis.runs import find_runs_and_signs, is_han, locate_runs_and_signs, may_hold_word_bigrams
+from rag_bm25.analysis.runs import (
+    find_runs_and_signs,
+    is_han,
+    locate_runs_and_signs,
+    may_hold_word_bigrams,
+    parts_without_han,
+)
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
 from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_number, is_stop_word, phrase_of
@@ -52,13 +58,14 @@ class WordBigrams(RunMemo[_Links]):
         if not may_hold_word_bigrams(text):
             return []
         bigrams: list[str] = []
-        before = ""
-        for first, last, within in map(self.__getitem__, find_runs_and_signs(text)):
-            if before and first:
-                bigrams.append(f"{BIGRAM_MARK}{before} {first}")
-            if within:
-                bigrams += within
-            before = last
+        for part in filter(may_hold_word_bigrams, parts_without_han(text)):
+            before = ""
+            for first, last, within in map(self.__getitem__, find_runs_and_signs(part)):
+                if before and first:
+                    bigrams.append(f"{BIGRAM_MARK}{before} {first}")
+                if within:
+                    bigrams += within
+                before = last
         return bigrams
 
     def locate(self, text: str) -> Iterator[Token]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.vectors.terms import BIGRAM_MARK, StagedTerms, displaced_terms, term_ids
+from rag_bm25.vectors.terms import BIGRAM_MARK, StagedTerms, displaced_terms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ class KnownTerms:
 
     def add(self, terms: Mapping[str, int]) -> None:
         """Add terms with their assigned ids; known terms are ignored."""
-        prints = np.unique(_fingerprints(terms, terms.values()))
+        prints = np.sort(_fingerprints(terms, terms.values()))
         last = prints[~self._has(prints)]
         if not len(last):
             return
@@ -64,11 +64,11 @@ class KnownTerms:
             last = np.sort(np.concatenate((levels.pop(), last)), kind="stable")
         self._levels = (*levels, last)
 
-    def lookup(self, terms: Sequence[str]) -> dict[str, int]:
-        """Return the ids of those terms that are known."""
-        ids = term_ids(terms).tolist()
-        if self.displaced:
-            ids = [self.displaced.get(term, id_) for term, id_ in zip(terms, ids, strict=True)]
+    def lookup(self, terms: Sequence[str], hashed: Sequence[int]) -> dict[str, int]:
+        """Return the ids of those terms that are known, given the hash of each."""
+        ids, displaced = hashed, self.displaced
+        if displaced:
+            ids = [displaced.get(term, id_) for term, id_ in zip(terms, hashed, strict=True)]
         known = self._has(_fingerprints(terms, ids)).tolist()
         return dict(compress(zip(terms, ids, strict=True), known))
 

@@ -151,9 +151,11 @@ class Vocabulary:
         id_ = self.displaced.get(term) or term_id(term)
         return id_ if self._terms.get(id_) == term else None
 
-    def lookup(self, terms: Sequence[str]) -> dict[str, int]:
-        """Return the ids of those terms that are known."""
-        return {term: id_ for term in terms if (id_ := self.id(term)) is not None}
+    def lookup(self, terms: Sequence[str], hashed: Sequence[int]) -> dict[str, int]:
+        """Return the ids of those terms that are known, given the hash of each."""
+        known, displaced = self._terms, self.displaced
+        ids = ((term, displaced.get(term, id_)) for term, id_ in zip(terms, hashed, strict=True))
+        return {term: id_ for term, id_ in ids if known.get(id_) == term}
 
     def taken(self, ids: Sequence[int]) -> list[bool]:
         """Return whether a term has each of these ids."""
@@ -207,8 +209,8 @@ def _may_be_refused(terms: Sequence[str]) -> bool:
 class TermSource(Protocol):
     """Terms that have ids, for :class:`StagedTerms`."""
 
-    def lookup(self, terms: Sequence[str]) -> dict[str, int]:
-        """Return the ids of those terms that are known."""
+    def lookup(self, terms: Sequence[str], hashed: Sequence[int]) -> dict[str, int]:
+        """Return the ids of those terms that are known, given the hash of each."""
         ...
 
     def taken(self, ids: Sequence[int]) -> list[bool]:
@@ -232,14 +234,16 @@ class StagedTerms(dict[str, int]):
     def look_up(self, terms: Sequence[str]) -> None:
         """Look many terms up at once, and assign ids to new ones, in their order."""
         _check_storable(terms)
-        known = self._known.lookup(terms)
-        new = [term for term in dict.fromkeys(terms) if term not in known and term not in self]
+        hashed = term_ids(terms).tolist()
+        known = self._known.lookup(terms, hashed)
+        new = {term: id_ for term, id_ in zip(terms, hashed, strict=True) if term not in known and term not in self}
+        for (term, id_), is_taken in zip(new.items(), self._known.taken(list(new.values())), strict=True):
+            if is_taken or id_ in self._taken:
+                new[term] = id_ = next(filter(self._is_free, _candidates(term)))  # noqa: PLW2901
+            self._taken.add(id_)
         self.update(known)
-        hashed = term_ids(new).tolist()
-        for term, id_, taken in zip(new, hashed, self._known.taken(hashed), strict=True):
-            free = id_ if not taken and id_ not in self._taken else next(filter(self._is_free, _candidates(term)))
-            self[term] = self.new[term] = free
-            self._taken.add(free)
+        self.update(new)
+        self.new.update(new)
 
     def _is_free(self, id_: int) -> bool:
         return id_ not in self._taken and not self._known.taken([id_])[0]

@@ -149,7 +149,7 @@ class LogTerms:
         """Add the terms that a batch of this process has stored."""
         for loaded in self._loaded:
             loaded.add(terms)
-        self._add_displaced(displaced_terms(terms))
+        self._add_displaced(displaced_terms(terms) if self.known is None else self.known.displaced)
         self._sizes[batch] = len(terms)
 
     def _add_displaced(self, terms: Mapping[str, int]) -> None:
@@ -186,4 +186,4 @@ class LogTerms:
         self._table.delete([row.key for row in rows if self._knows(self._table.decode(TermsRow.decode, row))])
 
     def _knows(self, terms: Mapping[str, int]) -> bool:
-        return self.known is not None and self.known.lookup(list(terms)) == terms
+        return self.known is not None and self.known.lookup(list(terms), term_ids(terms).tolist()) == terms

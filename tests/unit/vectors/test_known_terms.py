@@ -33,6 +33,10 @@ def both() -> tuple[Vocabulary, KnownTerms]:
     return Vocabulary(), KnownTerms()
 
 
+def lookup(known: Vocabulary | KnownTerms, some: Sequence[str]) -> dict[str, int]:
+    return known.lookup(some, list(map(term_id, some)))
+
+
 def stage(known: Vocabulary | KnownTerms, batch: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
     """Return the id of each term of a batch, and the new ones."""
     staged = known.stage()
@@ -42,7 +46,7 @@ def stage(known: Vocabulary | KnownTerms, batch: Sequence[str]) -> tuple[dict[st
 
 def assert_same(vocabulary: Vocabulary, known: KnownTerms, batch: Sequence[str]) -> dict[str, int]:
     """Compare what both tell of a batch; return its new terms."""
-    assert known.lookup(batch) == vocabulary.lookup(batch)
+    assert lookup(known, batch) == lookup(vocabulary, batch)
     ids = [1, 2, 3, MAX_ID, *map(term_id, batch)]
     assert known.taken(ids) == vocabulary.taken(ids)
     asked = np.array(ids, np.uint32)
@@ -104,7 +108,7 @@ def test_every_id_of_a_tiny_space_is_given_once() -> None:
     assert sorted(set(known.ids.tolist())) == sorted(known.ids.tolist())
     assert len(known) == 50
     assert 0 < len(known.displaced) < 50
-    assert {known.lookup([f"word {number}"])[f"word {number}"] for number in range(50)} == set(known.ids.tolist())
+    assert {lookup(known, [f"word {number}"])[f"word {number}"] for number in range(50)} == set(known.ids.tolist())
 
 
 @pytest.mark.usefixtures("tiny_space")
@@ -114,19 +118,19 @@ def test_unknown_term_is_not_taken_for_the_one_that_has_its_id() -> None:
     )
     known = KnownTerms()
     known.add({first: term_id(first)})
-    assert known.lookup([first, second]) == {first: term_id(first)}
+    assert lookup(known, [first, second]) == {first: term_id(first)}
     assert known.taken([term_id(second)]) == [True]
     staged = known.stage()
     assert staged[second] != term_id(second)
     known.add(staged.new)
     assert known.displaced == staged.new
-    assert known.lookup([second]) == staged.new
+    assert lookup(known, [second]) == staged.new
 
 
 def test_displaced_term_has_its_id_and_not_its_hash() -> None:
     known = KnownTerms()
     known.add({"moved": 7})
-    assert known.lookup(["moved"]) == {"moved": 7}
+    assert lookup(known, ["moved"]) == {"moved": 7}
     assert known.taken([7, term_id("moved")]) == [True, False]
 
 
@@ -137,14 +141,14 @@ def test_ids_of_both_ends_are_known(id_: int) -> None:
     for others in range(3):
         known.add({f"other {others}": 1000 + others})
         assert known.taken([id_ - 1, id_, id_ + 1]) == [False, True, False]
-        assert known.lookup(["term"]) == {"term": id_}
+        assert lookup(known, ["term"]) == {"term": id_}
 
 
 def test_nothing_is_known_at_first() -> None:
     known = KnownTerms()
     known.add({})
-    assert (known.lookup(["a"]), known.taken([1]), len(known), known.ids.tolist()) == ({}, [False], 0, [])
-    assert (known.lookup([]), known.taken([])) == ({}, [])
+    assert (lookup(known, ["a"]), known.taken([1]), len(known), known.ids.tolist()) == ({}, [False], 0, [])
+    assert (lookup(known, []), known.taken([])) == ({}, [])
 
 
 def test_a_stage_changes_nothing() -> None:

@@ -297,7 +297,8 @@ def test_terms_that_come_while_others_are_loaded_are_known_to_both(log: Statisti
             write_words(log, ["c"])
 
     reader._store.on_call = write_between  # type: ignore[attr-defined]
-    assert reader.known_terms().lookup(["a", "c"]) == {"a": term_id("a"), "c": term_id("c")}
+    ids = {"a": term_id("a"), "c": term_id("c")}
+    assert reader.known_terms().lookup(list(ids), list(ids.values())) == ids
     reader.refresh()
     assert set(reader.vocabulary()) == {"a", "b", "c"}
     assert reader.damage == []
