@@ -56,8 +56,9 @@ MUTANTS = [
     Mutant("analysis/word_bigrams", "or is_number(word) or", "or"),
     Mutant("analysis/word_bigrams", "            before = last\n", "            before = last or before\n"),
     Mutant("documents/lengths", "SHORT_LENGTH * others + 0.5", "SHORT_LENGTH * others"),
-    Mutant("documents/lengths", " or term[:1].isdecimal()", ""),
-    Mutant("documents/lengths", "_BIGRAM if is_bigram(term) else ", ""),
+    Mutant("documents/lengths", "(?:{CJK}|\\d)+", "{CJK}+"),
+    Mutant("documents/lengths", "    kinds[ord(BIGRAM_MARK)] = _BIGRAM\n", ""),
+    Mutant("documents/lengths", "_LAST_CJK + 2", "_LAST_CJK + 1"),
     Mutant(
         "index/stored_config",
         "length_unit=_FORMER_LENGTH_UNIT) if is_default and was_default else given",
