@@ -1140,7 +1140,8 @@ class BM25Index:
         recorder = Recorder(plan.rerank)
         again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None, "highlight": False}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
-        return with_placement(explained, place_hit(explained, hits, k, plan, recorder))
+        chunk = explained.namespace, explained.id
+        return with_placement(explained, place_hit(chunk, hits, k, plan, recorder))
 
     def why_nothing(
         self,
@@ -1285,7 +1286,8 @@ class BM25Index:
         Returns
         -------
         Explanation
-            A tree; its root is the fused score. The score of the lexical arm is explained as by :meth:`explain`.
+            A tree; its root is the score of the hit: the fused one, or the reranker's. The score of the lexical arm is
+            explained as by :meth:`explain`.
 
         Raises
         ------

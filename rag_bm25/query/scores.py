@@ -251,11 +251,24 @@ def with_placement(explained: ScoreExplanation, placement: Placement) -> ScoreEx
         return replace(explained, placement=placement)
     details, name = (_tree_of(explained),), placement.reranker
     if placement.rerank_score is None:
-        reason = f"it is not among the {placement.num_reranked:,} best hits, which {name} scores"
+        reason = _why_not_reranked(placement)
         what = f"left out, since {reason}:"
         return replace(explained, value=0.0, description=what, details=details, reason=reason, placement=placement)
     what = f"score of {name}, in place of:"
     return replace(explained, value=placement.rerank_score, description=what, details=details, placement=placement)
+
+
+def explain_placement(score: Explanation, placement: Placement) -> Explanation:
+    """Explain what was made of a hit with a score that has no table."""
+    lines, value = _placement_lines(placement), score.value
+    if placement.reranker:
+        value = placement.rerank_score or 0.0
+        lines = [f"left out, since {_why_not_reranked(placement)}"] if placement.rerank_score is None else lines
+    return Explanation(value, f"{'; '.join(lines)}; from:", (score,))
+
+
+def _why_not_reranked(placement: Placement) -> str:
+    return f"it is not among the {placement.num_reranked:,} best hits, which {placement.reranker} scores"
 
 
 def _tree_of(explained: ScoreExplanation) -> Explanation:

@@ -19,6 +19,7 @@ from rag_bm25 import (
     InputError,
     NumberBoost,
     ParameterError,
+    Query,
     StoreError,
     Weighted,
 )
@@ -292,6 +293,56 @@ def test_the_explanation_says_why_a_chunk_is_not_found(index: BM25Index) -> None
         index.explain_hybrid("fig", QUERY, "a", chunk_namespace="other")
     with pytest.raises(TypeError, match="unexpected keyword argument 'idff'"):
         index.explain_hybrid("fig", QUERY, "a", idff="lucene")  # type: ignore[call-arg]
+
+
+def by_id(_query: str, hits: Sequence[Hit]) -> list[float]:
+    return [ord(hit.id) for hit in hits]
+
+
+PLACED: list[dict[str, Any]] = [
+    {"rerank": by_id, "candidates": 4},
+    {"rerank": by_id, "boosts": [NumberBoost("n", 0.5, least=0.1)], "group_by": "kind", "group_score": "sum"},
+    {"group_by": "kind", "boosts": [NumberBoost("n", 0.5, least=0.1)]},
+    {"near_duplicates": 0.9},
+    {"mmr": 0.5},
+]
+
+
+@pytest.mark.parametrize("placed", PLACED, ids=str)
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_explanation_of_a_hybrid_hit_is_its_score_whatever_is_made_of_the_hits(
+    index: BM25Index, placed: dict[str, Any], k: int
+) -> None:
+    kinds = [{"n": n, "kind": n % 2} for n in range(5)]
+    index.add(list(TEXTS.values()), ids=list(TEXTS), embeddings=VECTORS, metadatas=kinds)
+    hits = index.search_hybrid("apple fig", QUERY, k, **placed)
+    assert hits
+    for rank, hit in enumerate(hits, 1):
+        tree = index.explain_hybrid("apple fig", QUERY, hit.id, k, **placed)
+        assert tree.value == pytest.approx(hit.score, rel=1e-9)
+        assert f"place: hit {rank}, with k = {k}; from:" in tree.description
+        assert "group_by" not in placed or f"grouped by 'kind': group {hit.metadata['kind']}, of" in tree.description
+    for id_ in TEXTS.keys() - {hit.id for hit in hits}:
+        what = index.explain_hybrid("apple fig", QUERY, id_, k, **placed).description
+        assert f"place: not among the hits, with k = {k}" in what or "best hits, which by_id scores" in what
+
+
+def test_the_explanation_says_which_hits_a_reranker_did_not_score(index: BM25Index) -> None:
+    best = [hit.id for hit in index.search_hybrid("apple fig", QUERY, 1, candidates=3, rerank=by_id, dense_k=3)]
+    assert best == ["d"]
+    trees = [index.explain_hybrid("apple fig", QUERY, id_, 1, candidates=3, rerank=by_id, dense_k=3) for id_ in TEXTS]
+    left_out = [tree for tree in trees if "is not among the 3 best hits, which by_id scores" in tree.description]
+    assert [tree.value for tree in left_out] == [0.0, 0.0]
+    assert max(tree.value for tree in trees if tree not in left_out) == ord("d")
+
+
+def test_the_explanation_of_a_fused_score_says_which_condition_is_not_met(index: BM25Index) -> None:
+    asked = Query("apple", must_not=["cherry"])
+    tree = index.explain_hybrid(asked, QUERY, "b", 3)
+    assert tree.value == 0
+    assert "left out, since it has the words of must_not 'cherry'" in tree.description
+    hit = index.search_hybrid(asked, QUERY, 3)[0]
+    assert index.explain_hybrid(asked, QUERY, hit.id, 3).value == pytest.approx(hit.score, rel=1e-9)
 
 
 @pytest.mark.parametrize("fusion", FUSIONS, ids=str)

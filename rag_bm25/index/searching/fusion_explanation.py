@@ -23,10 +23,12 @@ class FusedArm:
     score: Explanation | None  # None if the chunk is no candidate
 
 
-def explain_fusion(fusion: Fusion, chunk: str, id_: str, sparse: FusedArm, dense: FusedArm) -> Explanation:
-    """Explain the fused score of a chunk, which the candidates have under a key."""
+def explain_fusion(fusion: Fusion, chunk: str, id_: str, sparse: FusedArm, dense: FusedArm, unmet: str) -> Explanation:
+    """Explain the fused score of a chunk, which the candidates have under a key; `unmet` as in `QueryFacts`."""
     arms = tuple(_explain_arm(fusion, chunk, arm) for arm in (sparse, dense))
     what = f"fused score of chunk {id_!r} by {fusion}"
+    if unmet:
+        return Explanation(0.0, f"{what}: left out, since {unmet}", arms)
     if sparse.score is None and dense.score is None:
         return Explanation(0.0, f"{what}: not found, since it is among the candidates of neither arm", arms)
     return Explanation(sum(arm.value for arm in arms), f"{what}, sum of:", arms)

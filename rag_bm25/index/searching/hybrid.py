@@ -25,12 +25,14 @@ from rag_bm25.index.arguments import check_k, narrow, parse_scope
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.index.searching.fusion_explanation import FusedArm, explain_fusion
+from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.ranking import warn_incomplete
 from rag_bm25.index.searching.rows import latest_rows, read_one, to_hit
 from rag_bm25.index.searching.searcher import refuse_min_should_match
 from rag_bm25.index.searching.selecting import Selector
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.query import Query
+from rag_bm25.query.scores import explain_placement
 from rag_bm25.store.embeddings import as_vector
 from rag_bm25.store.rows import SearchArm
 from rag_bm25.store.search_params import check_search_params
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.fusion import Fusion
     from rag_bm25.index.searching.searcher import Searcher
+    from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.query.options import QueryOptions
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
@@ -167,25 +170,31 @@ class HybridSearcher:
 
     def search(self, query: QueryLike, embedding: Sequence[float], request: HybridRequest) -> list[HybridHit]:
         """Search both arms and fuse them."""
-        hits, _ = self._search(query, embedding, request)
-        return hits
+        weighted, hits, _ = self._search(query, embedding, request)
+        return self._searcher.highlight(weighted, hits, request.plan)
 
     def explain(
         self, query: QueryLike, embedding: Sequence[float], id_: str, namespace: str | None, request: HybridRequest
     ) -> Explanation:
         """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
-        _, fused = self._search(query, embedding, request)
+        recorder = Recorder(request.plan.rerank)
+        plan = replace(request.plan, rerank=request.plan.rerank and recorder, highlighting=None)
+        weighted, hits, fused = self._search(query, embedding, replace(request, plan=plan))
         names = request.arms[0].scope.namespaces
         row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,))
         lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, request.options)
         key, sparse, dense = fused.explained(row, lexical, request.fusion)
-        tree = explain_fusion(request.fusion, key, id_, sparse, dense)
-        return explain_boosts(tree, request.plan.boosts, row.metadata)
+        unmet = self._searcher.unmet(weighted.conditions, row)
+        tree = explain_fusion(request.fusion, key, id_, sparse, dense, unmet)
+        tree = explain_boosts(tree, plan.boosts, row.metadata)
+        if replace(plan, boosts=()).is_plain:
+            return tree
+        return explain_placement(tree, place_hit((row.namespace, id_), hits, request.k, plan, recorder))
 
     def _search(
         self, query: QueryLike, embedding: Sequence[float], request: HybridRequest
-    ) -> tuple[list[HybridHit], FusedCandidates]:
-        """Search both arms; return the hits, and the candidates that they were chosen from."""
+    ) -> tuple[WeightedQuery, list[HybridHit], FusedCandidates]:
+        """Search both arms; return the weighted query, the hits, and the candidates that they were chosen from."""
         options, arms = request.options, request.arms
         refuse_min_should_match(options)
         (weighted,) = self._searcher.weigh([query], arms[0].scope, options).queries
@@ -205,8 +214,7 @@ class HybridSearcher:
             last = FusedCandidates(found[0], found[1], bound)
             return last.fuse(request), all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
 
-        hits = self._select(find, str(Query.of(query)), request.k, request.plan)
-        return self._searcher.highlight(weighted, hits, request.plan), last
+        return weighted, self._select(find, str(Query.of(query)), request.k, request.plan), last
 
     def _select(self, find: Callable[[int], tuple[list[H], bool]], query: str, k: int, plan: HitPlan) -> list[H]:
         """Select hits from the candidates of the arms; `find` searches for a multiple of these."""

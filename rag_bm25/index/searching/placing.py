@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import Hit
     from rag_bm25.hits.options import HitPlan, Rerank
-    from rag_bm25.query.scores import ScoreExplanation
 
 
 class Recorder:
@@ -34,9 +33,8 @@ class Recorder:
         return scores
 
 
-def place_hit(explained: ScoreExplanation, hits: Sequence[Hit], k: int, plan: HitPlan, recorder: Recorder) -> Placement:
-    """Find a chunk among the hits of its search."""
-    chunk = explained.namespace, explained.id
+def place_hit(chunk: tuple[str, str], hits: Sequence[Hit], k: int, plan: HitPlan, recorder: Recorder) -> Placement:
+    """Find a chunk, given by its namespace and id, among the hits of its search."""
     rank = next((rank for rank, hit in enumerate(hits, 1) if (hit.namespace, hit.id) == chunk), None)
     hit = None if rank is None else hits[rank - 1]
     grouping = plan.grouping
