@@ -74,7 +74,7 @@ class Conditions:
     def failure(self, vector: SparseVector, texts: Sequence[str], analyzer: TextAnalyzer) -> str:
         """Return which condition a chunk does not meet, as a clause; "" if it meets all.
 
-        `texts` are that of the chunk and those of its fields.
+        `texts` are that of the chunk and those of its fields, each item of a list by itself.
         """
         ids = set(vector.ids.tolist())
         for wanted in self.must:

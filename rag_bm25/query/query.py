@@ -81,9 +81,9 @@ class Query:
     must_not : sequence of str
         No hit has all words of one of these texts.
     phrases : sequence of str
-        Each of these texts is written in every hit, or in one of its fields: the same words, stemmed, in this order,
-        and nothing between them. Ideographs are compared one by one. A sign, or a blank between ideographs, is
-        something between them unless the phrase has it, too.
+        Each of these texts is written in every hit, in its text or in a field, of a list in one item: the same words,
+        stemmed, in this order, and nothing between them. Ideographs are compared one by one. A sign, or a blank between
+        ideographs, is something between them unless the phrase has it, too.
     slop : int
         Maximum number of words, ideographs and signs that a phrase may have between its words besides its own, in
         0..1000.

@@ -51,6 +51,10 @@ class FieldWeight:
 
 def field_text(metadata: Mapping[str, Any], name: str) -> str:
     """Return the text of a field: the metadata under its name, the items of a list on a line each."""
+    return "\n".join(field_items(metadata, name))
+
+
+def field_items(metadata: Mapping[str, Any], name: str) -> list[str]:
+    """Return the texts of a list under the name of a field, or the one that is there."""
     value = metadata.get(name)
-    parts = value if isinstance(value, list) else [value]
-    return "\n".join(part for part in parts if isinstance(part, str))
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, str)]

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.analysis import Analyzer
 from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import FilterError, MissingExtraError, short_repr
 from rag_bm25.filters import Comparison, Expression, Not
 from rag_bm25.hits.boosts import factor_of
@@ -117,13 +119,20 @@ class Inquiry:
         if self._plain.terms.terms or any(self._words_of(part.text) for part in self._parsed.parts):
             return
         if not self._text.strip():
-            yield Reason("empty_query", "the query is empty")
+            excludes = "the query only says what hits must not have; it needs a word to search for"
+            yield Reason("empty_query", excludes if self._parsed.must_not else "the query is empty")
         elif dropped := self._stop_words:
             listed = list_first(dropped)
             message = f"the query has stop words only, which the index leaves out: {listed}"
             yield Reason("stop_words", message, {"words": dropped})
         else:
-            yield Reason("no_words", "the query has no words, only punctuation")
+            long = f" but some of more than {MAX_TOKEN_LENGTH} characters, which are not indexed"
+            yield Reason("no_words", f"the query has no words{long if self._has_long_words else ', only punctuation'}")
+
+    @property
+    def _has_long_words(self) -> bool:
+        longest = max(map(len, _PIECE.findall(self._text)), default=0)
+        return isinstance(self._analyzer, Analyzer) and longest > MAX_TOKEN_LENGTH
 
     @cached_property
     def _stop_words(self) -> list[str]:

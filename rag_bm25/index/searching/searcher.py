@@ -38,7 +38,7 @@ from rag_bm25.query.similar import weigh_terms_of
 from rag_bm25.store.rows import Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
-from rag_bm25.weighting.fields import field_text
+from rag_bm25.weighting.fields import field_items
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -241,7 +241,8 @@ class Searcher:
         """Return which condition a chunk does not meet; "" if it meets all."""
         if conditions is None:
             return ""
-        texts = [row.text, *(field_text(row.metadata, name) for name in self._encoder.weighting.fields)]
+        items = (field_items(row.metadata, name) for name in self._encoder.weighting.fields)
+        texts = [row.text, *chain.from_iterable(items)]
         return conditions.failure(row.vector, texts, self.analyzer)
 
     # Highlights

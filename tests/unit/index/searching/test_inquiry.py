@@ -53,6 +53,11 @@ def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
         ("", {}, "empty_query", "the query is empty"),
         (" \n", {}, "empty_query", "the query is empty"),
         ("？！ …", {}, "no_words", "the query has no words, only punctuation"),
+        ("…" * 70, {}, "no_words", "the query has no words, only punctuation"),
+        ("y" * 64, {}, "unknown_words", f"no chunk of the default namespace has the word {'y' * 64}"),
+        ("y" * 65, {}, "no_words", "the query has no words but some of more than 64 characters, which are not indexed"),
+        (Query("", must_not=["contract"]), {}, "empty_query", "the query only says what hits must not have"),
+        ("-contract", {"syntax": True}, "empty_query", "the query only says what hits must not have"),
         ("the", {}, "stop_words", "the query has stop words only, which the index leaves out: the"),
         (
             "什么",
