@@ -120,7 +120,7 @@ MUTANTS = [
     Mutant("statistics/log/log", "if newest > self._k1_table:", "if not self._k1_table:"),
     Mutant("documents/encoder", "term_k1.get_many(ids, self.weighting.k1) if per_term", "None if per_term"),
     Mutant("documents/checks", "if not _is_text(metadata.get(field)):", "if False:"),
-    Mutant("weighting/fields", "for part in parts if isinstance(part, str)", "for part in parts if part"),
+    Mutant("weighting/fields", "if isinstance(item, str)]", "if item]"),
     Mutant(
         "weighting/idf",
         "np.log1p((num_chunks - df + 0.5) / (df + 0.5))",

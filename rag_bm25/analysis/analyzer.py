@@ -11,7 +11,15 @@ from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.locator import ChineseLocator, Locator, StretchLocator, TextForms, WantedTerms
 from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form, plain_forms
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
-from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
+from rag_bm25.analysis.runs import (
+    find_runs,
+    find_runs_and_signs,
+    holds_han,
+    is_han,
+    is_only_han,
+    is_syllabic,
+    locate_runs,
+)
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
 from rag_bm25.analysis.stop_structures import skip_stop_structures
 from rag_bm25.analysis.stretches import Stretches
@@ -76,7 +84,7 @@ class Analyzer:
         stemming = Stemming(stem=config.stem)
         self._in_chunks = _Kept(stop_words, rules, stemming)
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
-        self._word_bigrams = WordBigrams(rules, stemming)
+        self._word_bigrams = WordBigrams(self._in_chunks.terms)
         self._stretches = Stretches(self._in_chunks.terms, self._word_bigrams)
         self._chinese = PlaceMemo(self._words_within)
         self._phrase_words = PhraseWords(rules, stemming)
@@ -337,14 +345,22 @@ class Analyzer:
     def _tokens(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""
         text = self._normal_form(text)
+        if self._other_words is None and self.config.word_bigrams and not holds_han(text):
+            runs = find_runs_and_signs(text)  # once for both channels
+            words = chain.from_iterable(map(kept.terms.__getitem__, runs))
+            return [*words, *self._character_bigrams(text, kept), *self._word_bigrams.of_runs(runs)]
         tokens: list[str] = []
         for place, piece in enumerate(self._pieces(text)):
             tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode, kept)
-        if self.config.bigrams:
-            tokens += bigrams_of(text, kept.dropped_chinese, distinct=self.config.distinct_bigrams)
+        tokens += self._character_bigrams(text, kept)
         if self.config.word_bigrams:
             tokens += self._word_bigrams.of(text)
         return tokens
+
+    def _character_bigrams(self, text: str, kept: _Kept) -> list[str]:
+        if not self.config.bigrams:
+            return []
+        return bigrams_of(text, kept.dropped_chinese, distinct=self.config.distinct_bigrams)
 
     def _tokens_between(self, text: str, mode: Segmentation, kept: _Kept) -> Iterable[str]:
         """Return the tokens of a text without user words of mixed scripts."""

@@ -158,6 +158,11 @@ def borders_of(are_within: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.flatnonzero(are_within[1:] != are_within[:-1])
 
 
+def is_sign(run: str) -> bool:
+    """Return whether a result of `find_runs_and_signs` is none of `find_runs`."""
+    return len(run) == 1 and _RUNS.match(run) is None
+
+
 def is_han(run: str) -> bool:
     """Return whether a result of `find_runs` is a run of Han characters, which the segmenter cuts."""
     return "\u4e00" <= run[0] <= "\u9fd5"
@@ -165,7 +170,7 @@ def is_han(run: str) -> bool:
 
 def holds_han(text: str) -> bool:
     """Return whether a text has a Han character that the segmenter knows."""
-    return _FIRST_HAN.search(text) is not None
+    return not text.isascii() and _FIRST_HAN.search(text) is not None
 
 
 def is_only_han(word: str) -> bool:
@@ -175,4 +180,4 @@ def is_only_han(word: str) -> bool:
 
 def is_syllabic(run: str) -> bool:
     """Return whether a result of `find_runs` is kana or hangul, which is cut into pairs of characters."""
-    return _SYLLABIC.match(run) is not None
+    return not run.isascii() and _SYLLABIC.match(run) is not None

@@ -29,7 +29,7 @@ def locate_stretches(text: str) -> tuple[list[str], NDArray[np.intp]]:
     """Return the stretches in text order, and where each starts."""
     points = code_points(text)
     are_between = _BLANKS.take(points, mode="clip")
-    if text.isascii() or not holds_han(text):
+    if not holds_han(text):
         return text.split(), borders_of(are_between)[::2]
     return _BETWEEN_HAN.findall(text), borders_of(are_between | are_han(points))[::2]
 

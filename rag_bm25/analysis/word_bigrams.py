@@ -7,7 +7,7 @@ and was measured to find more than all of them.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.analysis.runs import (
@@ -19,20 +19,20 @@ from rag_bm25.analysis.runs import (
 )
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
 from rag_bm25.analysis.text import Token, shift
-from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_number, is_stop_word, phrase_of
+from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, RunMemo, is_number, is_simple, is_stop_word, phrase_of
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rag_bm25.analysis.words import Stemming, WordRules
+    from rag_bm25.analysis.words import TermMemo
 
 
 class _Links(NamedTuple):
     """What a run gives to word bigrams: the terms at its ends, "" where nothing can be paired, and its own bigrams."""
 
     first: str = ""
-    last: str = ""
+    last: str = ""  # as a bigram begins with it
     within: tuple[str, ...] = ()
 
 
@@ -42,30 +42,35 @@ _NO_LINKS = _Links()
 class WordBigrams(RunMemo[_Links]):
     r"""Finds the word bigrams of normalised texts.
 
-    >>> from rag_bm25.analysis.words import Stemming, WordRules
-    >>> WordBigrams(WordRules(), Stemming(stem=True)).of("the effects of information-retrieval systems, tested")
+    >>> from rag_bm25.analysis.words import Stemming, TermMemo, WordRules
+    >>> pairs = WordBigrams(TermMemo(WordRules(), Stemming(stem=True)))
+    >>> pairs.of("the effects of information-retrieval systems, tested")
     ['\x00inform retriev', '\x00retriev system']
     """
 
-    def __init__(self, rules: WordRules, stemming: Stemming) -> None:
+    def __init__(self, terms: TermMemo) -> None:
         super().__init__()
-        self._rules = rules
-        self._stemming = stemming
-        self._apart = frozenset((*LUCENE_33, *ENGLISH_QUESTION_WORDS, *rules.stop_words))
+        self._terms = terms
+        self._rules = terms.rules
+        self._apart = frozenset((*LUCENE_33, *ENGLISH_QUESTION_WORDS, *terms.rules.stop_words))
 
     def of(self, text: str) -> list[str]:
         """Return each two neighbouring words as one term, after the mark of the channel."""
         if not may_hold_word_bigrams(text):
             return []
+        parts = map(find_runs_and_signs, filter(may_hold_word_bigrams, parts_without_han(text)))
+        return list(chain.from_iterable(map(self.of_runs, parts)))
+
+    def of_runs(self, runs: Iterable[str]) -> list[str]:
+        """Return the bigrams of the runs of a text, with the signs between them."""
         bigrams: list[str] = []
-        for part in filter(may_hold_word_bigrams, parts_without_han(text)):
-            before = ""
-            for first, last, within in map(self.__getitem__, find_runs_and_signs(part)):
-                if before and first:
-                    bigrams.append(f"{BIGRAM_MARK}{before} {first}")
-                if within:
-                    bigrams += within
-                before = last
+        before = ""
+        for first, last, within in map(self.__getitem__, runs):
+            if before and first:
+                bigrams.append(before + first)
+            if within:
+                bigrams += within
+            before = last
         return bigrams
 
     def locate(self, text: str) -> Iterator[Token]:
@@ -79,7 +84,7 @@ class WordBigrams(RunMemo[_Links]):
             links = self[match[0]]
             if last and links.first and before is not None:
                 start, end = self._linked_words(before[0])[-1].start, self._linked_words(match[0])[0].end
-                yield Token(f"{BIGRAM_MARK}{last} {links.first}", before.start() + start, match.start() + end)
+                yield Token(last + links.first, before.start() + start, match.start() + end)
             if links.within:
                 yield from shift(_pairs(self._linked_words(match[0])), match.start())
             last, before = links.last, match
@@ -91,10 +96,12 @@ class WordBigrams(RunMemo[_Links]):
     def _make(self, run: str) -> _Links:
         if not run[0].isalnum():
             return _NO_LINKS
+        if is_simple(run):
+            return _Links(term, _beginning(term)) if (term := self._linked(run)) else _NO_LINKS
         words = self._linked_words(run)
         if not any(word.text for word in words):
             return _NO_LINKS
-        return _Links(words[0].text, words[-1].text, tuple([pair.text for pair in _pairs(words)]))
+        return _Links(words[0].text, _beginning(words[-1].text), tuple([pair.text for pair in _pairs(words)]))
 
     def _linked_words(self, run: str) -> list[Token]:
         """Return the words of a run, each as :meth:`_linked`, with their places."""
@@ -104,7 +111,13 @@ class WordBigrams(RunMemo[_Links]):
         """Return the term of a word that can be a part of a phrase, or "" if it cannot be one."""
         if not 1 < len(word) <= MAX_TOKEN_LENGTH or is_number(word) or is_stop_word(word, self._apart):
             return ""
-        return self._stemming.term(word)
+        # The memo knows most words; of those with parts, the whole comes first.
+        return self._terms[word][0] if is_simple(word) else self._terms.stemming.term(word)
+
+
+def _beginning(term: str) -> str:
+    """Return what the bigrams of a term and the next one begin with; "" if there is no term."""
+    return f"{BIGRAM_MARK}{term} " if term else ""
 
 
 def _pairs(words: Sequence[Token]) -> Iterator[Token]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
-from rag_bm25.analysis.runs import is_han, is_syllabic
+from rag_bm25.analysis.runs import is_han, is_sign, is_syllabic
 from rag_bm25.analysis.text import Token
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _CAMEL_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def without_apostrophes(word: str) -> str:
     """Cut a possessive off and join contractions: ``user's`` becomes ``user``, ``don't`` becomes ``dont``."""
-    return _POSSESSIVE.sub("", word).replace("'", "")
+    return _POSSESSIVE.sub("", word).replace("'", "") if "'" in word else word
 
 
 def is_stop_word(word: str, stop_words: Collection[str]) -> bool:
@@ -48,7 +48,12 @@ def is_stop_word(word: str, stop_words: Collection[str]) -> bool:
 
 def is_number(word: str) -> bool:
     """Return whether a word is a number, with or without dots."""
-    return word.isdecimal() or _DOTTED_NUMBER.fullmatch(word) is not None
+    return word.isdecimal() or _match_number(word) is not None
+
+
+def _match_number(word: str) -> re.Match[str] | None:
+    """Match a number with dots, such as a version, without the v before it."""
+    return _DOTTED_NUMBER.fullmatch(word) if "." in word else None
 
 
 class WordRules(NamedTuple):
@@ -65,15 +70,15 @@ def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: 
         return [Token(run[i : i + 2], i, min(i + 2, len(run))) for i in range(max(len(run) - 1, 1))]
     if run[-1] in "+#":
         return [Token(run, 0, len(run))]
-    if _is_simple(run) and not rules.split_camel_case:
+    if is_simple(run) and not rules.split_camel_case:
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
     return _in_run(_words_of_compound(compound, rules), places)
 
 
-def _is_simple(run: str) -> bool:
+def is_simple(run: str) -> bool:
     """Return whether a run is a word as most are: nothing of it can be cut off."""
-    return run.isascii() and run.isalpha()
+    return run.isascii() and (run.isalpha() or run.isdigit())
 
 
 def _words_of_compound(compound: str, rules: WordRules) -> list[Token]:
@@ -90,7 +95,7 @@ def phrase_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa:
     """Return the words of a run in their order, each character in one of them: no whole beside its parts."""
     if is_syllabic(run) or run[-1] in "+#":
         return []
-    if _is_simple(run):
+    if is_simple(run):
         return [Token(run, 0, len(run))]
     compound, places = _without_signs(run)
     return [] if _number(compound) else _in_run(_spelt_compound(compound, rules), places)
@@ -146,8 +151,7 @@ def _cut(compound: str, start: int, end: int) -> Token:
 
 
 def _number(compound: str) -> Token | None:
-    """Return a number with dots, such as a version, without the v before it."""
-    match = _DOTTED_NUMBER.fullmatch(compound)
+    match = _match_number(compound)
     return None if match is None else _cut(compound, *match.span(1))
 
 
@@ -160,7 +164,7 @@ def _versions(number: Token) -> list[Token]:
 def _parts(compound: str, rules: WordRules) -> list[Token]:
     """Return the parts between the joints, of which a dot within a number is none."""
     pattern = _PART if rules.compounds == "all" else _PART_OR_NUMBER
-    return [_cut(compound, *part.span()) for part in pattern.finditer(compound)]
+    return [Token(part[0], *part.span()) for part in pattern.finditer(compound)]
 
 
 def _joined(compound: str, parts: list[Token]) -> Token:
@@ -169,7 +173,7 @@ def _joined(compound: str, parts: list[Token]) -> Token:
 
 def _acronym(compound: str, rules: WordRules) -> Token | None:
     """Join single letters with dots, in capitals, as which they are no stop word: ``u.s`` becomes ``US``."""
-    is_one = rules.compounds != "all" and _ACRONYM.fullmatch(compound)
+    is_one = rules.compounds != "all" and "." in compound and _ACRONYM.fullmatch(compound)
     return Token(compound.replace(".", "").upper(), 0, len(compound)) if is_one else None
 
 
@@ -203,6 +207,8 @@ def _part_words(part: Token, split_camel_case: bool) -> list[Token]:
     """Return a part, its letters and digits apart, and its humps."""
     if _number(part.text):
         return _versions(_without_v(part))
+    if part.text.isalpha() and not split_camel_case:
+        return [part]
     halves = _LETTERS_AND_DIGITS.fullmatch(part.text)
     words = (
         [part, *(_within(part, *halves.span(group)) for group in range(1, 7) if halves[group])] if halves else [part]
@@ -280,12 +286,15 @@ class PlaceMemo(RunMemo[list[Token]]):
 
 
 class TermMemo(RunMemo[tuple[str, ...]]):
-    """Memo of the terms of every run that is not Chinese, without those of dropped words, which are case-folded."""
+    """Memo of the terms of every run that is not Chinese, without those of dropped words, which are case-folded.
+
+    Signs, as they stand between runs, have none.
+    """
 
     def __init__(self, rules: WordRules, stemming: Stemming, dropped: Collection[str] | None = None) -> None:
         super().__init__()
-        self._rules = rules
-        self._stemming = stemming
+        self.rules = rules
+        self.stemming = stemming
         self._dropped = rules.stop_words if dropped is None else dropped
         self.places = PlaceMemo(self._locate)
 
@@ -294,9 +303,14 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         return () if is_han(run) else super().__missing__(run)
 
     def _locate(self, run: str) -> list[Token]:
-        kept = (word for word in words_of(run, self._rules) if not is_stop_word(word.text, self._dropped))
-        terms = [Token(self._stemming.term(text), start, end) for text, start, end in kept]
+        kept = (word for word in words_of(run, self.rules) if not is_stop_word(word.text, self._dropped))
+        terms = [Token(self.stemming.term(text), start, end) for text, start, end in kept]
         return [term for term in terms if len(term.text) <= MAX_TOKEN_LENGTH]
 
     def _make(self, run: str) -> tuple[str, ...]:
-        return tuple([term.text for term in self._locate(run)])
+        if is_sign(run):
+            return ()
+        is_word = is_simple(run) and not self.rules.split_camel_case
+        words = [run] if is_word else [word.text for word in words_of(run, self.rules)]
+        terms = [self.stemming.term(word) for word in words if not is_stop_word(word, self._dropped)]
+        return tuple([term for term in terms if len(term) <= MAX_TOKEN_LENGTH])

@@ -104,5 +104,15 @@ def test_the_tokens_of_a_query_are_among_those_of_a_chunk_with_search_segmentati
 
 
 @given(texts)
+@example("\u3099 a b")  # a sign of kana that is no letter
+@example("\u9ffd a b")
+def test_a_channel_is_the_same_with_and_without_the_other(text: str) -> None:
+    """Texts without Chinese are searched once for both channels, unless there are user words."""
+    words = [token for token in ANALYZER(text) if kind(token) < 2]
+    assert Analyzer(AnalyzerConfig(word_bigrams=False))(text) == words
+    assert Analyzer(AnalyzerConfig(user_words=("not量there",)))(text) == ANALYZER(text)
+
+
+@given(texts)
 def test_tokens_do_not_depend_on_what_was_analyzed_before(text: str) -> None:
     assert Analyzer()(text) == ANALYZER(text)

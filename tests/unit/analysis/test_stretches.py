@@ -11,8 +11,8 @@ from rag_bm25.analysis.words import Stemming, TermMemo, WordRules
 
 
 def make_stretches() -> Stretches:
-    rules, stemming = WordRules(), Stemming(stem=True)
-    return Stretches(TermMemo(rules, stemming), WordBigrams(rules, stemming))
+    terms = TermMemo(WordRules(), Stemming(stem=True))
+    return Stretches(terms, WordBigrams(terms))
 
 
 @pytest.mark.parametrize(

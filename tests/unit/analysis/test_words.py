@@ -175,6 +175,11 @@ def test_too_long_tokens_are_dropped_and_their_parts_kept() -> None:
     assert memo["a" * 40 + "-" + "b" * 40] == ("a" * 40, "b" * 40)
 
 
+@pytest.mark.parametrize("sign", [*".(_'’—👍", "\u0301", "\u3000"])
+def test_signs_have_no_terms(sign: str) -> None:
+    assert TermMemo(WordRules(), Stemming(stem=False))[sign] == ()
+
+
 def test_the_memo_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "MEMO_SIZE", 2)
     memo = TermMemo(WordRules(), Stemming(stem=False))
