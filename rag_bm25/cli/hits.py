@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from rag_bm25.cli import options as opt
+from rag_bm25.cli.reranking import Reranker, RerankOption
 from rag_bm25.cli.settings import as_usage
 from rag_bm25.hits.boosts import Boost, Decay, Shape, ValueBoost
 from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, split_options
@@ -70,8 +71,9 @@ class Selection:
         float | None,
         opt.option("Choose hits that differ: lambda of maximal marginal relevance, in 0..1.", metavar="LAMBDA"),
     ] = None
+    rerank: RerankOption = None
     candidates: Annotated[
-        int | None, opt.option("Number of hits to choose from or add up; by default 100.", min=1, max=MAX_K)
+        int | None, opt.option("Number of hits to rerank, choose from or add up; by default 100.", min=1, max=MAX_K)
     ] = None
     expand: Annotated[
         Literal["neighbors", "document"] | None,
@@ -84,6 +86,8 @@ class Selection:
         for name in ("near_duplicates", "mmr"):
             with as_usage(f"--{name.replace('_', '-')}"):
                 split_options({name: given.get(name)})
+        if self.rerank is not None:
+            given["rerank"] = Reranker(self.rerank)
         with as_usage("--group-by"):
             split_options(given)
         return given

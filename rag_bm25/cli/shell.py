@@ -54,10 +54,11 @@ def shell(
     meanwhile, no other process can open a .db file. Ctrl-C ends a search, Ctrl-D the session. Lines may be piped in;
     the exit code is 1 then if one of them failed.
     """
-    scope, asked, model = question.scope(), {**question.options(), **boosts.options()}, dense.load()
+    scope, asked = question.scope(), {**question.options(), **boosts.options()}
+    chosen, model = selection.options(), dense.load()
     with place.open_existing(read_only=True) as index:
         dense.note_missing(index)
-        session = Session(index, dense, model, k, scope, asked, selection.options())
+        session = Session(index, dense, model, k, scope, asked, chosen)
         with _lines(place.collection, history) as lines:
             failed = sum(not session.obey(line) for line in lines)
     if failed and not is_terminal():
