@@ -141,8 +141,9 @@ def test_boosts_are_those_of_python(offers: None, arguments: list[str], boosts: 
 
 def test_a_session_boosts_and_explains(offers: None) -> None:
     boost = ("--number-boost", "votes:3:sqrt", "--decay", "price:100,origin=500,floor=0.1")
-    typed = run("shell", *boost, input="trial\n:explain a\n").stdout
-    assert typed == run("search", "trial", *boost).stdout + run("explain", "trial", "a", *boost).stdout
+    typed = run("shell", *boost, input="trial\n:explain a\n:similar d\n").stdout
+    commands = [("search", "trial"), ("explain", "trial", "a"), ("similar", "d")]
+    assert typed == "".join(run(*command, *boost).stdout for command in commands)
     assert "factor of 'votes': sqrt(1 * 9), within 0 and 3" in typed
     assert "factor of 'price' = 100: exp decay, 400 from the origin" in typed
 
