@@ -618,7 +618,7 @@ MUTANTS = [
     Mutant("analysis/word_files", "        if known != frequency:", "        if False:"),
     Mutant("analysis/word_files", "(?:[a-z]{1,2}|nrt|nrfg|eng)", "[a-zA-Z]+"),
     Mutant("cli/embedding", "if (dim := self._dimension()) != config.dense_dim:", "if False:"),
-    Mutant("cli/embedding", 'return _KEY.sub("***", _LOGIN.sub("***@", text))', "return text"),
+    Mutant("cli/importing", 'return _KEY.sub("***", _LOGIN.sub("***@", text))', "return text"),
     Mutant("cli/watching", "        if now == before:\n", "        if True:\n"),
     Mutant("cli/watching", "if now.get(file.path) != known.get(file.path)]", "]"),
     Mutant("cli/watching", "*(path for path in known if path not in now)", ""),

@@ -1,20 +1,17 @@
 """Models of dense vectors, named on the command line: ``--embedding MODULE:FACTORY``."""
 
-import importlib
-import os
-import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NoReturn, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_note
+from rag_bm25.cli.importing import ModelError, ModelOption, one_line_errors
 from rag_bm25.cli.rendering import highlighting_for
 from rag_bm25.documents.chunks import Hit
-from rag_bm25.errors import ConfigMismatchError, InputError, RagBM25Error
+from rag_bm25.errors import ConfigMismatchError, InputError
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.config import IndexConfig
@@ -33,14 +30,20 @@ Embedding: TypeAlias = Annotated[
     ),
 ]
 
-# What a message of a model may hold that nobody else should read: logins in addresses, and keys.
-_LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
-_KEY = re.compile(r"(?i)\bbearer\s+\S+|\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{20,}")
-_SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential")
+
+def _as_model(made: Any) -> Any:
+    """Return a model; None for anything else, a class of models included."""
+    has_methods = hasattr(made, "embed_documents") and hasattr(made, "embed_query")
+    return made if has_methods and not isinstance(made, type) else None
 
 
-class EmbeddingError(RagBM25Error):
-    """A model cannot be loaded, or has failed."""
+EMBEDDING: ModelOption[Any] = ModelOption(
+    "--embedding",
+    FORM,
+    "langchain_openai:OpenAIEmbeddings",
+    "a model with embed_documents and embed_query, or a function without arguments that returns it",
+    _as_model,
+)
 
 
 class Model:
@@ -48,7 +51,7 @@ class Model:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._model = _load(name)
+        self._model = EMBEDDING.load(name)
 
     def embed_documents(self, texts: list[str]) -> Any:
         return self._call("embed_documents", texts)
@@ -79,74 +82,16 @@ class Model:
             return len(vector)
         except TypeError:
             msg = f"--embedding {self._name}: embed_query must return a vector, got {type(vector).__name__}"
-            raise EmbeddingError(msg) from None
+            raise ModelError(msg) from None
 
     def _call(self, method: str, given: Any) -> Any:
-        try:
+        with one_line_errors(f"--embedding {self._name} has failed in {method}"):
             return getattr(self._model, method)(given)
-        except Exception as error:  # noqa: BLE001  # whatever a model may raise
-            _fail(f"--embedding {self._name} has failed in {method}", error)
 
 
 def load_model(name: str | None) -> Model | None:
     """Return the model of this name; None without one."""
     return None if name is None else Model(name)
-
-
-def _load(name: str) -> Any:
-    """Import the module, and make the model."""
-    module_name, _, path = name.partition(":")
-    if not (module_name and path):
-        msg = f"must be {FORM}, such as langchain_openai:OpenAIEmbeddings, got {name!r}"
-        raise typer.BadParameter(msg, param_hint="--embedding")
-    made = _import(name, module_name)
-    for attribute in path.split("."):
-        if not hasattr(made, attribute):
-            raise EmbeddingError(f"--embedding {name}: {module_name} has no {path!r}")
-        made = getattr(made, attribute)
-    if not _is_model(made) and callable(made):
-        made = _make(name, made)
-    if not _is_model(made):
-        msg = f"--embedding {name} must be a model with embed_documents and embed_query, or a function that returns it"
-        raise EmbeddingError(f"{msg}, got {type(made).__name__}")
-    return made
-
-
-def _import(name: str, module: str) -> Any:
-    if os.getcwd() not in sys.path:  # noqa: PTH109  # where people keep a module of their own
-        sys.path.insert(0, os.getcwd())  # noqa: PTH109
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        missing = f"there is no module {error.name!r}"
-        raise EmbeddingError(f"--embedding {name}: {missing}, here or among the installed packages") from None
-    except Exception as error:  # noqa: BLE001  # the module is the user's
-        _fail(f"--embedding {name}: {module} cannot be imported", error)
-
-
-def _make(name: str, factory: Callable[[], Any]) -> Any:
-    try:
-        return factory()
-    except Exception as error:  # noqa: BLE001  # likewise
-        _fail(f"--embedding {name} has failed", error)
-
-
-def _is_model(made: object) -> bool:
-    """Return whether this is a model, and no class of models."""
-    has_methods = hasattr(made, "embed_documents") and hasattr(made, "embed_query")
-    return has_methods and not isinstance(made, type)
-
-
-def _fail(what: str, error: Exception) -> NoReturn:
-    raise EmbeddingError(f"{what}: {type(error).__name__}: {hide_secrets(str(error), os.environ)}") from None
-
-
-def hide_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """Replace what may be a secret: logins, keys, and the values of variables that are named like one."""
-    values = [value for name, value in environment.items() if _SECRET_NAME.search(name) and len(value) >= 4]
-    for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, "***")
-    return _KEY.sub("***", _LOGIN.sub("***@", text))
 
 
 # The options of words that have another default than None.

@@ -1,19 +1,26 @@
 """The options for what a search makes of its hits."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.settings import as_usage
-from rag_bm25.hits.boosts import Boost, Decay, Shape, ValueBoost
+from rag_bm25.cli.reranking import Reranker, RerankOption
+from rag_bm25.cli.settings import as_usage, parse_parameters
+from rag_bm25.hits.boosts import MODIFIERS, Boost, Decay, Modifier, NumberBoost, Shape, ValueBoost
 from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, split_options
 from rag_bm25.index.settings import parse_value
 
-RECENCY = "KEY:DAYS[:SHAPE]"
 BOOST = "KEY=VALUE:FACTOR"
+DECAY = "KEY:SCALE[:SHAPE][,NAME=VALUE,...]"
+NUMBER_BOOST = "KEY:MOST[:MODIFIER][,NAME=VALUE,...]"
+
+DECAY_FLAG = "--recency / --decay"  # as Typer names an option of two names
+DECAY_PARAMETERS = ("origin", "offset", "decay", "floor", "missing")
+NUMBER_PARAMETERS = ("weight", "least", "missing")
 
 
 @dataclass(frozen=True)
@@ -23,9 +30,12 @@ class Boosts:
     recency: Annotated[
         list[str] | None,
         opt.option(
-            "Halve scores with the age of a date in the metadata, such as date:30: its key, the days after which the "
-            "factor is 0.5, and exp, gauss or linear; may be repeated.",
-            metavar=RECENCY,
+            "Lower scores with the distance of a date or a number in the metadata from an origin, by default now, such "
+            "as date:30 or price:100,origin=500: its key, the distance at which the factor is 0.5 (days for dates), "
+            f"and exp, gauss or linear; then any of {', '.join(DECAY_PARAMETERS)}; may be repeated.",
+            "--recency",
+            "--decay",
+            metavar=DECAY,
         ),
     ] = None
     boost: Annotated[
@@ -34,10 +44,18 @@ class Boosts:
             "Multiply scores where the metadata have a value, such as kind=law:2; may be repeated.", metavar=BOOST
         ),
     ] = None
+    number_boost: Annotated[
+        list[str] | None,
+        opt.option(
+            "Multiply scores by a number in the metadata, such as votes:3:log1p: its key, the largest factor, and "
+            f"{', '.join(MODIFIERS)}; then any of {', '.join(NUMBER_PARAMETERS)}; may be repeated.",
+            metavar=NUMBER_BOOST,
+        ),
+    ] = None
 
     def options(self) -> dict[str, Any]:
         """Return the boosts, as a search takes them."""
-        boosts: list[Boost] = [_parse_recency(text) for text in self.recency or ()]
+        boosts: list[Boost] = [_parse_decay(text) for text in self.recency or ()]
         factors: dict[str, dict[Any, float]] = {}
         for text in self.boost or ():
             key, value, factor = _parse_boost(text)
@@ -47,6 +65,7 @@ class Boosts:
             factors.setdefault(key, {}).update(dict.fromkeys(values, factor))
         with as_usage("--boost"):
             boosts += [ValueBoost(key, values) for key, values in factors.items()]
+        boosts += [_parse_number_boost(text) for text in self.number_boost or ()]
         return {"boosts": boosts} if boosts else {}
 
 
@@ -70,8 +89,9 @@ class Selection:
         float | None,
         opt.option("Choose hits that differ: lambda of maximal marginal relevance, in 0..1.", metavar="LAMBDA"),
     ] = None
+    rerank: RerankOption = None
     candidates: Annotated[
-        int | None, opt.option("Number of hits to choose from or add up; by default 100.", min=1, max=MAX_K)
+        int | None, opt.option("Number of hits to rerank, choose from or add up; by default 100.", min=1, max=MAX_K)
     ] = None
     expand: Annotated[
         Literal["neighbors", "document"] | None,
@@ -84,18 +104,36 @@ class Selection:
         for name in ("near_duplicates", "mmr"):
             with as_usage(f"--{name.replace('_', '-')}"):
                 split_options({name: given.get(name)})
+        if self.rerank is not None:
+            given["rerank"] = Reranker(self.rerank)
         with as_usage("--group-by"):
             split_options(given)
         return given
 
 
-def _parse_recency(text: str) -> Decay:
-    """Read KEY:DAYS[:SHAPE]."""
-    match = re.fullmatch(r"(.+?):([0-9.]+)(?::(\w+))?", text)
+def _parse_decay(text: str) -> Decay:
+    """Read KEY:SCALE[:SHAPE][,NAME=VALUE,...]."""
+    key, scale, shape, others = _split_boost(text, DECAY_FLAG, DECAY, DECAY_PARAMETERS)
+    with as_usage(DECAY_FLAG):
+        return Decay(key, scale, shape=cast("Shape", shape or "exp"), **others)
+
+
+def _parse_number_boost(text: str) -> NumberBoost:
+    """Read KEY:MOST[:MODIFIER][,NAME=VALUE,...]."""
+    key, most, modifier, others = _split_boost(text, "--number-boost", NUMBER_BOOST, NUMBER_PARAMETERS)
+    with as_usage("--number-boost"):
+        return NumberBoost(key, most, modifier=cast("Modifier", modifier or "none"), **others)
+
+
+def _split_boost(
+    text: str, option: str, form: str, names: Sequence[str]
+) -> tuple[str, float, str | None, dict[str, Any]]:
+    """Read KEY:NUMBER[:WORD][,NAME=VALUE,...]."""
+    match = re.fullmatch(r"(.+?):([0-9.]+)(?::(\w+))?(?:,(.*))?", text)
     if match is None:
-        raise typer.BadParameter(f"must be {RECENCY}, got {text!r}", param_hint="--recency")
-    with as_usage("--recency"):
-        return Decay(match[1], _number(match[2], "--recency"), shape=cast("Shape", match[3] or "exp"))
+        raise typer.BadParameter(f"must be {form}, got {text!r}", param_hint=option)
+    others = parse_parameters([match[4] or ""], option, "a parameter", names)
+    return match[1], _number(match[2], option), match[3], others
 
 
 def _parse_boost(text: str) -> tuple[str, str, float]:

@@ -143,10 +143,9 @@ def search(
     rankings become one. --explain explains the BM25 score.
     """
     query, scope, options = " ".join(words), question.scope(), question.options()
-    model = dense.load()
+    scored = {**scope, **options, **boosts.options()}
+    asked, model = {**scored, **selection.options()}, dense.load()
     with place.open_existing(read_only=True) as index:
-        scored = {**scope, **options, **boosts.options()}
-        asked = {**scored, **selection.options()}
         fragments = highlight if as_json else dense.highlighting(open_console().width)
         hits = dense.search(index, model, query, k, {**asked, "highlight": fragments})
         shown = asked if model is None else scored  # the place of a hit is not that of the search by words
@@ -201,8 +200,9 @@ def similar(
 ) -> None:
     """Show the chunks that resemble a chunk."""
     scope: dict[str, Any] = {"filter": opt.parse_filter_option(filter), "namespace": namespace}
+    options = {**boosts.options(), **selection.options()}
     with place.open_existing(read_only=True) as index:
-        hits = index.more_like_this(id, k, max_terms=max_terms, **scope, **boosts.options(), **selection.options())
+        hits = index.more_like_this(id, k, max_terms=max_terms, **scope, **options)
     if as_json:
         print_json(list(map(_to_json, hits)))
     elif hits:

@@ -192,12 +192,21 @@ def _parse_pairs(
     return pairs
 
 
+def parse_parameters(texts: Iterable[str] | None, option: str, kind: str, names: Sequence[str]) -> dict[str, Value]:
+    """Read ``name=value,name=value`` of these names; the values are not checked."""
+
+    def parse(text: str) -> tuple[str, str]:
+        name, value = split_setting(text)
+        return check_choice(kind, name, names), value
+
+    with as_usage(option):
+        return _parse_pairs(texts, option, parse, lambda _name, text, _option: parse_value(text))
+
+
 def parse_storage(texts: Iterable[str] | None) -> StorageOptions | None:
     """Read the storage options of a new index; None without any."""
+    given: dict[str, Any] = parse_parameters(texts, "--storage", "a storage option", STORAGE_NAMES)
     with as_usage("--storage"):
-        given: dict[str, Any] = _parse_pairs(
-            texts, "--storage", _parse_storage_option, lambda _name, text, _option: parse_value(text)
-        )
         return StorageOptions(**given) if given else None
 
 
@@ -207,11 +216,6 @@ def _parse_setting(text: str) -> tuple[str, str]:
     if option in ("--user-words", "--stop-words"):
         raise ParameterError(f"words are read from a file: use {option} FILE")
     return parse_setting(text)
-
-
-def _parse_storage_option(text: str) -> tuple[str, str]:
-    name, value = split_setting(text)
-    return check_choice("a storage option", name, STORAGE_NAMES), value
 
 
 def read_value(name: str, text: str, option: str) -> Value:

@@ -27,7 +27,7 @@ from rag_bm25.cli.settings import parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import InputError, RagBM25Error
 from rag_bm25.filters import parse_filter
-from rag_bm25.hits.options import MAX_K
+from rag_bm25.hits.options import HIT_OPTIONS, MAX_K
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.index import BM25Index
 from rag_bm25.query.scores import ScoreExplanation
@@ -54,10 +54,11 @@ def shell(
     meanwhile, no other process can open a .db file. Ctrl-C ends a search, Ctrl-D the session. Lines may be piped in;
     the exit code is 1 then if one of them failed.
     """
-    scope, asked, model = question.scope(), {**question.options(), **boosts.options()}, dense.load()
+    scope, asked = question.scope(), {**question.options(), **boosts.options()}
+    chosen, model = selection.options(), dense.load()
     with place.open_existing(read_only=True) as index:
         dense.note_missing(index)
-        session = Session(index, dense, model, k, scope, asked, selection.options())
+        session = Session(index, dense, model, k, scope, asked, chosen)
         with _lines(place.collection, history) as lines:
             failed = sum(not session.obey(line) for line in lines)
     if failed and not is_terminal():
@@ -183,7 +184,8 @@ class Session:
 
     def similar(self, argument: str) -> None:
         id_, _ = self._find(argument)
-        self.listed = self.index.more_like_this(id_, self.k, **self.scope, **self.selection)
+        of_hits = {name: value for name, value in self._options.items() if name in HIT_OPTIONS}
+        self.listed = self.index.more_like_this(id_, self.k, **self.scope, **of_hits)
         print_hits(self.listed)
         if not self.listed:
             print_note("nothing found: no other chunk shares a term with it")

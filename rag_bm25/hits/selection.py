@@ -11,17 +11,15 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-import numpy as np
-
-from rag_bm25.checks import is_iterable
 from rag_bm25.documents.chunks import Hit
-from rag_bm25.errors import InputError, short_repr
 from rag_bm25.hits.boosts import factor_of, largest_factor
 from rag_bm25.hits.diversity import diversify, scale_to_relevance, without_near_duplicates
 from rag_bm25.hits.groups import cut, group
+from rag_bm25.hits.reranking import check_scores
 from rag_bm25.query.explanation import boosted
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from rag_bm25.hits.diversity import SparseCosines
@@ -67,21 +65,9 @@ def rank_of(hit: Hit) -> tuple[float, str, str]:
 
 def rerank(score: Rerank, query: str, hits: Sequence[H]) -> list[H]:
     """Sort hits by the scores of a reranker; of equal ones in their order."""
-    scores = _check_scores(score(query, list(hits)), len(hits)) if hits else []
+    scores = check_scores(score(query, list(hits)), len(hits)) if hits else []
     scored = [replace(hit, score=value) for hit, value in zip(hits, scores, strict=True)]
     return sorted(scored, key=lambda hit: -hit.score)
-
-
-def _check_scores(scores: object, wanted: int) -> list[float]:
-    """Check the scores of a reranker; numpy's and torch's numbers are numbers, too."""
-    try:
-        values = np.array(list(scores) if is_iterable(scores) else scores, np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != (wanted,) or not np.isfinite(values).all():
-        raise InputError(f"rerank must return a finite score for each of {wanted} hits, got {short_repr(scores)}")
-    found: list[float] = values.tolist()
-    return found
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ the index's own; the model's own coroutine embeds queries.
 
 from __future__ import annotations
 
+from rag_bm25.hits.reranking import cross_encoder_reranker
 from rag_bm25.langchain.document_index import MilvusBM25DocumentIndex
 from rag_bm25.langchain.hybrid_retriever import MilvusHybridRetriever
-from rag_bm25.langchain.reranking import cross_encoder_reranker
 from rag_bm25.langchain.retriever import MilvusBM25Retriever
 from rag_bm25.langchain.self_query import MilvusBM25Translator
 from rag_bm25.langchain.tools import create_search_tool

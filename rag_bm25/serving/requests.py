@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_bm25.hits.boosts import Boost, Decay, NumberBoost, Shape, ValueBoost
+from rag_bm25.hits.boosts import Boost, Decay, Modifier, NumberBoost, Shape, ValueBoost
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.settings import parse_value
@@ -64,13 +64,21 @@ class Scope(Place):
         return {"filter": self.filter, "namespace": self.namespaces()}
 
 
+MetadataKey: TypeAlias = Annotated[str, Field(description="Metadata key.")]
+Missing: TypeAlias = Annotated[
+    float, Field(description="Factor of chunks without the key, or with another kind of value.")
+]
+
+
 class ValueFactors(Request):
     """Factors for values of the metadata."""
 
     type: Literal["value"]
-    key: str
-    factors: dict[str, float]
-    default: float = 1.0
+    key: MetadataKey
+    factors: Annotated[
+        dict[str, float], Field(description='Factors by value; "2024" and "true" stand for number and bool, too.')
+    ]
+    default: Annotated[float, Field(description="Factor of all other chunks.")] = 1.0
 
     def build(self) -> Boost:
         """Return the boost; a key of JSON is a text, and stands for the number or bool that it spells, too."""
@@ -82,17 +90,21 @@ class ValueFactors(Request):
 
 
 class DecayFactor(Request):
-    """A factor that falls with the distance of a date or a number from its origin, by default now."""
+    """A factor that falls with the distance of a date or a number from its origin."""
 
     type: Literal["decay"]
-    key: str
-    scale: float
-    origin: str | float | None = None
-    shape: Shape = "exp"
-    offset: float = 0.0
-    decay: float = 0.5
-    floor: float = 0.0
-    missing: float = 1.0
+    key: MetadataKey
+    scale: Annotated[
+        float, Field(description="Distance at which the factor is `decay`: in days for dates, else in units.")
+    ]
+    origin: Annotated[
+        str | float | None, Field(description="A date in ISO 8601 or a number; null is the time of the search.")
+    ] = None
+    shape: Annotated[Shape, Field(description="Formula of the factor.")] = "exp"
+    offset: Annotated[float, Field(description="Distance up to which the factor is 1.")] = 0.0
+    decay: Annotated[float, Field(description="Factor at the distance `scale`.")] = 0.5
+    floor: Annotated[float, Field(description="Smallest factor.")] = 0.0
+    missing: Missing = 1.0
 
     def build(self) -> Boost:
         """Return the boost."""
@@ -100,14 +112,15 @@ class DecayFactor(Request):
 
 
 class NumberFactor(Request):
-    """A factor that grows with a number of the metadata."""
+    """A factor that is a number of the metadata, or a function of it."""
 
     type: Literal["number"]
-    key: str
-    most: float
-    weight: float = 1.0
-    least: float = 0.0
-    missing: float = 1.0
+    key: MetadataKey
+    most: Annotated[float, Field(description="Upper bound of the factor.")]
+    weight: Annotated[float, Field(description="Multiplier of the number.")] = 1.0
+    modifier: Annotated[Modifier, Field(description="Function of the number times `weight`.")] = "none"
+    least: Annotated[float, Field(description="Lower bound of the factor.")] = 0.0
+    missing: Missing = 1.0
 
     def build(self) -> Boost:
         """Return the boost."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.command_line import Databases, assert_fails, run, run_json
 
-from rag_bm25.cli.embedding import hide_secrets
+from rag_bm25.cli.importing import hide_secrets
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -28,6 +28,9 @@ class Scalar(Pairs):
         return 3
 
 def make():
+    return Pairs()
+
+def make_large(size):
     return Pairs()
 
 def refuse():
@@ -157,7 +160,8 @@ def test_an_index_without_dense_vectors_takes_no_model(model: Any, docs: Path, c
     [
         ("none_such:x", "there is no module 'none_such', here or among the installed packages"),
         ("my_model:Nothing", "my_model has no 'Nothing'"),
-        ("my_model:number", "or a function that returns it, got int"),
+        ("my_model:number", "or a function without arguments that returns it, got int"),
+        ("my_model:make_large", "or a function without arguments that returns it, got function"),
         ("my_model:refuse", "--embedding my_model:refuse has failed: ValueError: OPENAI_API_KEY is not set"),
         ("my_model:Scalar", "embed_query must return a vector, got int"),
         ("broken_model:x", "broken_model cannot be imported: SyntaxError"),

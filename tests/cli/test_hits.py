@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rag_bm25.hits.boosts import Boost
+
 from support.command_line import run, run_json
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, Decay, IndexConfig, NumberBoost, ValueBoost
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -84,6 +86,74 @@ def test_boosts_change_the_order_and_are_explained(handbook: Path) -> None:
     assert "gauss decay" in printed
 
 
+ROWS: dict[str, dict[str, Any]] = {
+    "a": {"date": "2026-01-31", "price": 100, "votes": 9},
+    "b": {"date": "2026-01-01T00:00:00Z", "price": 400, "votes": 0},
+    "c": {"date": "2020-01-01", "price": 550},
+    "d": {},
+}
+
+
+@pytest.fixture
+def offers(tmp_path: Path) -> None:
+    """Ingested rows of equal texts with dates and numbers."""
+    rows = [{"id": id_, "text": "trial offer", "metadata": metadata} for id_, metadata in ROWS.items()]
+    (tmp_path / "offers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("ingest", tmp_path / "offers.jsonl", "--chunk-size", 80).exit_code == 0
+
+
+BOOSTS = [
+    (["--recency", "date:30,origin=2026-01-31"], [Decay("date", 30, "2026-01-31")]),
+    (["--recency", "date:30:gauss,origin=2026-01-31T12:00:00Z"], [Decay("date", 30, "2026-01-31T12:00:00Z", "gauss")]),
+    (
+        ["--recency", "date:30,origin=2026-01-31,offset=7,floor=0.2"],
+        [Decay("date", 30, "2026-01-31", offset=7, floor=0.2)],
+    ),
+    (["--decay", "price:100,origin=500"], [Decay("price", 100, 500)]),
+    (
+        ["--decay", "price:100:linear,origin=-10.5,decay=0.3,missing=0"],
+        [Decay("price", 100, -10.5, "linear", decay=0.3, missing=0)],
+    ),
+    (["--number-boost", "votes:3"], [NumberBoost("votes", 3)]),
+    (["--number-boost", "votes:3:log1p"], [NumberBoost("votes", 3, modifier="log1p")]),
+    (
+        ["--number-boost", "votes:3:sqrt,weight=0.5,least=0.25,missing=1.5"],
+        [NumberBoost("votes", 3, weight=0.5, modifier="sqrt", least=0.25, missing=1.5)],
+    ),
+    (
+        ["--number-boost", "votes:3", "--decay", "price:100,origin=500", "--boost", "price=400:2"],
+        [Decay("price", 100, 500), ValueBoost("price", {400: 2}), NumberBoost("votes", 3)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "boosts"), BOOSTS, ids=str)
+def test_boosts_are_those_of_python(offers: None, arguments: list[str], boosts: list[Boost]) -> None:
+    with BM25Index.open("./rag_bm25.db", "docs", read_only=True) as index:
+        expected = [(hit.id, hit.score) for hit in index.search("trial", boosts=boosts)]
+        unboosted = [(hit.id, hit.score) for hit in index.search("trial")]
+        explained = index.explain("trial", "a", boosts=boosts)
+        similar = [(hit.id, hit.score) for hit in index.more_like_this("d", boosts=boosts)]
+    assert [(hit["id"], hit["score"]) for hit in run_json("search", "trial", *arguments)] == expected != unboosted
+    assert run_json("explain", "trial", "a", *arguments) == explained.to_dict()
+    assert [(hit["id"], hit["score"]) for hit in run_json("similar", "d", *arguments)] == similar
+
+
+def test_a_session_boosts_and_explains(offers: None) -> None:
+    boost = ("--number-boost", "votes:3:sqrt", "--decay", "price:100,origin=500,floor=0.1")
+    typed = run("shell", *boost, input="trial\n:explain a\n:similar d\n").stdout
+    commands = [("search", "trial"), ("explain", "trial", "a"), ("similar", "d")]
+    assert typed == "".join(run(*command, *boost).stdout for command in commands)
+    assert "factor of 'votes': sqrt(1 * 9), within 0 and 3" in typed
+    assert "factor of 'price' = 100: exp decay, 400 from the origin" in typed
+
+
+def test_a_key_may_have_signs_of_the_notation(offers: None) -> None:
+    for key in ("a:b", "a,b", "a=b"):
+        assert f"no hit has {key} in its metadata" in run("search", "trial", "--recency", f"{key}:30:gauss").stderr
+    assert "no hit has stars in its metadata" in run("search", "trial", "--number-boost", "stars:3").stderr
+
+
 def test_explanations_show_the_group_and_the_place_of_a_hit(handbook: Path) -> None:
     (hit,) = run_json("search", "合同通知", "-k", 1, "--group-by", "kind", "--explain")
     place = hit["explanation"]["placement"]
@@ -106,13 +176,32 @@ def test_similar_chunks(handbook: Path) -> None:
     assert run("similar", "nobody").stderr.startswith("error: no chunk 'nobody'")
 
 
+DECAY = "Invalid value for --recency / --decay:"
+NUMBER = "Invalid value for --number-boost:"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--recency", "date"], "Invalid value for --recency: must be KEY:DAYS[:SHAPE], got 'date'"),
+        (["--recency", "date"], f"{DECAY} must be KEY:SCALE[:SHAPE][,NAME=VALUE,...], got 'date'"),
+        (["--decay", "date:9 days"], f"{DECAY} must be KEY:SCALE[:SHAPE][,NAME=VALUE,...], got 'date:9 days'"),
+        (["--recency", "date:1.2.3"], f"{DECAY} '1.2.3' is not a number"),
+        (["--recency", "date:9:round"], f"{DECAY} shape of Decay must be one of exp, gauss, linear"),
         (
-            ["--recency", "date:9:round"],
-            "Invalid value for --recency: shape of Decay must be one of exp, gauss, linear",
+            ["--recency", "date:9,scale=3"],
+            f"{DECAY} a parameter must be one of origin, offset, decay, floor, missing, got 'scale'",
+        ),
+        (["--recency", "date:9,floor"], f"{DECAY} must be NAME=VALUE,..., got 'floor'"),
+        (["--recency", "date:9,origin=soon"], f"{DECAY} origin of Decay must be a date, a date in ISO 8601"),
+        (["--recency", "date:9,floor=1"], f"{DECAY} floor of Decay must be a number in [0, 1), got 1"),
+        (["--recency", "date:9,offset=far"], f"{DECAY} offset of Decay must be a finite number >= 0, got 'far'"),
+        (["--number-boost", "votes"], f"{NUMBER} must be KEY:MOST[:MODIFIER][,NAME=VALUE,...], got 'votes'"),
+        (["--number-boost", "votes:3:ln"], f"{NUMBER} modifier of NumberBoost must be one of none, log1p, sqrt,"),
+        (["--number-boost", "votes:0"], f"{NUMBER} most of NumberBoost must be a number in (0, 1,000], got 0"),
+        (["--number-boost", "votes:3,least=4"], f"{NUMBER} least of NumberBoost must be a number in [0, 3]"),
+        (
+            ["--number-boost", "votes:3,most=4"],
+            f"{NUMBER} a parameter must be one of weight, least, missing, got 'most'",
         ),
         (["--boost", "kind:2"], "Invalid value for --boost: must be KEY=VALUE:FACTOR, got 'kind:2'"),
         (["--boost", "kind=law:2000"], "Invalid value for --boost: factor of 'law' in ValueBoost must be a number in"),

@@ -62,8 +62,9 @@ def test_a_cross_encoder_reranks(index: BM25Index) -> None:
     assert [(document.id, document.metadata["score"]) for document in found] == [("c#0", 13.0), ("a#1", 9.0)]
     hybrid = MilvusHybridRetriever(index=index, embedding=Letters(), k=1, rerank=rerank)
     assert [document.id for document in hybrid.invoke("fade")] == ["c#0"]
-    with pytest.raises(ParameterError, match=r"model must be a cross-encoder with a method score\(text_pairs\)"):
-        cross_encoder_reranker(len)  # type: ignore[arg-type]
+    for wrong in (len, Lengths):
+        with pytest.raises(ParameterError, match=r"model must be a cross-encoder with a method score\(text_pairs\)"):
+            cross_encoder_reranker(wrong)  # type: ignore[arg-type]
 
 
 def test_a_context_is_the_text_of_the_document(index: BM25Index) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rag_bm25.hits.reranking import check_scores
 from rag_bm25.query.scores import Placement
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class Recorder:
     def __call__(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
         """Score hits as the reranker does."""
         assert self._rerank is not None
-        scores = list(self._rerank(query, hits))
-        self.scores.update({(hit.namespace, hit.id): float(score) for hit, score in zip(hits, scores, strict=False)})
+        scores = check_scores(self._rerank(query, hits), len(hits))
+        self.scores.update({(hit.namespace, hit.id): score for hit, score in zip(hits, scores, strict=True)})
         return scores
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, QueryExpansion, Synonyms, TermScore, ValueBoost
+from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, QueryExpansion, Synonyms, TermScore, ValueBoost
 from rag_bm25.query.scores import cell_width
 
 if TYPE_CHECKING:
@@ -127,6 +127,12 @@ def test_conditions_boosts_and_choices_have_lines(index: BM25Index) -> None:
         "place: hit 1, with k = 1",
     ]
     assert grouped.tree().splitlines()[0] == "12 = score of by_length, in place of:"
+
+
+@pytest.mark.parametrize("scores", [None, [1.0], ["high", "low"]])
+def test_wrong_scores_of_a_reranker_are_refused_as_a_search_does(index: BM25Index, scores: Any) -> None:
+    with pytest.raises(InputError, match="rerank must return a finite score for each of 2 hits"):
+        index.explain("fig", "a", rerank=lambda _, __: scores)
 
 
 def test_a_chunk_that_a_reranker_does_not_get_is_not_found(index: BM25Index) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
+
+from rag_bm25 import Decay, NumberBoost, ValueBoost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from rag_bm25 import BM25Index
+    from rag_bm25.hits.boosts import Boost
 
 API = "/api/v1"
 
@@ -65,6 +69,7 @@ def test_search_answers_as_the_index_does_by_get_and_by_post(asker: Any, index: 
         ({"min_should_match": 2}, ["law.txt#1"]),
         ({"boosts": [{"type": "value", "key": "source", "factors": {"memo.txt": 100}}], "k": 1}, ["memo.txt#0"]),
         ({"boosts": [{"type": "number", "key": "chunk", "most": 9}], "k": 1}, ["law.txt#1"]),
+        ({"boosts": [{"type": "number", "key": "chunk", "most": 9, "modifier": "reciprocal"}], "k": 1}, ["memo.txt#0"]),
         ({"boosts": [{"type": "value", "key": "chunk", "factors": {"0": 100}}], "k": 1}, ["memo.txt#0"]),
         ({"text": "probation", "synonyms": {"probation": ["trial"]}}, ["law.txt#2"]),
         ({"text": "probation", "feedback": "rocchio", "relevant": ["memo.txt#0"]}, 1),
@@ -92,7 +97,6 @@ def test_every_method_of_feedback_can_be_asked_for() -> None:
 
 def test_options_become_those_of_the_index() -> None:
     from rag_bm25 import QueryExpansion
-    from rag_bm25.hits.boosts import Decay, NumberBoost
     from rag_bm25.hits.highlights import Highlighting
     from rag_bm25.query.feedback import RM3
     from rag_bm25.query.spelling import Fuzzy
@@ -109,6 +113,44 @@ def test_options_become_those_of_the_index() -> None:
         "syntax": False,
         "rescore": False,
     }
+
+
+def test_boosts_have_the_parameters_and_defaults_of_those_in_python() -> None:
+    from rag_bm25.serving.requests import DecayFactor, NumberFactor, ValueFactors
+
+    required = {"type": "", "key": "at", "factors": {"law": 2.0}, "scale": 3.0, "most": 4.0}
+    for model, boost in ((ValueFactors, ValueBoost), (DecayFactor, Decay), (NumberFactor, NumberBoost)):
+        asked = {name: field for name, field in model.model_fields.items() if name != "type"}
+        assert list(asked) == [one.name for one in fields(boost)]
+        assert all(field.description for field in asked.values())
+        given = {name: required[name] for name, field in asked.items() if field.is_required()}
+        assert model.model_construct(**given).build() == boost(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "built"),
+    [
+        (
+            {"type": "decay", "scale": 5, "origin": "2026-01-31", "shape": "linear", "offset": 2, "decay": 0.3},
+            Decay("at", 5, "2026-01-31", "linear", offset=2, decay=0.3),
+        ),
+        (
+            {"type": "decay", "scale": 5, "origin": 100, "floor": 0.1, "missing": 0.7},
+            Decay("at", 5, 100, floor=0.1, missing=0.7),
+        ),
+        (
+            {"type": "number", "most": 4, "weight": 0.5, "modifier": "log1p", "least": 0.2, "missing": 0.7},
+            NumberBoost("at", 4, weight=0.5, modifier="log1p", least=0.2, missing=0.7),
+        ),
+        ({"type": "value", "factors": {"law": 2}, "default": 0.5}, ValueBoost("at", {"law": 2}, default=0.5)),
+    ],
+    ids=str,
+)
+def test_every_parameter_of_a_boost_is_taken(given: dict[str, Any], built: Boost) -> None:
+    from rag_bm25.serving.requests import Search
+
+    asked = Search.model_validate({"text": "a", "boosts": [{"key": "at", **given}]})
+    assert asked.options()["boosts"] == [built]
 
 
 def test_a_query_string_has_lists_and_objects(asker: Any) -> None:
@@ -315,6 +357,7 @@ def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: B
         ("search", {"text": "a", "slop": -1, "phrases": ["a b"]}, ["slop must be"]),
         ("search", {"text": "a", "idf": "bm26"}, ["idf must be"]),
         ("search", {"text": "a", "boosts": [{"type": "value", "key": "a"}]}, ["factors is missing"]),
+        ("search", {"text": "a", "boosts": [{"type": "number", "modifier": "ln"}]}, ["boosts.0.number.modifier must"]),
         ("search", {"text": "a", "boosts": [{"type": "other"}]}, ["boosts.0: Input tag 'other' found"]),
         ("search", {"text": "a", "namespace": "a\nb"}, ["control characters"]),
         ("search", {"text": "a", "group_size": 3}, ["need group_by"]),

@@ -1,0 +1,57 @@
+"""Rerankers, named on the command line: ``--rerank MODULE:NAME``."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
+
+from rag_bm25.cli import options as opt
+from rag_bm25.cli.importing import ModelOption, one_line_errors, takes_arguments
+from rag_bm25.documents.chunks import Hit
+from rag_bm25.hits.options import Rerank
+from rag_bm25.hits.reranking import check_scores, cross_encoder_reranker, is_cross_encoder
+
+FORM = "MODULE:NAME"
+EXAMPLE = "langchain_community.cross_encoders:HuggingFaceCrossEncoder"
+
+RerankOption: TypeAlias = Annotated[
+    str | None,
+    opt.option(
+        "Score the best hits again: a function of the query and hits that returns scores, a LangChain cross-encoder, "
+        f"or its class or a function without arguments that returns it, such as {EXAMPLE}. Modules are also looked for "
+        "in the current folder.",
+        metavar=FORM,
+    ),
+]
+
+
+def _as_reranker(made: Any) -> Rerank | None:
+    """Return a reranker, also of a cross-encoder; None for anything else, a class included."""
+    if is_cross_encoder(made):
+        return cross_encoder_reranker(made)
+    return made if takes_arguments(made, 2) and not isinstance(made, type) else None
+
+
+RERANK: ModelOption[Rerank] = ModelOption(
+    "--rerank",
+    FORM,
+    EXAMPLE,
+    "a function of the query and hits, a cross-encoder with score(text_pairs), or a function without arguments that "
+    "returns one of these",
+    _as_reranker,
+)
+
+
+class Reranker:
+    """A reranker by its name; whatever it raises becomes one line without secrets."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rerank = RERANK.load(name)
+        self.__name__ = name.partition(":")[2]  # by which `explain` calls it
+
+    def __call__(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
+        with one_line_errors(f"--rerank {self._name} has failed"):
+            scores = self._rerank(query, hits)
+        return check_scores(scores, len(hits), f"--rerank {self._name}")
+
+    def __repr__(self) -> str:
+        return self._name

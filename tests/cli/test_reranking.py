@@ -1,0 +1,199 @@
+"""``--rerank``: rerankers by their names, what they are made of, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.command_line import Databases, assert_fails, run, run_json
+
+from rag_bm25 import BM25Index
+from rag_bm25.langchain import cross_encoder_reranker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rag_bm25 import Hit
+
+CODE = '''
+def by_length(query, hits):
+    """Prefer long texts."""
+    return [len(hit.text) for hit in hits]
+
+class Encoder:
+    def score(self, text_pairs):
+        return [len(text) + len(query) for query, text in text_pairs]
+
+class Callable:
+    def __call__(self, query, hits):
+        return by_length(query, hits)
+
+class Large:
+    def __init__(self, size):
+        self.size = size
+
+class Embeddings:
+    def embed_query(self, text):
+        return [1.0, len(text)]
+
+    def embed_documents(self, texts):
+        return [self.embed_query(text) for text in texts]
+
+encoder = Encoder()
+number = 3
+
+def make():
+    return Encoder()
+
+def make_function():
+    return by_length
+
+def make_nothing():
+    pass
+
+def by_text(query):
+    return [1.0]
+
+def too_few(query, hits):
+    return [1.0]
+
+def none(query, hits):
+    pass
+
+def fails(query, hits):
+    raise RuntimeError("401: key hunter22 of https://kim:pass@host is wrong,\\nsk-abcdefghij0123456789")
+'''
+
+TEXTS = {"short": "notice period", "long": "notice period of thirty days for both sides", "none": "nothing else"}
+
+
+def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
+    return [len(hit.text) for hit in hits]
+
+
+class Encoder:
+    """As in the module of the user."""
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        return [len(text) + len(query) for query, text in text_pairs]
+
+
+@pytest.fixture
+def rows(databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An ingested file, and a module of rerankers in the current folder."""
+    (tmp_path / "my_reranker.py").write_text(CODE, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "my_reranker", raising=False)
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in TEXTS.items()))
+    assert run("ingest", file, "--chunk-size", 80).exit_code == 0
+    return file
+
+
+def found(*arguments: object) -> list[tuple[str, float]]:
+    return [(hit["id"], hit["score"]) for hit in run_json("search", "notice period", *arguments)]
+
+
+@pytest.mark.parametrize("name", ["by_length", "Callable", "make_function"])
+def test_functions_rerank_as_in_python(rows: Path, name: str) -> None:
+    assert [id_ for id_, _ in found()] == ["short", "long"]
+    with BM25Index.open("./rag_bm25.db", "docs", read_only=True) as index:
+        expected = [(hit.id, hit.score) for hit in index.search("notice period", rerank=by_length)]
+    assert found("--rerank", f"my_reranker:{name}") == expected == [("long", 43.0), ("short", 13.0)]
+
+
+@pytest.mark.parametrize("name", ["encoder", "Encoder", "make"])
+def test_cross_encoders_rerank_as_in_python(rows: Path, name: str) -> None:
+    with BM25Index.open("./rag_bm25.db", "docs", read_only=True) as index:
+        hits = index.search("notice period", rerank=cross_encoder_reranker(Encoder()))
+    expected = [(hit.id, hit.score) for hit in hits]
+    assert found("--rerank", f"my_reranker:{name}") == expected == [("long", 56.0), ("short", 26.0)]
+
+
+def test_candidates_are_those_that_are_reranked(rows: Path) -> None:
+    assert found("--rerank", "my_reranker:by_length", "--candidates", 1, "-k", 1) == [("short", 13.0)]
+
+
+def test_hybrid_searches_rerank(rows: Path) -> None:
+    embedding = ("--embedding", "my_reranker:Embeddings", "--collection", "hybrid")
+    assert run("ingest", rows, "--chunk-size", 80, *embedding).exit_code == 0
+    reranked = found(*embedding, "--rerank", "my_reranker:by_length")
+    assert reranked == [("long", 43.0), ("short", 13.0), ("none", 12.0)]
+    refused = run("search", "notice", *embedding, "--mode", "dense", "--rerank", "my_reranker:by_length")
+    assert_fails(refused, "rerank is not supported here: a dense search has no query text")
+
+
+def test_explanations_and_reasons_name_the_reranker(rows: Path) -> None:
+    rerank = ("--rerank", "my_reranker:by_length")
+    explained = run("explain", "notice period", "long", *rerank).stdout
+    assert "reranked: 43.0000 by by_length, in place of the score of the search" in explained
+    why = run("why", "notice period", "short", *rerank, "-k", 1).stdout
+    assert "beyond k = 1: its score by by_length" in why
+    assert [hit["id"] for hit in run_json("similar", "short", *rerank)] == ["long"]
+
+
+def test_a_session_reranks(rows: Path) -> None:
+    typed = run("shell", "--rerank", "my_reranker:by_length", input="notice period\n:state\n:explain 1\n")
+    assert (typed.exit_code, typed.stderr) == (0, "")
+    assert typed.stdout.startswith(run("search", "notice period", "--rerank", "my_reranker:by_length").stdout)
+    assert "rerank     my_reranker:by_length\n" in typed.stdout
+    assert "reranked: 43.0000 by by_length" in typed.stdout
+
+
+RULE = (
+    "must be a function of the query and hits, a cross-encoder with score(text_pairs), or a function without "
+    "arguments that returns one of these, got "
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("none_such:x", ": there is no module 'none_such', here or among the installed packages"),
+        ("my_reranker:Nothing", ": my_reranker has no 'Nothing'"),
+        ("my_reranker:number", f" {RULE}int"),
+        ("my_reranker:make_nothing", f" {RULE}NoneType"),
+        ("my_reranker:by_text", f" {RULE}function"),
+        ("my_reranker:Embeddings", f" {RULE}Embeddings"),
+        ("my_reranker:Large", " has failed: TypeError: "),
+    ],
+)
+@pytest.mark.parametrize("command", [("search", "notice"), ("explain", "notice", "long"), ("shell",)])
+def test_what_is_no_reranker_is_refused_before_the_index_opens(
+    rows: Path, databases: Databases, name: str, says: str, command: tuple[str, ...]
+) -> None:
+    databases.opened.clear()
+    assert_fails(run(*command, "--rerank", name), f"--rerank {name}{says}")
+    assert databases.opened == []
+
+
+def test_a_name_without_a_module_is_wrong_usage(rows: Path) -> None:
+    result = run("search", "notice", "--rerank", "by_length")
+    assert result.exit_code == 2
+    assert "Invalid value for --rerank: must be MODULE:NAME, such as" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "wanted"),
+    [
+        ("too_few", ("search", "notice"), 2),
+        ("none", ("search", "notice"), 2),
+        ("too_few", ("explain", "notice", "long"), 2),
+        ("none", ("explain", "notice", "long"), 2),
+        ("none", ("similar", "short"), 1),
+    ],
+)
+def test_wrong_scores_are_refused(rows: Path, name: str, command: tuple[str, ...], wanted: int) -> None:
+    says = f"--rerank my_reranker:{name} must return a finite score for each of {wanted} hits, got "
+    assert_fails(run(*command, "--rerank", f"my_reranker:{name}"), says)
+
+
+def test_what_a_reranker_raises_is_one_line_without_secrets(rows: Path) -> None:
+    result: Any = run("search", "notice", "--rerank", "my_reranker:fails", env={"SOME_KEY": "hunter22"})
+    says = "--rerank my_reranker:fails has failed: RuntimeError: 401: key *** of https://***@host is wrong, ***"
+    assert_fails(result, says)
+    for secret in ("hunter22", "pass@", "abcdefghij"):
+        assert secret not in result.output
