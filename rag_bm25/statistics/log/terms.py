@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import LogRow
 
 ROWS_AT_ONCE = 64
-TERMS_PER_ROW = 16_384
+TERMS_PER_ROW = 8_192  # twice as many do not fit, and would be packed in vain
 FEW_TERMS = 5_000  # entries with fewer are merged
 REMAINDER_SECONDS = 3600.0
 """Age at which a part of an incomplete entry has no writer any more: writing one takes seconds."""
