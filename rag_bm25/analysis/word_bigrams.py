@@ -8,7 +8,7 @@ and was measured to find more than all of them.
 from __future__ import annotations
 
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from rag_bm25.analysis.runs import (
     find_runs_and_signs,
@@ -28,15 +28,12 @@ if TYPE_CHECKING:
     from rag_bm25.analysis.words import TermMemo
 
 
-class _Links(NamedTuple):
-    """What a run gives to word bigrams: the terms at its ends, "" where nothing can be paired, and its own bigrams."""
+# A tuple of its own class would be visited by every garbage collection.
+_Links: TypeAlias = tuple[str, str, tuple[str, ...]]
+"""What a run gives to word bigrams: the term at its start, what a bigram of the one at its end begins with, "" where
+nothing can be paired, and its own bigrams."""
 
-    first: str = ""
-    last: str = ""  # as a bigram begins with it
-    within: tuple[str, ...] = ()
-
-
-_NO_LINKS = _Links()
+_NO_LINKS: _Links = ("", "", ())
 
 
 class WordBigrams(RunMemo[_Links]):
@@ -81,13 +78,13 @@ class WordBigrams(RunMemo[_Links]):
         """Yield the bigrams of a part of a text that may hold some, with their places."""
         last, before = "", None  # the run before
         for match in locate_runs_and_signs(text):
-            links = self[match[0]]
-            if last and links.first and before is not None:
+            first, end_of_run, within = self[match[0]]
+            if last and first and before is not None:
                 start, end = self._linked_words(before[0])[-1].start, self._linked_words(match[0])[0].end
-                yield Token(last + links.first, before.start() + start, match.start() + end)
-            if links.within:
+                yield Token(last + first, before.start() + start, match.start() + end)
+            if within:
                 yield from shift(_pairs(self._linked_words(match[0])), match.start())
-            last, before = links.last, match
+            last, before = end_of_run, match
 
     def __missing__(self, run: str) -> _Links:
         """Remember no Chinese: its runs are many, and have no links."""
@@ -97,11 +94,11 @@ class WordBigrams(RunMemo[_Links]):
         if not run[0].isalnum():
             return _NO_LINKS
         if is_simple(run):
-            return _Links(term, _beginning(term)) if (term := self._linked(run)) else _NO_LINKS
+            return (term, _beginning(term), ()) if (term := self._linked(run)) else _NO_LINKS
         words = self._linked_words(run)
         if not any(word.text for word in words):
             return _NO_LINKS
-        return _Links(words[0].text, _beginning(words[-1].text), tuple([pair.text for pair in _pairs(words)]))
+        return words[0].text, _beginning(words[-1].text), tuple([pair.text for pair in _pairs(words)])
 
     def _linked_words(self, run: str) -> list[Token]:
         """Return the words of a run, each as :meth:`_linked`, with their places."""

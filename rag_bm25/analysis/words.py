@@ -163,8 +163,13 @@ def _versions(number: Token) -> list[Token]:
 
 def _parts(compound: str, rules: WordRules) -> list[Token]:
     """Return the parts between the joints, of which a dot within a number is none."""
-    pattern = _PART if rules.compounds == "all" else _PART_OR_NUMBER
+    pattern = _PART if rules.compounds == "all" or _has_letters_only(compound) else _PART_OR_NUMBER
     return [Token(part[0], *part.span()) for part in pattern.finditer(compound)]
+
+
+def _has_letters_only(compound: str) -> bool:
+    """Return whether there are only letters between hyphens."""
+    return compound.replace("-", "").isalpha()
 
 
 def _joined(compound: str, parts: list[Token]) -> Token:
@@ -185,20 +190,21 @@ def _wholes(compound: str, parts: list[Token], rules: WordRules) -> list[Token]:
     """
     if not 1 < len(parts) <= MAX_PARTS:
         return []
-    if rules.compounds == "all" or _is_identifier(compound, parts):
+    if rules.compounds == "all" or _is_identifier(compound):
         return [Token(compound, 0, len(compound))]
     return [_joined(compound, parts)] if _is_prefixed(compound, parts, rules) else []
 
 
-def _is_identifier(compound: str, parts: list[Token]) -> bool:
+def _is_identifier(compound: str) -> bool:
     """Return whether a compound is the name of something: by a digit, an underscore, a dot or camel case."""
-    named = "_" in compound or "." in compound or not all(part.text.isalpha() for part in parts)
-    return named or _CAMEL_HUMPS.search(compound) is not None
+    if not _has_letters_only(compound):
+        return True
+    return not compound.islower() and _CAMEL_HUMPS.search(compound) is not None
 
 
 def _is_prefixed(compound: str, parts: list[Token], rules: WordRules) -> bool:
     """Return whether a compound is also written as one word: ``on-line``, ``e-mail``, ``re-use``."""
-    if rules.compounds == "all" or len(parts) != 2 or "-" not in compound or _is_identifier(compound, parts):
+    if rules.compounds == "all" or len(parts) != 2 or "-" not in compound or _is_identifier(compound):
         return False
     return len(parts[0].text) <= MAX_PREFIX_LENGTH or is_stop_word(parts[0].text, rules.stop_words)
 
