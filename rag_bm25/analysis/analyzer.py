@@ -13,7 +13,6 @@ from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, pl
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.runs import (
     find_runs,
-    find_runs_and_signs,
     holds_han,
     is_han,
     is_only_han,
@@ -84,7 +83,7 @@ class Analyzer:
         stemming = Stemming(stem=config.stem)
         self._in_chunks = _Kept(stop_words, rules, stemming)
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
-        self._word_bigrams = WordBigrams(self._in_chunks.terms)
+        self._word_bigrams = self._in_chunks.word_bigrams
         self._stretches = Stretches(self._in_chunks.terms, self._word_bigrams)
         self._chinese = PlaceMemo(self._words_within)
         self._phrase_words = PhraseWords(rules, stemming)
@@ -346,9 +345,8 @@ class Analyzer:
         """Return the tokens of a text; user words are tokens as they are."""
         text = self._normal_form(text)
         if self._other_words is None and self.config.word_bigrams and not holds_han(text):
-            runs = find_runs_and_signs(text)  # once for both channels
-            words = chain.from_iterable(map(kept.terms.__getitem__, runs))
-            return [*words, *self._character_bigrams(text, kept), *self._word_bigrams.of_runs(runs)]
+            words, word_bigrams = kept.word_bigrams.channels(text)
+            return [*words, *self._character_bigrams(text, kept), *word_bigrams]
         tokens: list[str] = []
         for place, piece in enumerate(self._pieces(text)):
             tokens += [piece.casefold()] if place % 2 else self._tokens_between(piece, mode, kept)
@@ -402,3 +400,4 @@ class _Kept:
         self.dropped = dropped  # case-folded
         self.dropped_chinese = frozenset(word for word in dropped if not word.isascii())
         self.terms = TermMemo(rules, stemming, dropped)
+        self.word_bigrams = WordBigrams(self.terms)

@@ -147,7 +147,7 @@ class PhraseWords(RunMemo[tuple[str, ...]]):
         """Remember no Chinese: its runs are many."""
         return tuple(run) if is_han(run) else super().__missing__(run)
 
-    def _make(self, run: str) -> tuple[str, ...]:
+    def make(self, run: str) -> tuple[str, ...]:
         if not run[0].isalnum():
             return ()
         terms = (self._stemming.term(word.text) for word in spelt_words(run, self._rules))

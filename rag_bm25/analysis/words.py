@@ -269,14 +269,15 @@ class RunMemo(dict[str, _T]):
     """Memo by run, of a bounded size."""
 
     def __missing__(self, run: str) -> _T:
-        made = self._make(run)
+        made = self.make(run)
         if len(run) <= MAX_TOKEN_LENGTH:  # longer ones are rare, and may be encoded files
             if len(self) >= MEMO_SIZE:
                 self.clear()
             self[run] = made
         return made
 
-    def _make(self, run: str) -> _T:
+    def make(self, run: str) -> _T:
+        """Work out what is to be remembered."""
         raise NotImplementedError
 
 
@@ -287,7 +288,7 @@ class PlaceMemo(RunMemo[list[Token]]):
         super().__init__()
         self._locate = locate
 
-    def _make(self, run: str) -> list[Token]:
+    def make(self, run: str) -> list[Token]:
         return self._locate(run)
 
 
@@ -313,7 +314,7 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         terms = [Token(self.stemming.term(text), start, end) for text, start, end in kept]
         return [term for term in terms if len(term.text) <= MAX_TOKEN_LENGTH]
 
-    def _make(self, run: str) -> tuple[str, ...]:
+    def make(self, run: str) -> tuple[str, ...]:
         if is_sign(run):
             return ()
         is_word = is_simple(run) and not self.rules.split_camel_case
