@@ -49,7 +49,6 @@ MUTANTS = [
     Mutant("analysis/words", '.replace("-", "").isalpha()', '.replace("-", "").replace(".", "").isalpha()'),
     Mutant("analysis/words", "not compound.islower() and _CAMEL_HUMPS.search(compound) is not None", "False"),
     Mutant("analysis/word_bigrams", "() if self._rules.split_camel_case else terms", "terms"),
-    Mutant("analysis/word_bigrams", "terms[0] if len(terms) == 1 else ", ""),
     Mutant("analysis/words", "return [] if _number(compound) else _in_run", "return _in_run"),
     Mutant("analysis/words", "places[end - 1] + 1", "places[end - 1]"),
     Mutant("analysis/segmentation", "at + 1 if len(word) == length else 0", "0"),

@@ -75,3 +75,8 @@ def test_chinese_fills_no_memo() -> None:
     analyzer = Analyzer()
     analyzer("劳动 合同 of labour law")
     assert not any("劳" in run for run in analyzer._word_bigrams)
+
+
+def test_a_dropped_word_has_bigrams_whatever_is_left_of_it() -> None:
+    config = AnalyzerConfig(split_camel_case=True, query_stop_words=("getname", "get"))
+    assert Analyzer(config).query("getName parser") == ["name", "parser", "\0getnam parser"]
