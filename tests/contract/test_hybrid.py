@@ -299,20 +299,22 @@ def by_id(_query: str, hits: Sequence[Hit]) -> list[float]:
     return [ord(hit.id) for hit in hits]
 
 
-PLACED: list[dict[str, Any]] = [
-    {"rerank": by_id, "candidates": 4},
-    {"rerank": by_id, "boosts": [NumberBoost("n", 0.5, least=0.1)], "group_by": "kind", "group_score": "sum"},
-    {"group_by": "kind", "boosts": [NumberBoost("n", 0.5, least=0.1)]},
-    {"near_duplicates": 0.9},
-    {"mmr": 0.5},
-]
+BOOSTS = [NumberBoost("n", 0.5, least=0.1)]
+PLACED: dict[str, dict[str, Any]] = {
+    "reranked": {"rerank": by_id, "candidates": 4},
+    "reranked and grouped": {"rerank": by_id, "boosts": BOOSTS, "group_by": "kind", "group_score": "sum"},
+    "grouped": {"group_by": "kind", "boosts": BOOSTS},
+    "without near duplicates": {"near_duplicates": 0.9},
+    "chosen": {"mmr": 0.5},
+}
 
 
-@pytest.mark.parametrize("placed", PLACED, ids=str)
+@pytest.mark.parametrize("way", PLACED)
 @pytest.mark.parametrize("k", [2, 5])
 def test_the_explanation_of_a_hybrid_hit_is_its_score_whatever_is_made_of_the_hits(
-    index: BM25Index, placed: dict[str, Any], k: int
+    index: BM25Index, way: str, k: int
 ) -> None:
+    placed = PLACED[way]
     kinds = [{"n": n, "kind": n % 2} for n in range(5)]
     index.add(list(TEXTS.values()), ids=list(TEXTS), embeddings=VECTORS, metadatas=kinds)
     hits = index.search_hybrid("apple fig", QUERY, k, **placed)
