@@ -198,9 +198,11 @@ class Decay:
             return Explanation(self.missing, f"factor of {self.key!r}: the chunk has no such value")
         unit = "" if _as_number(self.origin) is not None else " days"
         away = f"{format_value(distance)}{unit} from the origin"
+        scale = f"{self.decay:g} at {self.scale:g}{unit}"
+        scale += f" beyond the first {self.offset:g}{unit}" if self.offset else ""
+        scale += f", floor {self.floor:g}" if self.floor else ""
         return Explanation(
-            self.factor(metadata),
-            f"factor of {self.key!r} = {value}: {self.shape} decay, {away}, {self.decay:g} at {self.scale:g}{unit}",
+            self.factor(metadata), f"factor of {self.key!r} = {value}: {self.shape} decay, {away}, {scale}"
         )
 
     def _distance(self, metadata: Mapping[str, Any]) -> float | None:

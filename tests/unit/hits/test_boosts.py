@@ -76,6 +76,14 @@ def test_numbers() -> None:
     assert NumberBoost("n", most=9, modifier="reciprocal").factor({"n": 0}) == 9
 
 
+def test_the_explanation_of_a_decay_has_what_is_not_the_default() -> None:
+    explained = Decay("date", 30, "2026-01-31", offset=7, floor=0.25).explain({"date": "2026-01-01"})
+    assert explained.description == (
+        "factor of 'date' = '2026-01-01': exp decay, 30 days from the origin, 0.5 at 30 days beyond the first 7 days, "
+        "floor 0.25"
+    )
+
+
 def test_factors_multiply_and_are_explained_one_by_one() -> None:
     boosts = [Decay("n", 10, 0), ValueBoost("kind", {"law": 3.0}), NumberBoost("stars", most=2.0)]
     metadata = {"n": 20, "kind": "law", "stars": 1.5}
