@@ -336,7 +336,7 @@ def _check_scalar(value: object, where: str) -> Scalar:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
-    hint = "; for a missing value use $exists" if value is None else ""
+    hint = "; for a missing value use $exists, which milvus-lite 2.5 lacks" if value is None else ""
     hint = "; for one of several values use $in" if isinstance(value, list | tuple | set | frozenset) else hint
     hint = "; call its item() or tolist() first" if type(value).__module__ == "numpy" else hint
     raise FilterError(f"{where} needs a string, a finite number or a bool, got {short_repr(value)}{hint}")
