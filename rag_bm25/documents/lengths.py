@@ -62,8 +62,11 @@ def batch_lengths(tf: SparseBatch, terms: Sequence[str], unit: LengthUnit) -> ND
 
 
 def _kinds_of(terms: Sequence[str]) -> NDArray[np.uint8]:
-    """Return the kind of each term, by its first character."""
-    return _kinds().take(np.array(terms, "U1").view(np.uint32), mode="clip")
+    """Return the kind of each term, by its first character; a custom analyzer may return one without any."""
+    kinds = _kinds().take(np.array(terms, "U1").view(np.uint32), mode="clip")
+    if "" in terms:
+        kinds[[not term for term in terms]] = _WORD
+    return kinds
 
 
 @cache
