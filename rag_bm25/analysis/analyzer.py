@@ -11,14 +11,7 @@ from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.locator import ChineseLocator, Locator, StretchLocator, TextForms, WantedTerms
 from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form, plain_forms
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
-from rag_bm25.analysis.runs import (
-    find_runs,
-    holds_han,
-    is_han,
-    is_only_han,
-    is_syllabic,
-    locate_runs,
-)
+from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
 from rag_bm25.analysis.stop_structures import skip_stop_structures
 from rag_bm25.analysis.stretches import Stretches

@@ -124,4 +124,4 @@ def _pairs(words: Sequence[Token]) -> Iterator[Token]:
     """Yield the bigrams of linked words with their places."""
     for one, other in pairwise(words):
         if one.text and other.text:
-            yield Token(f"{BIGRAM_MARK}{one.text} {other.text}", one.start, other.end)
+            yield Token(_beginning(one.text) + other.text, one.start, other.end)

@@ -77,7 +77,7 @@ def words_of(run: str, rules: WordRules = WordRules()) -> list[Token]:  # noqa: 
 
 
 def is_simple(run: str) -> bool:
-    """Return whether a run is a word as most are: nothing of it can be cut off."""
+    """Return whether a run is a word as most are, or a number: nothing of it can be cut off."""
     return run.isascii() and (run.isalpha() or run.isdigit())
 
 
@@ -309,15 +309,20 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         """Return no terms of Chinese, which the segmenter cuts."""
         return () if is_han(run) else super().__missing__(run)
 
-    def _locate(self, run: str) -> list[Token]:
-        kept = (word for word in words_of(run, self.rules) if not is_stop_word(word.text, self._dropped))
-        terms = [Token(self.stemming.term(text), start, end) for text, start, end in kept]
-        return [term for term in terms if len(term.text) <= MAX_TOKEN_LENGTH]
-
     def make(self, run: str) -> tuple[str, ...]:
         if is_sign(run):
             return ()
         is_word = is_simple(run) and not self.rules.split_camel_case
         words = [run] if is_word else [word.text for word in words_of(run, self.rules)]
-        terms = [self.stemming.term(word) for word in words if not is_stop_word(word, self._dropped)]
-        return tuple([term for term in terms if len(term) <= MAX_TOKEN_LENGTH])
+        return tuple([term for word in words if (term := self._term(word))])
+
+    def _locate(self, run: str) -> list[Token]:
+        words = words_of(run, self.rules)
+        return [Token(term, start, end) for word, start, end in words if (term := self._term(word))]
+
+    def _term(self, word: str) -> str:
+        """Return the term of a word, or "" if it is dropped or too long."""
+        if is_stop_word(word, self._dropped):
+            return ""
+        term = self.stemming.term(word)
+        return term if len(term) <= MAX_TOKEN_LENGTH else ""

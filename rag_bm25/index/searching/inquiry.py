@@ -125,9 +125,13 @@ class Inquiry:
             listed = list_first(dropped)
             message = f"the query has stop words only, which the index leaves out: {listed}"
             yield Reason("stop_words", message, {"words": dropped})
+        elif self._has_long_words:
+            message = (
+                f"the query has no words but some of more than {MAX_TOKEN_LENGTH} characters, which are not indexed"
+            )
+            yield Reason("no_words", message)
         else:
-            long = f" but some of more than {MAX_TOKEN_LENGTH} characters, which are not indexed"
-            yield Reason("no_words", f"the query has no words{long if self._has_long_words else ', only punctuation'}")
+            yield Reason("no_words", "the query has no words, only punctuation")
 
     @property
     def _has_long_words(self) -> bool:
