@@ -45,7 +45,7 @@ class ModelOption(Generic[T]):
                 found = found()
             model = self.adapt(found)
         if model is None:
-            raise ModelError(f"{self.flag} {name} must be {self.rule}, got {type(found).__name__}")
+            raise ModelError(f"{self.flag} {name} must be {self.rule}, got {_describe(found)}")
         return model
 
     def _find(self, name: str) -> Any:
@@ -88,6 +88,17 @@ def takes_arguments(found: object, count: int) -> bool:
     except ValueError:  # a function in C may have no signature
         return True
     return True
+
+
+def is_coroutine_function(found: object) -> bool:
+    """Return whether calling this returns a coroutine, which nobody here awaits."""
+    return any(map(inspect.iscoroutinefunction, (found, getattr(found, "__call__", None))))  # noqa: B004
+
+
+def _describe(found: object) -> str:
+    """Return the type of what is no model, and the parameters of a function, without defaults, which may be secrets."""
+    kind = "coroutine function" if is_coroutine_function(found) else type(found).__name__
+    return f"{kind} of ({', '.join(inspect.signature(found).parameters)})" if inspect.isfunction(found) else kind
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Rerankers, named on the command line: ``--rerank MODULE:NAME``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.importing import ModelOption, one_line_errors, takes_arguments
+from rag_bm25.cli.importing import ModelOption, is_coroutine_function, one_line_errors, takes_arguments
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.options import Rerank
 from rag_bm25.hits.reranking import check_scores, cross_encoder_reranker, is_cross_encoder
@@ -27,7 +27,7 @@ def _as_reranker(made: Any) -> Rerank | None:
     """Return a reranker, also of a cross-encoder; None for anything else, a class included."""
     if is_cross_encoder(made):
         return cross_encoder_reranker(made)
-    return made if takes_arguments(made, 2) and not isinstance(made, type) else None
+    return made if takes_arguments(made, 2) and not isinstance(made, type) and not is_coroutine_function(made) else None
 
 
 RERANK: ModelOption[Rerank] = ModelOption(
@@ -49,9 +49,11 @@ class Reranker:
         self.__name__ = name.partition(":")[2]  # by which `explain` calls it
 
     def __call__(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
+        wanted = len(hits)
         with one_line_errors(f"--rerank {self._name} has failed"):
             scores = self._rerank(query, hits)
-        return check_scores(scores, len(hits), f"--rerank {self._name}")
+            scores = list(scores) if isinstance(scores, Iterator) else scores  # a generator fails here
+        return check_scores(scores, wanted, f"--rerank {self._name}")
 
     def __repr__(self) -> str:
         return self._name

@@ -194,9 +194,11 @@ class Decay:
             One line.
         """
         distance, value = self._distance(metadata), short_repr(metadata.get(self.key))
+        kind, unit = ("date", " days") if _as_number(self.origin) is None else ("number", "")
+        if distance is None and metadata.get(self.key) is not None:
+            return Explanation(self.missing, f"factor of {self.key!r} = {value}: that is no {kind}, as the origin is")
         if distance is None:
             return Explanation(self.missing, f"factor of {self.key!r}: the chunk has no such value")
-        unit = "" if _as_number(self.origin) is not None else " days"
         away = f"{format_value(distance)}{unit} from the origin"
         scale = f"{self.decay:g} at {self.scale:g}{unit}"
         scale += f" beyond the first {self.offset:g}{unit}" if self.offset else ""

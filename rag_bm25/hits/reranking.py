@@ -63,9 +63,11 @@ def cross_encoder_reranker(model: CrossEncoder) -> Rerank:
 
 def check_scores(scores: object, wanted: int, name: str = "rerank") -> list[float]:
     """Check the scores of a reranker; numpy's and torch's numbers are numbers, too."""
+    given = list(scores) if is_iterable(scores) else scores  # whatever a generator raises is not of this check
     try:
-        values = np.array(list(scores) if is_iterable(scores) else scores, np.float64)
-    except (TypeError, ValueError):
+        is_text = np.array(given).dtype.kind in "SU" or isinstance(scores, bytes)  # numpy would read it as numbers
+        values = np.empty(0) if is_text else np.array(given, np.float64)
+    except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
     if values.shape != (wanted,) or not np.isfinite(values).all():
         raise InputError(f"{name} must return a finite score for each of {wanted} hits, got {short_repr(scores)}")

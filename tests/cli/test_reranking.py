@@ -63,6 +63,27 @@ def too_few(query, hits):
 def none(query, hits):
     pass
 
+def as_text(query, hits):
+    return ["1.5" for _ in hits]
+
+def huge(query, hits):
+    return [10**400 for _ in hits]
+
+async def later(query, hits):
+    return [1.0 for _ in hits]
+
+class Later:
+    async def __call__(self, query, hits):
+        return [1.0 for _ in hits]
+
+def breaks_off(query, hits):
+    yield 1.0
+    raise ValueError("halfway")
+
+def takes_all(query, hits):
+    hits.clear()
+    return []
+
 def fails(query, hits):
     raise RuntimeError("401: key hunter22 of https://kim:pass@host is wrong,\\nsk-abcdefghij0123456789")
 '''
@@ -156,7 +177,9 @@ RULE = (
         ("my_reranker:Nothing", ": my_reranker has no 'Nothing'"),
         ("my_reranker:number", f" {RULE}int"),
         ("my_reranker:make_nothing", f" {RULE}NoneType"),
-        ("my_reranker:by_text", f" {RULE}function"),
+        ("my_reranker:by_text", f" {RULE}function of (query)"),
+        ("my_reranker:later", f" {RULE}coroutine function of (query, hits)"),
+        ("my_reranker:Later", f" {RULE}coroutine function"),
         ("my_reranker:Embeddings", f" {RULE}Embeddings"),
         ("my_reranker:Large", " has failed: TypeError: "),
     ],
@@ -184,6 +207,10 @@ def test_a_name_without_a_module_is_wrong_usage(rows: Path) -> None:
         ("too_few", ("explain", "notice", "long"), 2),
         ("none", ("explain", "notice", "long"), 2),
         ("none", ("similar", "short"), 1),
+        ("as_text", ("search", "notice"), 2),
+        ("huge", ("search", "notice"), 2),
+        ("huge", ("explain", "notice", "long"), 2),
+        ("takes_all", ("search", "notice"), 2),
     ],
 )
 def test_wrong_scores_are_refused(rows: Path, name: str, command: tuple[str, ...], wanted: int) -> None:
@@ -197,3 +224,8 @@ def test_what_a_reranker_raises_is_one_line_without_secrets(rows: Path) -> None:
     assert_fails(result, says)
     for secret in ("hunter22", "pass@", "abcdefghij"):
         assert secret not in result.output
+
+
+def test_what_a_generator_raises_is_told(rows: Path) -> None:
+    result = run("search", "notice", "--rerank", "my_reranker:breaks_off")
+    assert_fails(result, "--rerank my_reranker:breaks_off has failed: ValueError: halfway")

@@ -84,6 +84,16 @@ def test_the_explanation_of_a_decay_has_what_is_not_the_default() -> None:
     )
 
 
+def test_the_explanation_of_a_decay_says_that_a_value_is_of_another_kind() -> None:
+    assert Decay("chunk", 5).explain({"chunk": 12}).description == (
+        "factor of 'chunk' = 12: that is no date, as the origin is"
+    )
+    assert Decay("chunk", 5, origin=0).explain({"chunk": "12"}).description == (
+        "factor of 'chunk' = '12': that is no number, as the origin is"
+    )
+    assert Decay("chunk", 5).explain({"chunk": None}).description == "factor of 'chunk': the chunk has no such value"
+
+
 def test_factors_multiply_and_are_explained_one_by_one() -> None:
     boosts = [Decay("n", 10, 0), ValueBoost("kind", {"law": 3.0}), NumberBoost("stars", most=2.0)]
     metadata = {"n": 20, "kind": "law", "stars": 1.5}

@@ -33,7 +33,7 @@ from rag_bm25.hits.selection import (
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 BOOSTS = [ValueBoost("kind", {"up": 4.0, "down": 0.5})]
 
@@ -119,9 +119,19 @@ def test_a_reranker_decides_on_the_order_and_ties_stay_as_they_were() -> None:
         ("b", 1.0),
     ]
     assert rerank(lambda _, hits: pytest.fail("no hits, no call"), "q", []) == []
-    for wrong in ([1, 2], [1, 2, float("nan")], None, "abc", [[1], [2], [3]]):
+    texts = "123", b"123", ["1", "2", "3"], [1, 2, "3"]
+    for wrong in ([1, 2], [1, 2, float("nan")], None, "abc", [[1], [2], [3]], [1, 2, 10**400], [1, 2, 3j], *texts):
         with pytest.raises(InputError, match="rerank must return a finite score for each of 3 hits"):
             rerank(lambda _, hits, wrong=wrong: wrong, "q", some)  # type: ignore[misc]
+
+
+def test_what_a_generator_of_scores_raises_is_not_hidden() -> None:
+    def scores(_: str, hits: Sequence[Hit]) -> Iterator[float]:
+        yield 1.0
+        raise ValueError(f"halfway of {len(hits)}")
+
+    with pytest.raises(ValueError, match="halfway of 2"):
+        rerank(scores, "q", [Hit("a", 1.0, ""), Hit("b", 1.0, "")])  # type: ignore[arg-type]
 
 
 def test_near_duplicates_are_compared_with_all_that_came_before() -> None:
