@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from bench import command, overview, plots
 from bench.corpus import SIZE, DoublePowerLaw, Generator, queries_from, real_chunks
-from bench.report import BEGIN, END, TOP, Results, Row, line, table, update_page
+from bench.report import BEGIN, END, TOP, Results, Row, line, quantity, table, update_page
 from bench.timing import Clock, Spread, each_in_turn, in_turns, latencies
 from support import engines
 
@@ -286,6 +286,16 @@ def test_the_page_on_performance_begins_with_what_the_results_say(tmp_path: Path
     drawn = (tmp_path / "overview.svg").read_bytes()
     assert drawn == (DOCS / "images" / "overview.svg").read_bytes()
     ET.fromstring(drawn)
+
+
+def test_the_tables_of_the_page_on_performance_have_what_was_measured() -> None:
+    rows = [row for file in (DOCS / "benchmarks").glob("*.json") for row in Results.read(file).rows]
+    measured = {quantity(spread) for row in rows for spread in (row.value, row.reference) if spread}
+    measured |= {time for row in rows for time in re.findall(r", ([\d.]+ s) in all", row.measure)}
+    tables = re.findall(r"^\|.*", (DOCS / "performance.md").read_text(encoding="utf-8"), re.MULTILINE)
+    times = re.findall(r"[\d.,]+ (?:ms|s|MiB)\b", "\n".join(tables))
+    assert len(times) > 40
+    assert [time for time in times if time not in measured] == []
 
 
 def ms(median: float) -> Spread:
