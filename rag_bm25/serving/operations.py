@@ -60,26 +60,6 @@ class Operations:
         except MissingExtraError:
             return None
 
-    def compare(self, asked: requests.Compare) -> dict[str, Any]:
-        """Return the hits of two searches, and the rank of each in both."""
-        found = [
-            self._index.search(asked.text, asked.k, **asked.scope(), **settings.options())
-            for settings in (asked.first, asked.second)
-        ]
-        first, second = ({(hit.namespace, hit.id): rank for rank, hit in enumerate(hits, 1)} for hits in found)
-        moved = [
-            {
-                "id": id_,
-                "namespace": namespace,
-                "first": first.get((namespace, id_)),
-                "second": second.get((namespace, id_)),
-            }
-            for namespace, id_ in dict.fromkeys([*first, *second])
-        ]
-        lists = [[hit_to_json(hit, asked.max_text) for hit in hits] for hits in found]
-        same = sum(row["first"] == row["second"] for row in moved)
-        return {"first": lists[0], "second": lists[1], "ranks": moved, "unmoved": same}
-
     def explain(self, asked: requests.Explain) -> dict[str, Any]:
         """Return how the score of a chunk comes about, term by term."""
         return {"explanation": self._explain(asked).to_dict(tree=asked.tree)}

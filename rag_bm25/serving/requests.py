@@ -350,16 +350,6 @@ class Documents(Request):
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Maximum number of chunks.")] = 100
 
 
-class Compare(Scope):
-    """Search with two sets of options, and show what moved."""
-
-    text: TextOfQuery
-    k: HitCount = 10
-    first: Annotated[SearchSettings, Field(description="Options of the first search.")] = SearchSettings()
-    second: Annotated[SearchSettings, Field(description="Options of the second search.")] = SearchSettings()
-    max_text: MaxText = None
-
-
 class NewDocument(Request):
     """A chunk to store."""
 

@@ -31,9 +31,6 @@ OPERATIONS = (
     Operation(Call(Operations.explain), "/explain", requests.Explain, "A tree of numbers with their formulas."),
     Operation(Call(Operations.why), "/why", requests.Why, "The reason, and the explanation of the chunk."),
     Operation(
-        Call(Operations.compare), "/compare", requests.Compare, "Both lists of hits, and the ranks of each in both."
-    ),
-    Operation(
         Call(Operations.highlight),
         "/highlight",
         requests.Highlight,

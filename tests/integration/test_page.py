@@ -202,21 +202,6 @@ def test_keys_move_among_the_hits(visit: Any) -> None:
     assert page.evaluate("document.activeElement.id") == "query"
 
 
-def test_two_configurations_stand_side_by_side(visit: Any) -> None:
-    one = visit()
-    one.search("notice period terms")
-    page = one.page
-    page.get_by_role("link", name="Compare").click()
-    page.wait_for_selector(".column li")
-    assert [column.locator("li").count() for column in page.locator(".column").all()] == [3, 3]
-    page.fill("#second-min_should_match", "3")
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => document.querySelectorAll('.column')[1].children.length < 3")
-    assert (
-        page.locator(".column").first.locator(".new").count() == 3 - page.locator(".column").last.locator("li").count()
-    )
-
-
 def test_terms_have_their_df_and_idf(visit: Any) -> None:
     page = visit().open("view=terms&q=notice")
     page.wait_for_selector("#query-terms td")
@@ -327,7 +312,7 @@ def test_ingestion_under_way_is_shown(visit: Any) -> None:
     assert page.locator(".job [role=img]").get_attribute("aria-label") == "25 %"
 
 
-@pytest.mark.parametrize("place", ["view=constructor", "view=compare&a=null&b=5", "k=7&q=notice"])
+@pytest.mark.parametrize("place", ["view=constructor", "k=7&q=notice"])
 def test_an_address_written_by_hand_shows_a_view(visit: Any, place: str) -> None:
     page = visit().open(place)
     page.wait_for_selector("#query")
@@ -349,11 +334,11 @@ def test_a_link_to_a_view_takes_the_query_along(visit: Any) -> None:
     assert page.input_value("#query") == "notice"
 
 
-@pytest.mark.parametrize("view", ["search", "compare", "terms", "index"])
+@pytest.mark.parametrize("view", ["search", "terms", "index"])
 def test_nothing_is_wider_than_a_narrow_screen(visit: Any, view: str) -> None:
     one = visit(width=360)
     page = one.open(f"view={view}&q=notice+period")
-    page.wait_for_selector({"search": ".hit", "compare": ".column li", "terms": "td", "index": ".bin"}[view])
+    page.wait_for_selector({"search": ".hit", "terms": "td", "index": ".bin"}[view])
     if view == "search":
         page.locator(".hit button").first.click()
         page.wait_for_selector(".hit table")
@@ -369,12 +354,11 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
             ("search", "q=notice+period", {}),
             ("chinese", "q=劳动合同的试用期", {"locale": "zh-CN", "color_scheme": "dark"}),
             ("narrow", "q=notice+period", {"width": 360}),
-            ("compare", 'view=compare&q=how+long+is+the+warranty&b={"feedback":"rm3"}', {}),
             ("index", "view=index", {}),
         ):
             one = Visit(browser, address, **options)
             page = one.open(place)
-            page.wait_for_selector(".hit, .column li, .bin")
+            page.wait_for_selector(".hit, .bin")
             if "view" not in place:
                 page.locator(".hit button").first.click()
                 page.wait_for_selector(".hit table")

@@ -1,7 +1,6 @@
 // The page: its views, its language and theme, and the state of the index.
 
 import { ask, hasToken, isToken, useToken } from "./api.js";
-import { showCompare } from "./compare.js";
 import { showCorpus } from "./corpus.js";
 import { h } from "./dom.js";
 import { message } from "./messages.js";
@@ -10,7 +9,7 @@ import { address, current } from "./state.js";
 import { showTerms } from "./terms.js";
 import { languageNow, switchLanguage, t } from "./texts.js";
 
-const VIEWS = { search: showSearch, compare: showCompare, terms: showTerms, index: showCorpus };
+const VIEWS = { search: showSearch, terms: showTerms, index: showCorpus };
 const THEMES = ["auto", "light", "dark"];
 const THEME = "rag_bm25.theme";
 const STATUS_EVERY = 10_000; // milliseconds

@@ -157,7 +157,7 @@ function showHit(hit, rank, most, asked) {
 }
 
 /** Return the best sentences of a hit in the order of the text, or its beginning. */
-export function body(hit) {
+function body(hit) {
   const fragments = [...(hit.highlights ?? [])].sort((a, b) => a.start - b.start);
   if (!fragments.length) return [hit.text, hit.characters ? " …" : ""];
   return fragments.flatMap((fragment, at) => [

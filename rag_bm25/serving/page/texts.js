@@ -2,7 +2,7 @@
 
 const TEXTS = {
   en: {
-    skip: "Skip to the content", views: "Views", search: "Search", compare: "Compare", terms: "Terms", index: "Index",
+    skip: "Skip to the content", views: "Views", search: "Search", terms: "Terms", index: "Index",
     placeholder: "Words or a question", query: "Query", hits: "{n} hits", hit: "1 hit", time: "{ms} ms", chunks: "{n} chunks",
     grouped: "by document", syntax: "syntax", syntaxHelp: "+word -word \"a phrase\" word^2 prefix*", allNamespaces: "all namespaces",
     defaultNamespace: "default", namespace: "Namespace", hitsWanted: "Hits", score: "score", why: "Why this score", context: "In context", 
@@ -10,8 +10,6 @@ const TEXTS = {
     stopWords: "Stop words, left out: {words}", length: "length {n}, N {chunks}", nothing: "Nothing found",
     didYouMean: "Did you mean {text}?", missing: "Why is a chunk missing?", missingHelp: "Give the id of a chunk that you expected.", id: "Id of a chunk", ask: "Ask",
     start: "Type to search.", keys: "/ to search, ↑ ↓ to move, Enter to explain, Esc to return", theme: "Theme: {theme}", auto: "auto", light: "light", dark: "dark", language: "中文",
-    first: "First", second: "Second", default: "default", moved: "there at {n}", same: "same place", new: "only here", unmoved: "Both find the same hits in the same order.",
-    bigramWeight: "bigrams", wordBigramWeight: "word bigrams", latinWeight: "letters beside Chinese", mustMatch: "words at least", fuzzy: "near spellings", feedback: "feedback", 
     topTerms: "Terms that most chunks have", prefix: "Beginning with", ofQuery: "Terms of the query", numChunks: "{df} of {n} chunks",
     figures: "Figures", lengths: "Lengths of chunks", lengthsOf: "{unit}, {n} of {all} chunks.", mean: "mean {n}", chunkSize: "chunk_size {n}", drift: "chunk_size is {ratio} times the mean length: BM25 with k1 {k1} and b {b}.",
     healthy: "That is in the range without loss, 0.8 to 4.", unhealthy: "Outside 0.8 to 4 answers get worse: see docs/tuning.md.", ingestion: "Ingestion", noJobs: "No ingestion since the server started.",
@@ -20,7 +18,7 @@ const TEXTS = {
     estimated_characters: "estimated characters", characters: "characters", terms_unit: "terms", allChunks: "All chunks of the document", more: "More: {shown} of {total} shown",
   },
   zh: {
-    skip: "跳到正文", views: "视图", search: "检索", compare: "对比", terms: "词", index: "索引",
+    skip: "跳到正文", views: "视图", search: "检索", terms: "词", index: "索引",
     placeholder: "输入词或问题", query: "查询", hits: "{n} 个命中", hit: "1 个命中", time: "{ms} 毫秒", chunks: "{n} 个分块",
     grouped: "按文档分组", syntax: "查询语法", syntaxHelp: "+必须 -排除 \"短语\" 词^2 前缀*", allNamespaces: "全部命名空间",
     defaultNamespace: "默认", namespace: "命名空间", hitsWanted: "命中数", score: "得分", why: "得分由来", context: "上下文", 
@@ -28,8 +26,6 @@ const TEXTS = {
     stopWords: "略去的停用词：{words}", length: "长度 {n}，N {chunks}", nothing: "没有找到",
     didYouMean: "你是不是要找 {text}？", missing: "为什么没有某个分块？", missingHelp: "输入你以为会出现的分块的 id。", id: "分块的 id", ask: "查询",
     start: "输入即检索。", keys: "/ 输入，↑ ↓ 移动，Enter 查看得分，Esc 返回", theme: "主题：{theme}", auto: "自动", light: "浅色", dark: "深色", language: "English",
-    first: "甲", second: "乙", default: "默认", moved: "另一处第 {n} 位", same: "位置相同", new: "仅此处有", unmoved: "两种配置的命中和顺序完全相同。",
-    bigramWeight: "汉字二元组", wordBigramWeight: "词二元组", latinWeight: "中文中的西文词", mustMatch: "至少匹配词数", fuzzy: "模糊匹配", feedback: "反馈", 
     topTerms: "出现在最多分块中的词", prefix: "开头", ofQuery: "查询中的词", numChunks: "{n} 个分块中的 {df} 个",
     figures: "概况", lengths: "分块长度", lengthsOf: "{unit}，{all} 个分块中的 {n} 个。", mean: "平均 {n}", chunkSize: "chunk_size {n}", drift: "chunk_size 是平均长度的 {ratio} 倍，相当于 k1 {k1}、b {b} 的 BM25。",
     healthy: "在没有损失的范围 0.8 到 4 之内。", unhealthy: "超出 0.8 到 4 的范围，检索质量会下降，见 docs/tuning.md。", ingestion: "入库", noJobs: "服务启动以来没有入库任务。",

@@ -212,24 +212,6 @@ def test_why_is_the_diagnosis_of_the_index(asker: Any, index: BM25Index) -> None
     assert asker.post(f"{API}/why", **several).json()["diagnosis"]["namespace"] == "tenant"
 
 
-def test_compare_tells_what_moved(asker: Any) -> None:
-    boost = {"type": "value", "key": "source", "factors": {"memo.txt": 100}}
-    given = {"text": "notice period", "second": {"boosts": [boost]}}
-    answer = asker.post(f"{API}/compare", **given).json()
-    assert ids(answer["first"]) == ["law.txt#1", "memo.txt#0"]
-    assert ids(answer["second"]) == ["memo.txt#0", "law.txt#1"]
-    assert answer["ranks"] == [
-        {"id": "law.txt#1", "namespace": "", "first": 1, "second": 2},
-        {"id": "memo.txt#0", "namespace": "", "first": 2, "second": 1},
-    ]
-    assert answer["unmoved"] == 0
-    shorter = asker.post(f"{API}/compare", text="notice period", second={"must": ["staff"]}).json()
-    assert [(row["id"], row["first"], row["second"]) for row in shorter["ranks"]] == [
-        ("law.txt#1", 1, None),
-        ("memo.txt#0", 2, 1),
-    ]
-
-
 def test_highlight_marks_any_text(asker: Any) -> None:
     passage = "Nothing here. A notice of dismissal."
     (mark,) = asker.post(f"{API}/highlight", text="notice", passage=passage, max_fragments=1).json()["highlights"]
@@ -363,7 +345,6 @@ def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: B
         ("search", {"text": "a", "group_size": 3}, ["need group_by"]),
         ("search", {"text": "+", "syntax": True, "min_should_match": "x"}, ["min_should_match"]),
         ("explain", {"text": "a"}, ["id is missing"]),
-        ("compare", {"text": "a", "first": {"k": 3}}, ["first.k is no argument"]),
         ("statistics/top-terms", {"top": 0}, ["top must be"]),
         ("highlight", {"text": "a", "passage": 3}, ["passage must be"]),
     ],
