@@ -9,7 +9,7 @@
     ├── ConfigMismatchError(ValueError)   the index was made with other parameters or another analyzer
     ├── IndexNotFoundError(KeyError)      index not found
     ├── ChunkNotFoundError(KeyError)      chunk not found
-    ├── FormatError(ValueError)           stored data is damaged, or has a newer format
+    ├── FormatError(ValueError)           stored data is damaged, or has another format
     ├── ReadOnlyError(PermissionError)    a write through an index opened with ``read_only=True``
     ├── MissingExtraError(ImportError)    an optional package is not installed; the message names the extra
     ├── WorkerError(RuntimeError)         a process that analyses chunks died
@@ -41,6 +41,9 @@ __all__ = [
     "WorkerError",
     "short_repr",
 ]
+
+REINDEX = "If an earlier state of rag_bm25 made it, `rag-bm25 reindex` makes a new index from its texts."
+"""The way out of an index of an earlier format."""
 
 MAX_SHOWN = 200
 

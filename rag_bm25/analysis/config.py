@@ -23,16 +23,6 @@ COMPOUNDS: tuple[str, ...] = get_args(Compounds)
 MAX_FREQUENCY = 2**31 - 1
 MAX_WORDS = 1_000_000  # jieba's larger dictionary has 584,000
 
-# Of indexes that are older than the setting.
-BEFORE_SETTINGS: dict[str, Any] = {
-    "bigrams": False,
-    "word_bigrams": False,
-    "compounds": "all",
-    "query_stop_words": [],
-    "query_stop_structures": False,
-    "distinct_bigrams": False,
-}
-
 
 @dataclass(frozen=True)
 class AnalyzerConfig:
@@ -129,7 +119,7 @@ class AnalyzerConfig:
         Parameters
         ----------
         settings : dict
-            Settings by name; missing ones have their defaults, or the values in :data:`BEFORE_SETTINGS`.
+            Settings by name; missing ones have their defaults.
 
         Returns
         -------
@@ -147,7 +137,7 @@ class AnalyzerConfig:
         if unknown:
             msg = f"analyzer settings {', '.join(sorted(unknown))} are not known to this version of rag_bm25"
             raise FormatError(msg)
-        return cls(**{**BEFORE_SETTINGS, **settings})
+        return cls(**settings)
 
 
 def without_query_side(config: AnalyzerConfig) -> AnalyzerConfig:

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.analysis.analyzer import Analyzer
-from rag_bm25.analysis.config import BEFORE_SETTINGS, AnalyzerConfig
+from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.text import query_tokens
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError, short_repr
 
@@ -158,8 +158,6 @@ def _check_tokens(tokens: object) -> list[str]:
 
 def _setting_differences(stored: dict[str, Any], given: dict[str, Any]) -> list[str]:
     """Describe each setting that differs, apart from the names of callables, which may do the same."""
-    if stored["analyzer"] == given["analyzer"] == BUILT_IN:
-        stored, given = {**BEFORE_SETTINGS, **stored}, {**BEFORE_SETTINGS, **given}
     names = {**stored, **given}.keys() if stored["analyzer"] == given["analyzer"] else ("analyzer",)
     return [
         f"{name}: {_describe(stored.get(name), given.get(name))}"

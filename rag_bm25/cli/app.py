@@ -26,7 +26,7 @@ from rag_bm25.cli import (
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
-from rag_bm25.cli.settings import refuse_removed_options, settings
+from rag_bm25.cli.settings import settings
 from rag_bm25.errors import ParameterError, RagBM25Error
 from rag_bm25.store.tls import TLS
 
@@ -35,13 +35,6 @@ WRITING = ("ingest", "delete", "repair", "copy", "reindex", "load")
 
 class ReportingCommand(TyperCommand):
     """A command whose foreseeable errors are a line on stderr."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; options that became settings are named with their ``--set`` form."""
-        known = {str(parameter.name) for parameter in self.params}
-        if "setting" in known and not ctx.resilient_parsing:  # which completes a line
-            refuse_removed_options(args, known)
-        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error becomes a line and an exit code."""

@@ -4,19 +4,22 @@ import time
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_result, progress_bars
+from rag_bm25.cli.console import print_error, print_result, progress_bars
 from rag_bm25.cli.rendering import count
 from rag_bm25.cli.settings import IndexOptions, Storage, WordFiles, parse_storage
-from rag_bm25.errors import ConfigMismatchError, IndexNotFoundError
+from rag_bm25.errors import ConfigMismatchError, FormatError, IndexNotFoundError
 from rag_bm25.index.maintenance.copying import CopyPlan, copy_index, drop_index, plan_copy
+from rag_bm25.index.maintenance.former import FormerIndex, is_former
 from rag_bm25.index.settings import with_settings
-from rag_bm25.index.stored_config import renew_defaults
 from rag_bm25.ingestion.reindexing import reindex
+
+if TYPE_CHECKING:
+    from rag_bm25.index.index import BM25Index
 
 ToToken: TypeAlias = Annotated[
     str | None,
@@ -83,25 +86,21 @@ def reindex_(
     ] = None,
     to_token: ToToken = None,
     storage: Storage = None,
-    new_defaults: Annotated[
-        bool, opt.option("Replace the defaults of version 0.1 by those of today.", "--new-defaults")
-    ] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Encode the stored texts into a new index with other settings.
 
-    Settings that are not given stay, also those that were the defaults of an older version. The old index answers
-    searches meanwhile, and stays. Run the same command again after an interruption, or to catch up with later writes to
-    the old index; then let the readers open the new one.
+    Settings that are not given stay. The old index answers searches meanwhile, and stays. Run the same command again
+    after an interruption, or to catch up with later writes to the old index; then let the readers open the new one. Of
+    an index of an earlier format, the texts are read, and the settings that this version has.
     """
     given, with_words, options = settings.given(), words.change(), parse_storage(storage)
     to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
     _require_another(to, place)
-    with place.open_existing(read_only=True) as source:
-        config = renew_defaults(source.config) if new_defaults else source.config
+    with _open_source(place) as source:
         try:
-            target = to.open(config=with_words(with_settings(config, given)), storage=options)
+            target = to.open(config=with_words(with_settings(source.config, given)), storage=options)
         except ConfigMismatchError as error:
             msg = f"{to_collection!r} already exists, and {error}. Drop it first, or choose another --to-collection."
             raise ConfigMismatchError(msg) from None
@@ -109,6 +108,21 @@ def reindex_(
             report, name = reindex(source, target, progress=update), target.stats().name
     line = f"{name} has {count(report.num_chunks, 'chunk')}; {count(report.removed, 'chunk')} removed"
     print_result(as_json, asdict(report), line)
+
+
+def _open_source(place: opt.Place) -> "BM25Index | FormerIndex":
+    """Open an index, or what can be read of one of an earlier format."""
+    try:
+        return place.open_existing(read_only=True)
+    except FormatError:
+        store = place.store(read_only=True)
+        if not is_former(store):
+            store.close()
+            raise
+    source = FormerIndex(store)
+    if source.left_out:
+        print_error(f"this version does not have the settings {', '.join(source.left_out)} of {place.collection!r}")
+    return source
 
 
 def drop(

@@ -1,11 +1,9 @@
 """Settings of an index by their names: ``--set``, the options for the most common ones, and ``rag-bm25 settings``."""
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_args
 
@@ -278,22 +276,6 @@ def format_options(settings: Mapping[str, Value]) -> list[str]:
     if others := format_settings({name: value for name, value in settings.items() if name not in own}):
         options.append(f"--set {shlex.quote(others)}")
     return options
-
-
-def refuse_removed_options(arguments: Sequence[str], known: Iterable[str]) -> None:
-    """Name the ``--set`` form of settings that were options of their own before there was ``--set``."""
-    names = {name.replace("_", "-"): name for name in (*SETTING_NAMES, "base") if name not in known}
-    options = takewhile(lambda argument: argument != "--", arguments)
-    for argument, following in pairwise([*options, ""]):
-        match = re.fullmatch(r"--(no-)?([a-z0-9-]+)(?:=(.*))?", argument)
-        if match is None or match[2] not in names:
-            continue
-        if match[2] == "base":
-            raise typer.BadParameter(f"--base is now --set: use --set {match[3] or following}")
-        name = names[match[2]]
-        is_switch = DESCRIPTIONS[name][0] == SWITCH
-        value = ("false" if match[1] else "true") if is_switch else match[3] or following or "VALUE"
-        raise typer.BadParameter(f"{argument} is a setting now: use --set {name}={value}")
 
 
 def settings(as_json: opt.AsJson = False) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
+    from rag_bm25.index.maintenance.former import FormerIndex
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class ReindexReport:
 
 
 def reindex(
-    source: BM25Index, target: BM25Index, *, progress: Callable[[Progress], None] | None = None
+    source: BM25Index | FormerIndex, target: BM25Index, *, progress: Callable[[Progress], None] | None = None
 ) -> ReindexReport:
     """Encode the stored texts of an index with the parameters and the analyzer of another.
 
@@ -46,7 +47,7 @@ def reindex(
 
     Parameters
     ----------
-    source : BM25Index
+    source : BM25Index or FormerIndex
         Index with the texts; it is only read.
     target : BM25Index
         Index with the new parameters, new or filled by an earlier call. Chunks that the source lacks are deleted.
@@ -77,7 +78,7 @@ def reindex(
     return ReindexReport(target.stats().num_chunks, removed)
 
 
-def _require_compatible(source: BM25Index, target: BM25Index) -> None:
+def _require_compatible(source: BM25Index | FormerIndex, target: BM25Index) -> None:
     """Refuse an index as its own source, and different kinds of dense vectors."""
     if source.stats().name == target.stats().name:
         raise ParameterError(f"source and target must be different indexes, got {target.stats().name} for both")
@@ -88,7 +89,7 @@ def _require_compatible(source: BM25Index, target: BM25Index) -> None:
         )
 
 
-def _copy_roots(source: BM25Index, target: BM25Index, namespace: str) -> None:
+def _copy_roots(source: BM25Index | FormerIndex, target: BM25Index, namespace: str) -> None:
     """Copy the source roots, so that the next ingestion names files as before."""
     known = {root.name: root for root in target.source_roots(namespace=namespace)}
     roots = [
@@ -100,7 +101,7 @@ def _copy_roots(source: BM25Index, target: BM25Index, namespace: str) -> None:
         target.remember_source_roots(roots, namespace=namespace)
 
 
-def _batches(index: BM25Index) -> Iterator[list[Chunk]]:
+def _batches(index: BM25Index | FormerIndex) -> Iterator[list[Chunk]]:
     """Yield all chunks in batches, each of one namespace."""
     for namespace in index.stats().namespaces:
         chunks = index.chunks(namespace=namespace)
@@ -108,7 +109,7 @@ def _batches(index: BM25Index) -> Iterator[list[Chunk]]:
             yield batch
 
 
-def _copy_chunks(source: BM25Index, target: BM25Index, batch: list[Chunk]) -> None:
+def _copy_chunks(source: BM25Index | FormerIndex, target: BM25Index, batch: list[Chunk]) -> None:
     """Add chunks to the target, which skips unchanged ones."""
     distinct = list({chunk.id: chunk for chunk in batch}.values())
     vectors = None
@@ -126,7 +127,7 @@ def _copy_chunks(source: BM25Index, target: BM25Index, batch: list[Chunk]) -> No
         )
 
 
-def _remove_strays(source: BM25Index, target: BM25Index, batch: list[Chunk]) -> int:
+def _remove_strays(source: BM25Index | FormerIndex, target: BM25Index, batch: list[Chunk]) -> int:
     """Delete the chunks that the source does not have."""
     namespace, ids = batch[0].namespace, [chunk.id for chunk in batch]
     there = {chunk.id for chunk in source.get(ids, namespace=namespace)}

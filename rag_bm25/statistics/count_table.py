@@ -75,10 +75,6 @@ class Counts:
         kept = df != 0
         return Counts(ids[starts][kept], df[kept], None if marks is None else marks[kept])
 
-    def marked(self, channels: Channels) -> Counts:
-        """Return the same counts with the mark of each id, unless they have them."""
-        return self if self.is_bigram is not None else Counts(self.ids, self.df, channels.are_bigrams(self.ids))
-
 
 def sum_counts(ids: NDArray[_Id], counts: NDArray[np.int64]) -> tuple[NDArray[_Id], NDArray[np.int64]]:
     """Sum the counts of equal ids, in any order; return the ids that have some, rising, and their counts."""

@@ -149,16 +149,12 @@ class LogRow:
         A small JSON object.
     packed : str
         At most 65,535 ASCII characters of packed data; empty if a read did not ask for it.
-    added, removed : SparseVector
-        Counts, each below 2**24, which float32 represents exactly; may be empty.
     """
 
     key: str
     kind: str
     meta: dict[str, Any] = field(default_factory=dict)
     packed: str = ""
-    added: SparseVector = field(default_factory=_empty)
-    removed: SparseVector = field(default_factory=_empty)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ terms      ``terms:<batch>:<part>:<parts>``      terms first seen by a batch, an
 intent     ``intent:<batch>:0:1``                a write in progress: what it inserts and deletes, and what its
                                                  chunks contributed before
 lease      ``lease:<batch>:<part>:<parts>``      a sign that the writer of an intent is still alive
-delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: df added and removed, and totals
-snapshot   ``snapshot:<name>:<part>:<parts>``    the sum of the deltas that it covers
+delta      ``delta:<batch>:<part>:<parts>``      what a batch changed: N, length and the df of its terms
+run        ``run:<batch>:<part>:<part + 1>``     the sum of many deltas, by namespace and id
+head       ``head:<batch>:<part>:<parts>``       the runs in force, and the deltas that they hold
 copy       ``copy:index:0:1``                    the mark of an unfinished copy of another index
 k1         ``k1:<batch>:<part>:<parts>``         the k1 of each term, for weightings that have one for each
 root       ``root:<batch>:<part>:<parts>``       the folders and files that sources are named by

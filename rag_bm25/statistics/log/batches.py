@@ -31,7 +31,7 @@ class BatchClock:
 
 
 def writer_of(batch: str) -> str:
-    """Return the writer of a batch; in format 1, each batch has another."""
+    """Return the writer of a batch."""
     return batch[CLOCK_DIGITS:]
 
 

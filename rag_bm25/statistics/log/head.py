@@ -47,7 +47,7 @@ class Head:
     """The state of a log after a compaction; of two heads, the one with the greater name is in force."""
 
     name: str = ""  # a batch id; "" before the first compaction
-    base: str = ""  # name of the head, or of the snapshot of format 1, that it was built on
+    base: str = ""  # name of the head that it was built on
     runs: tuple[RunInfo, ...] = ()
     # Deltas in the runs whose rows were there when the head was written. Those that are gone cannot come back.
     covers: tuple[str, ...] = ()

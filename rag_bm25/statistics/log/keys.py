@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 SETTINGS = frozenset({"config", "copy", "root"})  # kinds without statistics, not named after a batch of chunks
 
 _BATCH = r"[0-9a-f]{1,40}"
-_NAMES = {"config": "index", "copy": "index", "snapshot": rf"[0-9]{{1,18}}\.{_BATCH}"}
+_NAMES = {"config": "index", "copy": "index"}
 _AFTER_COLON = ";"  # sorts after every key that continues with a colon
-_KEY = re.compile(r"([a-z0-9]+):([0-9a-z.]+):(0|[1-9][0-9]{0,8}):([1-9][0-9]{0,8})")
+_KEY = re.compile(r"([a-z0-9]+):([0-9a-z]+):(0|[1-9][0-9]{0,8}):([1-9][0-9]{0,8})")
 
 
 class LogKey(NamedTuple):
     """Key of a log row; ``str()`` of it is stored."""
 
     kind: str
-    name: str  # a batch id; "index" for config and copy; see `snapshots.snapshot_name`
+    name: str  # a batch id; "index" for config and copy
     part: int = 0
     parts: int = 1
 
@@ -46,7 +46,7 @@ class LogKey(NamedTuple):
     @property
     def batch(self) -> str:
         """The batch id in the name, "" where there is none."""
-        return "" if self.kind in SETTINGS else self.name.split(".")[-1]
+        return "" if self.kind in SETTINGS else self.name
 
     def __str__(self) -> str:
         return ":".join(map(str, self))

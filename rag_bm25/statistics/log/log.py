@@ -12,7 +12,6 @@ from rag_bm25.statistics.damage import damage_message
 from rag_bm25.statistics.log.batches import BatchClock
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
-from rag_bm25.statistics.log.settings import upgrade_format
 from rag_bm25.statistics.log.sums import LogSums
 from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
 from rag_bm25.statistics.log.term_k1 import TermK1Row
@@ -57,7 +56,6 @@ class StatisticsLog:
         self._sums = LogSums(self._table)
         self._terms = LogTerms(self._table)
         self._clock = BatchClock()
-        self._is_of_this_format = False  # as far as this process knows
         self._incomplete: set[tuple[str, str]] = set()  # entries of which a row was missing, by kind and name
         self._k1_table = ""  # name of the newest one that was read
         self._term_k1: SparseVector = EMPTY
@@ -149,8 +147,6 @@ class StatisticsLog:
         if self._terms.known is None:
             self.refresh()
             self._terms.load_known()
-            if not self._sums.num_terms:  # nobody has noted how many there must be
-                self._terms.count_unnamed(self.statistics.whole)
         return self._terms.known  # type: ignore[return-value]
 
     @property
@@ -203,8 +199,6 @@ class StatisticsLog:
 
     def check_terms(self) -> None:
         """Look for terms that the vocabulary has lost; loads it only where a part of an entry is missing."""
-        if not self._sums.num_terms:  # nobody has noted how many there must be
-            self.statistics.load([None])
         if any(kind == "terms" for kind, _ in self._incomplete):
             self.vocabulary()
         self._publish()
@@ -223,7 +217,6 @@ class StatisticsLog:
 
     def open_write(self, intent: Intent, new_terms: Mapping[str, int]) -> OpenWrite:
         """Store the intent of a batch, and the terms that it is the first to use."""
-        self._require_this_format()
         self._store.insert_log([*TermsRow.encode(intent.batch, new_terms), *IntentRow.encode(intent)])
         self.open_batches.begin(intent.batch)
         self._terms.add(intent.batch, new_terms)
@@ -235,7 +228,6 @@ class StatisticsLog:
 
     def _end_write(self, intent: Intent, change: Contribution) -> None:
         """Store the delta of a batch, and count it."""
-        self._require_this_format()
         known = self.known_terms()
         num_terms = max(self._sums.num_terms, len(known))
         delta = Delta(intent.namespace, change.marked(known), self._sums.num_deltas + 1, num_terms)
@@ -245,7 +237,8 @@ class StatisticsLog:
 
     def count_unfinished(self, intent: Intent, after: Contribution) -> None:
         """Count the batch of a dead writer for the time being: the one who finishes it may find something else."""
-        self._count(intent, Delta(intent.namespace, after - intent.before, self._sums.num_deltas + 1))
+        change = (after - intent.before).marked(self.known_terms())
+        self._count(intent, Delta(intent.namespace, change, self._sums.num_deltas + 1))
 
     def _count(self, intent: Intent, delta: Delta) -> None:
         self._sums.add(intent.batch, delta)
@@ -262,12 +255,6 @@ class StatisticsLog:
         self._k1_table, self._term_k1 = LogKey.parse(rows[0].key).name, TermK1Row.decode(rows)
         self._publish()
 
-    def _require_this_format(self) -> None:
-        """Before the first row: let older versions of the package refuse the index."""
-        if not self._is_of_this_format:
-            upgrade_format(self._store)
-            self._is_of_this_format = True
-
     # Compacting
 
     def compact(self, *, above: int | None = None) -> None:
@@ -275,7 +262,6 @@ class StatisticsLog:
         above = max_waiting(self._sums.head.num_deltas) if above is None else above
         if self._sums.num_unfolded <= above:
             return
-        self._require_this_format()
         with self._compacting() as is_free:
             self.refresh()
             if not is_free or self._sums.num_unfolded <= above:

@@ -11,7 +11,6 @@ from rag_bm25.statistics.log.head import NEVER_A_BASE, Head, HeadRow
 from rag_bm25.statistics.log.keys import SETTINGS, complete_entries, keys_of, kind_of, parse_sound_keys
 from rag_bm25.statistics.log.open_write import OpenBatches
 from rag_bm25.statistics.log.runs import HeldSums, PartTotal, write_run
-from rag_bm25.statistics.log.settings import upgrade_format
 from rag_bm25.statistics.log.table import Listing, LogTable
 from rag_bm25.statistics.log.term_k1 import TermK1Row
 from rag_bm25.statistics.log.terms import TermsRow
@@ -64,7 +63,6 @@ def overwrite(
     # nothing, and another call does the rest.
     table, clock = LogTable(store), BatchClock()
     kept = SETTINGS | {"k1"} if _has_sound_term_k1(table) else SETTINGS
-    upgrade_format(store)
     old = [key for key in store.log_keys() if kind_of(key) not in kept]
     sound = parse_sound_keys(old)
     counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))

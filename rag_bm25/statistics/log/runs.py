@@ -16,7 +16,6 @@ from rag_bm25.errors import FormatError
 from rag_bm25.statistics.corpus import Contribution, add_up
 from rag_bm25.statistics.count_table import NO_COUNTS, NO_IDS, Counts
 from rag_bm25.statistics.log import packing
-from rag_bm25.statistics.log.channels import StoredChannels
 from rag_bm25.statistics.log.head import RunInfo, read_head
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.packing import (
@@ -34,7 +33,6 @@ from rag_bm25.store.rows import LogRow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rag_bm25.statistics.count_table import Channels
     from rag_bm25.statistics.log.table import LogTable
 
 NONE = Counts(NO_IDS, NO_COUNTS)
@@ -204,9 +202,8 @@ class _Buffer:
 class _PartReader:
     """The counts of one part of a stream, in slices of the ids."""
 
-    def __init__(self, stream: CountStream, num_counts: int, channels: Channels) -> None:
+    def __init__(self, stream: CountStream, num_counts: int) -> None:
         self._stream = stream
-        self._channels = channels
         self._left = num_counts  # in the stream
         self._waiting = NONE
 
@@ -215,26 +212,21 @@ class _PartReader:
         while self._left and (not len(self._waiting) or self._waiting.ids[-1] < end):
             piece = self._stream.take(min(self._left, COUNTS_AT_ONCE))
             self._left -= len(piece) or self._left  # a damaged run may have fewer
-            self._waiting = Counts.joined([self._waiting, piece.marked(self._channels)])
+            self._waiting = Counts.joined([self._waiting, piece])
         at = int(np.searchsorted(self._waiting.ids, end))
         found, self._waiting = self._waiting[:at], self._waiting[at:]
         return found
 
 
-def merge(sources: Sequence[Sums], channels: Channels) -> Iterator[tuple[Part, int, int, Iterator[Counts]]]:
-    """Add sums up: yield each part with its N, its length, and its counts, to be used before the next part.
-
-    The counts are marked, those by `channels` that are not.
-    """
+def merge(sources: Sequence[Sums]) -> Iterator[tuple[Part, int, int, Iterator[Counts]]]:
+    """Add sums up: yield each part with its N, its length, and its counts, to be used before the next part."""
     names = sorted({part for source in sources for part in source.totals if part is not None})
     streams = [source.stream() for source in sources]
     for part in [None, *names] if len(names) > 1 else names:
         found = [(*_part_of(source, part, stream), source) for source, stream in zip(sources, streams, strict=True)]
         totals = [source.totals[key] for key, _, source in found if key in source.totals]
         readers = [
-            _PartReader(stream, source.totals[key].num_counts, channels)
-            for key, stream, source in found
-            if key in source.totals
+            _PartReader(stream, source.totals[key].num_counts) for key, stream, source in found if key in source.totals
         ]
         num_counts = sum(total.num_counts for total in totals)
         num_chunks, length = sum(total.num_chunks for total in totals), sum(total.total_length for total in totals)
@@ -264,7 +256,7 @@ def _merged(readers: Sequence[_PartReader], num_counts: int) -> Iterator[Counts]
 def write_run(table: LogTable, name: str, level: int, sources: Sequence[Sums]) -> Run:
     """Write the sum of some sums as one run; without the head that names it, it does not count."""
     writer = _RunWriter(table, name)
-    for part, num_chunks, length, counts in merge(sources, StoredChannels(table)):
+    for part, num_chunks, length, counts in merge(sources):
         before = writer.num_counts
         for piece in counts:
             writer.add(piece)

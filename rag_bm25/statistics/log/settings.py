@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_bm25.errors import FormatError, ParameterError
-from rag_bm25.statistics.log.keys import LogKey, keys_of, make_rows, range_after
+from rag_bm25.errors import REINDEX, FormatError, ParameterError, StoreError
+from rag_bm25.statistics.log.keys import LogKey, keys_of, make_rows
 from rag_bm25.statistics.log.packing import MAX_PACKED, check_dict, get_count, get_text, json_bytes, pack, unpack
 from rag_bm25.statistics.log.table import LogTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rag_bm25.store.protocol import LogStore
     from rag_bm25.store.rows import LogRow
 
-FORMAT = 2
+FORMAT = 3
 MAX_CONFIG = 64 << 20  # bytes of JSON, with some 1,000,000 user words
 
 
@@ -25,16 +25,14 @@ class ConfigRow:
     """Codec of the parameters of an index, which are JSON values."""
 
     @staticmethod
-    def encode(config: dict[str, Any], *, other_than: Collection[int] = ()) -> list[LogRow]:
-        """Encode parameters of at most `MAX_CONFIG` bytes as rows, whose number differs from those of other ones."""
+    def encode(config: dict[str, Any]) -> list[LogRow]:
+        """Encode parameters of at most `MAX_CONFIG` bytes as rows."""
         plain = json_bytes(config)
         if len(plain) > MAX_CONFIG:
             msg = f"the parameters of an index must have at most {MAX_CONFIG:,} bytes of JSON, got {len(plain):,}"
             raise ParameterError(msg)
         packed = pack(plain)
         pieces = [packed[at : at + MAX_PACKED] for at in range(0, len(packed), MAX_PACKED)]
-        while len(pieces) in other_than:
-            pieces.append("")
         return make_rows("config", "index", [({"format": FORMAT}, piece) for piece in pieces])
 
     @staticmethod
@@ -64,8 +62,8 @@ class CopyRow(NamedTuple):
         return cls(get_text(row.meta, "source"), get_text(row.meta, "fingerprint"))
 
 
-class _NewerFormatError(FormatError):
-    """The index was written by a newer version, so that it is not damaged."""
+class OtherFormatError(FormatError):
+    """The index was written by another version, so that it is not damaged."""
 
 
 def write_config(store: LogStore, config: dict[str, Any]) -> None:
@@ -84,50 +82,36 @@ def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | N
         msg = f"{store.name} is an unfinished copy of {source}. Run the same copy or load again, or drop it."
         raise FormatError(msg)
     try:
-        return _read_config(store, keys)
+        rows = _config_rows(store, keys)
+        return LogTable(store).decode(ConfigRow.decode, rows) if rows else None
     except FormatError as error:
-        if salvage and not isinstance(error, _NewerFormatError):
+        if salvage and not isinstance(error, OtherFormatError):
             return None
         raise
 
 
-def _read_config(store: LogStore, keys: Sequence[str]) -> dict[str, Any] | None:
-    rows, version = _config_in_force(store, keys)
-    if not rows and keys_of(keys, "config"):  # another process may have upgraded it since they were listed
-        rows, version = _config_in_force(store, store.log_keys())
-    if not rows:
-        return None
+def _config_rows(store: LogStore, keys: Sequence[str]) -> list[LogRow]:
+    """Read the rows of the parameters, none where a row is missing; refuse those of another format."""
+    rows = store.get_log(keys_of(keys, "config"))
+    if not rows or len(rows) < LogKey.parse(rows[0].key).parts:
+        return []
+    version = LogTable(store).decode(ConfigRow.format, rows[0])
     if version > FORMAT:
-        msg = f"{store.name} has format {version}, this version of rag_bm25 reads up to {FORMAT}: upgrade rag_bm25"
-        raise _NewerFormatError(msg)
-    return LogTable(store).decode(ConfigRow.decode, rows)
+        msg = f"{store.name} has format {version}, this version of rag_bm25 reads format {FORMAT}: upgrade rag_bm25"
+        raise OtherFormatError(msg)
+    if version < FORMAT:
+        msg = f"{store.name} has format {version}, this version of rag_bm25 reads format {FORMAT}. {REINDEX}"
+        raise OtherFormatError(msg)
+    return rows
 
 
-def _config_in_force(store: LogStore, keys: Iterable[str]) -> tuple[list[LogRow], int]:
-    """Return the rows of the parameters, and their format: of two complete entries, those of the newer one."""
-    by_number = defaultdict(list)
-    for key in map(LogKey.parse, keys_of(keys, "config")):
-        by_number[key.parts].append(str(key))
-    found: tuple[list[LogRow], int] = [], 0
-    for parts, some in by_number.items():
-        rows = store.get_log(some)
-        version = LogTable(store).decode(ConfigRow.format, rows[0]) if len(rows) == parts else 0
-        if version > found[1]:
-            found = rows, version
-    return found
-
-
-def upgrade_format(store: LogStore) -> None:
-    """Give the parameters of an index of an older format the present one, so that older versions refuse it."""
-    # The new rows are under other keys, since there are more or less of them: a crash in between leaves both.
-    keys = keys_of(store.log_keys([range_after("config")]), "config")
-    rows, version = _config_in_force(store, keys)
-    if rows and version < FORMAT:
-        numbers = {LogKey.parse(key).parts for key in keys}  # also of an attempt that was cut short
-        store.insert_log(ConfigRow.encode(LogTable(store).decode(ConfigRow.decode, rows), other_than=numbers))
-        store.delete_log(keys)
-    elif rows and len(keys) > len(rows):
-        store.delete_log(sorted(set(keys) - {row.key for row in rows}))
+def read_former(store: LogStore) -> tuple[int, dict[str, Any]]:
+    """Return format and parameters of an index of any format, 0 and nothing where they cannot be read."""
+    with suppress(FormatError, StoreError):
+        if rows := store.get_log(keys_of(store.log_keys(), "config")):
+            table = LogTable(store)
+            return table.decode(ConfigRow.format, rows[0]), table.decode(ConfigRow.decode, rows)
+    return 0, {}
 
 
 def begin_copy(store: LogStore, source: str, fingerprint: str) -> None:

@@ -13,7 +13,6 @@ from rag_bm25.statistics.log.table import RowsMovedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rag_bm25.statistics.count_table import Channels
     from rag_bm25.statistics.log.runs import Part, Sums
 
 
@@ -37,8 +36,7 @@ class StoredStatistics:
     Several threads may ask for counts at once. A moment knows the next one, and hands on what it has read.
     """
 
-    def __init__(self, channels: Channels, sums: Sequence[Sums] = (), changes: Sequence[NamespaceChange] = ()) -> None:
-        self._channels = channels  # of counts that have no marks
+    def __init__(self, sums: Sequence[Sums] = (), changes: Sequence[NamespaceChange] = ()) -> None:
         self._sums = tuple(sums)  # in the log
         self._changes = tuple(changes)
         self._totals: dict[str, _Total] = {}
@@ -64,7 +62,7 @@ class StoredStatistics:
 
     def plus(self, changes: Sequence[NamespaceChange]) -> StoredStatistics:
         """Return the statistics after some changes."""
-        following = StoredStatistics(self._channels)
+        following = StoredStatistics()
         following._sums, following._changes = self._sums, (*self._changes, *changes)
         following._totals = self._totals.copy()
         following._negative = self._negative - {namespace for namespace, _ in changes}
@@ -75,7 +73,7 @@ class StoredStatistics:
 
     def moved(self, sums: Sequence[Sums], changes: Sequence[NamespaceChange]) -> StoredStatistics:
         """Return the same statistics, with more of the changes in the sums."""
-        following = StoredStatistics(self._channels)
+        following = StoredStatistics()
         following._sums, following._changes, following._totals = tuple(sums), tuple(changes), self._totals
         following._negative = self._negative.copy()
         self._hand_on((), following)
@@ -93,12 +91,8 @@ class StoredStatistics:
     def _changed(self, part: Part, found: CorpusStatistics, changes: Iterable[NamespaceChange]) -> CorpusStatistics:
         for namespace, change in changes:
             if part is None or part == namespace:
-                found = found.plus(self._marked(change))
+                found = found.plus(change)
         return found
-
-    def _marked(self, change: Contribution) -> Contribution:
-        """Return counts with the marks that they have, or else those of the stored terms."""
-        return change.marked(self._channels) if change.is_bigram is None else change
 
     def _keep(self, part: Part, found: CorpusStatistics) -> None:
         """Keep what was read, here and in the moments after this one."""
@@ -171,7 +165,7 @@ class StoredStatistics:
         """Return a copy of the statistics of each namespace, sorted by name, in one pass over the log."""
         totals = {
             part: Contribution.of_counts(num_chunks, length, Counts.joined(pieces))
-            for part, num_chunks, length, pieces in merge([*self._sums, self.held_changes()], self._channels)
+            for part, num_chunks, length, pieces in merge([*self._sums, self.held_changes()])
             if part is not None
         }
         return {name: totals.get(name, Contribution()) for name in self.namespaces}
@@ -180,7 +174,7 @@ class StoredStatistics:
         """Return the sums of the changes that are in no sums of the log."""
         by_namespace: dict[str, list[Contribution]] = {}
         for namespace, change in self._changes:
-            by_namespace.setdefault(namespace, []).append(self._marked(change))
+            by_namespace.setdefault(namespace, []).append(change)
         return HeldSums.of({name: add_up(changes) for name, changes in by_namespace.items()})
 
     def loaded(self) -> list[Part]:
@@ -202,11 +196,10 @@ class StoredStatistics:
 
     def _read(self, part: Part) -> CorpusStatistics:
         try:
-            read = [some.read(own) for some in self._sums if (own := _part_of(some, part)) in some.totals]
-            found = [self._marked(some) for some in read]
+            found = [some.read(own) for some in self._sums if (own := _part_of(some, part)) in some.totals]
         except RowsMovedError:
             return self._read_later(part)
-        found += [self._marked(change) for namespace, change in self._changes if part is None or part == namespace]
+        found += [change for namespace, change in self._changes if part is None or part == namespace]
         return CorpusStatistics().plus(add_up(found))
 
     def _read_later(self, part: Part) -> CorpusStatistics:

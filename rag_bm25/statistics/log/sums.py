@@ -10,16 +10,14 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rag_bm25.statistics.log.channels import StoredChannels
 from rag_bm25.statistics.log.head import Head, HeadRow
 from rag_bm25.statistics.log.keys import LogKey
-from rag_bm25.statistics.log.runs import HeldSums, Run, write_run
-from rag_bm25.statistics.log.snapshots import SnapshotRow
+from rag_bm25.statistics.log.runs import Run, write_run
 from rag_bm25.statistics.log.stored_statistics import NamespaceChange, StoredStatistics
 from rag_bm25.statistics.log.writes import DeltaRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.log.batches import BatchClock
     from rag_bm25.statistics.log.runs import Part, Sums
@@ -44,19 +42,17 @@ class LogSums:
 
     def __init__(self, table: LogTable) -> None:
         self._table = table
-        self._channels = StoredChannels(table)
         self._torn = False
         self._clear()
 
     def _clear(self) -> None:
-        self.statistics = StoredStatistics(self._channels)
+        self.statistics = StoredStatistics()
         self.head = Head()  # whose runs are in the statistics
         self.num_terms = 0  # that the vocabulary has, at least
-        self._base = ""  # name of the head, or of the snapshot of format 1 in its place
-        self._runs: Sequence[Sums] = ()
+        self._runs: Sequence[Run] = ()
         self._counted: set[str] = set()  # deltas in the statistics whose rows may still be there
         self._unfolded: dict[str, NamespaceChange] = {}  # those that are in no run
-        self._last_number = 0  # greatest number of a delta read since the base
+        self._last_number = 0  # greatest number of a delta read since the head
         self._wanted: list[Part] = []  # parts that readers have asked for
 
     @contextmanager
@@ -110,42 +106,33 @@ class LogSums:
         return False
 
     def _read_base(self, listing: Listing) -> bool:
-        """Read the newest head, or snapshot of format 1; return False if it does not continue what was read."""
+        """Read the newest head; return False if it does not continue what was read."""
         heads = listing.entries("head")
-        if (newest := max(heads, default="")) > self.head.name:
-            head = self._table.decode(HeadRow.decode, self._table.read(heads[newest], packed=True))
-            return self._adopt(head.name, head, lambda: self._open_runs(head))
-        snapshots = listing.entries("snapshot")
-        newest = max(snapshots, default="")
-        if self.head.name or newest <= self._base:
+        if (newest := max(heads, default="")) <= self.head.name:
             return True
-        rows = self._table.read(snapshots[newest], packed=True)
-        head = self._table.decode(SnapshotRow.decode_head, rows[0])
-        return self._adopt(newest, head, lambda: [HeldSums.of(self._table.decode(SnapshotRow.decode, rows))])
+        return self._adopt(self._table.decode(HeadRow.decode, self._table.read(heads[newest], packed=True)))
 
-    def _adopt(self, base: str, head: Head, open_runs: Callable[[], Sequence[Sums]]) -> bool:
-        """Take a base for the sums of the deltas that it covers, unless some of those were not counted yet."""
-        is_first = self._table.lists_all and not (self._base or self._counted)
-        if not is_first and (head.base != self._base or not self.counted >= set(head.covers)):
+    def _adopt(self, head: Head) -> bool:
+        """Take the runs of a head for the deltas that it covers, unless some of those were not counted yet."""
+        is_first = self._table.lists_all and not (self.head.name or self._counted)
+        if not is_first and (head.base != self.head.name or not self.counted >= set(head.covers)):
             return False
-        runs = open_runs()
+        runs = self._open_runs(head)
         covers = set(head.covers)
         with self._changing():
             self._counted = covers | (self._counted - set(self.head.covers))
             self._unfolded = {batch: change for batch, change in self._unfolded.items() if batch not in covers}
             changes = tuple(self._unfolded.values())
-            self.statistics = (
-                StoredStatistics(self._channels, runs) if is_first else self.statistics.moved(runs, changes)
-            )
-            self._set_base(base, head, runs)
+            self.statistics = StoredStatistics(runs) if is_first else self.statistics.moved(runs, changes)
+            self._set_head(head, runs)
         return True
 
-    def _set_base(self, base: str, head: Head, runs: Sequence[Sums]) -> None:
-        self._base, self.head, self._runs, self._last_number = base, head, runs, 0
+    def _set_head(self, head: Head, runs: Sequence[Run]) -> None:
+        self.head, self._runs, self._last_number = head, runs, 0
         self.num_terms = max(self.num_terms, head.num_terms)
 
-    def _open_runs(self, head: Head) -> list[Sums]:
-        known = {run.info: run for run in self._runs if isinstance(run, Run)}
+    def _open_runs(self, head: Head) -> list[Run]:
+        known = {run.info: run for run in self._runs}
         return [known.get(info) or Run.open(self._table, info) for info in head.runs]
 
     def _read_deltas(self, listing: Listing) -> None:
@@ -178,14 +165,13 @@ class LogSums:
     def fold(self, clock: BatchClock, num_terms: int) -> None:
         """Fold deltas into a run, and runs of one level into one of the next; delete what was superfluous before."""
         level = next_level([run.level for run in self._runs])
-        # Of format 1, everything is in memory, and is written now.
-        runs = [run for run in self._runs if run.level >= level and isinstance(run, Run)]
-        sources = [self.statistics.held_changes(), *(run for run in self._runs if run not in runs)]
+        runs = [run for run in self._runs if run.level >= level]
+        sources: list[Sums] = [self.statistics.held_changes(), *(run for run in self._runs if run not in runs)]
         name = clock.new_batch()
         runs.append(write_run(self._table, name, level, sources))
         head = Head(
             name=name,
-            base=self._base,
+            base=self.head.name,
             runs=tuple(run.info for run in runs),
             covers=tuple(sorted(self._counted)),
             num_deltas=self.num_deltas,
@@ -200,8 +186,8 @@ class LogSums:
             self._counted = set(head.covers)
             self._unfolded = {}
             self.statistics = self.statistics.moved(runs, ())
-            self._set_base(name, head, runs)
-        keys = map(LogKey.parse, self._table.list_all("delta", "head", "intent", "lease", "run", "snapshot").keys)
+            self._set_head(head, runs)
+        keys = map(LogKey.parse, self._table.list_all("delta", "head", "intent", "lease", "run").keys)
         self._table.delete([str(key) for key in keys if _is_superfluous(key, name, superfluous, kept)])
         self._counted -= superfluous  # only now: rows that could not be deleted may be listed again
 
@@ -212,4 +198,4 @@ def _is_superfluous(key: LogKey, head: str, covers: Collection[str], runs: Colle
         return key.name < head and key.name not in runs
     if key.kind == "head":
         return key.name < head
-    return key.kind == "snapshot" or key.name in covers
+    return key.name in covers

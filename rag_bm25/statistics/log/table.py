@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rag_bm25.store.protocol import LogStore
 
 ROWS_PER_INSERT = 200  # of at most 64 KB
-LISTED = ("delta", "head", "intent", "k1", "snapshot", "terms")  # in this order: see `list_new`
+LISTED = ("delta", "head", "intent", "k1", "terms")  # in this order: see `list_new`
 READ_ATTEMPTS = 10  # while other writers compact the log
 OVERLAP_SECONDS = 60.0
 """Time that a row may take from its name to its place in the log, on another host whose clock may be slow."""
@@ -88,7 +88,7 @@ class LogTable:
     def _mark(self, kind: str) -> str:
         """Return the greatest name that need not be listed again."""
         mark = self._marks.get(kind, "")
-        if self.store.exclusive or not mark or kind == "snapshot":  # of which nobody writes new ones
+        if self.store.exclusive or not mark:
             return mark
         is_old = time.monotonic() - self._marked[kind] > OVERLAP_SECONDS
         return mark if is_old else earlier(mark, OVERLAP_SECONDS)

@@ -6,10 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from rag_bm25.statistics.corpus import Contribution, add_up
-from rag_bm25.statistics.count_table import Counts
+from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.keys import LogKey, make_rows
 from rag_bm25.statistics.log.packing import (
     check_texts,
@@ -26,12 +23,6 @@ from rag_bm25.store.rows import LogRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from rag_bm25.vectors.sparse import SparseVector
-
-MAX_FLOAT_COUNT = 2**24  # float32 has all integers up to here
 
 _CHANGE = re.compile(r"([0-9a-f]*):([a-z]?):([a-z]*)")
 
@@ -90,14 +81,13 @@ class IntentRow:
         """Decode all rows, in order."""
         first, *pages = rows
         meta = first.meta
-        counts = unpack_pages(row.packed for row in pages) if pages else Counts(*_decode_df(first.added))  # of format 1
         return Intent(
             batch=LogKey.parse(first.key).name,
             writer=get_text(meta, "writer"),
             time=get_time(meta),
             namespace=get_text(meta, "namespace"),
             changes=[_decode_change(text) for text in check_texts(unpack_json(first.packed), "changes")],
-            before=_contribution(meta, counts),
+            before=_contribution(meta, pages),
         )
 
 
@@ -129,8 +119,8 @@ class Delta:
 
     namespace: str
     change: Contribution
-    number: int = 0  # of deltas that its writer knew, this one included: readers must find as many; 0 in old indexes
-    num_terms: int = 0  # of terms that its writer knew: the vocabulary must have as many; 0 in old indexes
+    number: int = 0  # of deltas that its writer knew, this one included: readers must find as many
+    num_terms: int = 0  # of terms that its writer knew: the vocabulary must have as many
 
 
 class DeltaRow:
@@ -153,30 +143,11 @@ class DeltaRow:
     @staticmethod
     def decode(rows: Sequence[LogRow]) -> Delta:
         """Decode all rows, in order."""
-        meta = {"number": 0, "terms": 0, **rows[0].meta}
-        if "chunks_added" in meta:
-            change = add_up(map(_decode_change_of_format_1, rows))
-        else:
-            counts = unpack_pages(row.packed for row in rows if row.packed)
-            change = _contribution(meta, counts)
+        meta = rows[0].meta
+        change = _contribution(meta, [row for row in rows if row.packed])
         return Delta(get_text(meta, "namespace"), change, get_count(meta, "number"), get_count(meta, "terms"))
 
 
-def _contribution(meta: Mapping[str, Any], counts: Counts) -> Contribution:
+def _contribution(meta: Mapping[str, Any], pages: Sequence[LogRow]) -> Contribution:
+    counts = unpack_pages(row.packed for row in pages)
     return Contribution.of_counts(get_count(meta, "chunks"), get_count(meta, "length"), counts)
-
-
-def _decode_change_of_format_1(row: LogRow) -> Contribution:
-    """Decode a part of a delta of the first format, which has its counts as vectors."""
-    meta = row.meta
-    added = Contribution(get_count(meta, "chunks_added"), get_count(meta, "length_added"), *_decode_df(row.added))
-    removed = Contribution(
-        get_count(meta, "chunks_removed"), get_count(meta, "length_removed"), *_decode_df(row.removed)
-    )
-    return added - removed
-
-
-def _decode_df(counts: SparseVector) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    if not (np.abs(counts.values) <= MAX_FLOAT_COUNT).all():  # NaN is not
-        raise ValueError("its counts are not finite, or too large")
-    return counts.ids, counts.values.astype(np.int64)

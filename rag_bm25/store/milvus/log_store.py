@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.handle import EngineHandle
-from rag_bm25.store.milvus.schema import LOG_COUNTS, LOG_FIELDS, log_entity, log_row
+from rag_bm25.store.milvus.schema import LOG_FACTS, LOG_FIELDS, check_fields, field_types, log_entity, log_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +44,12 @@ class MilvusLogStore:
         """Return whether the log exists and is complete."""
         return self._log.is_complete(LOG_FIELDS)
 
+    def _check_kind(self) -> None:
+        """Refuse a collection that is the log of no index, of whatever format."""
+        found = field_types(self._log.describe_fields())
+        wanted = {name: LOG_FIELDS[name] for name in LOG_FACTS}
+        check_fields(self._log.name, wanted, {name: type_ for name, type_ in found.items() if name in wanted})
+
     def create(self) -> None:
         """Create the log, as far as it is missing."""
         self._handle.writable()
@@ -78,7 +84,7 @@ class MilvusLogStore:
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
         deferred = self._deferred.get(keys, packed=packed)  # first, likewise
         stored = [key for key in keys if key not in deferred]
-        output = [*LOG_COUNTS, "packed"] if packed else list(LOG_COUNTS)
+        output = [*LOG_FACTS, "packed"] if packed else list(LOG_FACTS)
         return [*map(log_row, self._log.get(stored, output)), *deferred.values()]
 
     def _insert_log(self, rows: Sequence[LogRow] = ()) -> None:

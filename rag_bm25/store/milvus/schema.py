@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.checks import parameter_error
-from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.errors import REINDEX, FormatError, ParameterError
 from rag_bm25.store.rows import ChunkRow, LogRow
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
@@ -34,12 +34,11 @@ LOG_FIELDS: dict[str, dict[str, Any]] = {
     "kind": {"datatype": "VARCHAR", "max_length": 16},
     "meta": {"datatype": "JSON"},
     "packed": {"datatype": "VARCHAR", "max_length": 65535},
-    "added": {"datatype": "SPARSE_FLOAT_VECTOR"},
-    "removed": {"datatype": "SPARSE_FLOAT_VECTOR"},
+    "vector": {"datatype": "SPARSE_FLOAT_VECTOR"},  # of no use, but Milvus demands one
 }
 CHUNK_FACTS = ("pk", "id", "namespace", "length", "batch")
 CHUNK_CONTENTS = ("text", "metadata")
-LOG_COUNTS = ("key", "kind", "meta", "added", "removed")
+LOG_FACTS = ("key", "kind", "meta")
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 MAX_NAME = 240
@@ -84,7 +83,7 @@ def check_fields(collection: str, fields: Mapping[str, Mapping[str, Any]], found
         shown = ", ".join(
             f"{name} (is {found.get(name, 'missing')}, must be {wanted.get(name, 'absent')})" for name in differing
         )
-        msg = f"collection {collection!r} is not one of an index of this version; its fields differ: {shown}"
+        msg = f"collection {collection!r} is not one of an index of this version; its fields differ: {shown}. {REINDEX}"
         raise FormatError(msg)
 
 
@@ -125,32 +124,17 @@ def log_entity(row: LogRow) -> dict[str, Any]:
         "kind": row.kind,
         "meta": row.meta,
         "packed": row.packed,
-        "added": row.added if len(row.added) else STAND_IN,
-        "removed": row.removed if len(row.removed) else STAND_IN,
+        "vector": STAND_IN,
     }
 
 
 def log_row(entity: Mapping[str, Any]) -> LogRow:
-    return LogRow(
-        key=entity["key"],
-        kind=entity["kind"],
-        meta=entity["meta"],
-        packed=entity.get("packed", ""),
-        added=_read_counts(entity["added"]),
-        removed=_read_counts(entity["removed"]),
-    )
+    return LogRow(key=entity["key"], kind=entity["kind"], meta=entity["meta"], packed=entity.get("packed", ""))
 
 
 def as_vector(value: SparseVector | Mapping[int, float]) -> SparseVector:
     """Return a sparse vector of a reply, unpacked by this package or by pymilvus."""
     return value if isinstance(value, SparseVector) else SparseVector.from_dict(value)
-
-
-def _read_counts(stored: SparseVector | Mapping[int, float]) -> SparseVector:
-    """Read counts; :data:`STAND_IN` becomes empty again."""
-    vector = as_vector(stored)
-    kept = vector.ids != 0
-    return SparseVector(vector.ids[kept], vector.values[kept])
 
 
 def entity_bytes(entity: Mapping[str, Any]) -> int:

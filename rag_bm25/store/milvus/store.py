@@ -18,7 +18,7 @@ from rag_bm25.store.milvus.schema import (
     CHUNK_FACTS,
     CHUNK_FIELDS,
     DENSE,
-    LOG_FIELDS,
+    LOG_FACTS,
     SPARSE,
     chunk_entity,
     chunk_fields,
@@ -36,7 +36,7 @@ from rag_bm25.store.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -106,7 +106,7 @@ class MilvusStore(MilvusLogStore, BulkImports):
         if has_chunks:
             self._has_complete_chunks()  # for their fields
         if has_log:
-            super().exists()
+            self._check_kind()
         return has_chunks or has_log
 
     def index_names(self) -> list[str]:
@@ -115,9 +115,9 @@ class MilvusStore(MilvusLogStore, BulkImports):
 
     def _is_index(self, name: str) -> bool:
         """Return whether two collections have the fields of an index."""
-        pair = {name: CHUNK_FIELDS, f"{name}_bm25": LOG_FIELDS}
+        pair: dict[str, Iterable[str]] = {name: CHUNK_FIELDS, f"{name}_bm25": LOG_FACTS}
         return all(
-            field_types(Collection(self._handle, each).describe_fields()).keys() >= fields.keys()
+            field_types(Collection(self._handle, each).describe_fields()).keys() >= set(fields)
             for each, fields in pair.items()
         )
 

@@ -1,0 +1,155 @@
+"""Read the texts of an index of an earlier format; nothing else of it is used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from rag_bm25.analysis import AnalyzerConfig
+from rag_bm25.analysis.contract import BUILT_IN
+from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk
+from rag_bm25.statistics.log.settings import FORMAT, read_former
+from rag_bm25.statistics.log.source_roots import read_roots
+from rag_bm25.store.rows import Scope
+from rag_bm25.weighting.fields import FieldWeight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from rag_bm25.documents.chunks import Chunk
+    from rag_bm25.statistics.log.source_roots import SourceRoot
+    from rag_bm25.store.protocol import Store
+
+_Config = TypeVar("_Config", IndexConfig, AnalyzerConfig)
+
+
+class FormerStats(NamedTuple):
+    """Name, size and namespaces of an index."""
+
+    name: str
+    num_chunks: int
+    namespaces: list[str]
+
+
+class FormerIndex:
+    """An index of an earlier format, as a source of :func:`~rag_bm25.ingestion.reindex`.
+
+    It reads chunks and source roots, and no statistics. Writes that were cut short are not finished: of each chunk, the
+    newest row counts.
+
+    Parameters
+    ----------
+    store : Store
+        Its store, such as ``MilvusStore(uri, collection, read_only=True)``. It is closed with the index.
+    config : IndexConfig, optional
+        Its parameters, if those that are stored cannot be read.
+
+    Attributes
+    ----------
+    config : IndexConfig
+        The given parameters, or the stored ones that this version has.
+    left_out : list of str
+        Names of stored parameters that this version does not have, or whose values it refuses.
+
+    Raises
+    ------
+    FormatError
+        The stored parameters cannot be read, and none are given.
+
+    Examples
+    --------
+    ::
+
+        with FormerIndex(MilvusStore("./rag.db", "docs", read_only=True)) as source:
+            with BM25Index.open("./rag.db", "docs_2", config=source.config) as target:
+                reindex(source, target)
+    """
+
+    def __init__(self, store: Store, config: IndexConfig | None = None) -> None:
+        self._store = store
+        self.left_out: list[str] = []
+        self.config = config or self._read_config()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def _read_config(self) -> IndexConfig:
+        _, stored = read_former(self._store)
+        document, settings = _part(stored, "document"), _part(_part(stored, "analyzer"), "settings")
+        try:
+            config = IndexConfig(document.pop("chunk_size"))
+        except (LookupError, ParameterError):
+            msg = f"the parameters of {self._store.name} cannot be read: give those of the new index as config"
+            raise FormatError(msg) from None
+        if settings.pop("analyzer", BUILT_IN) == BUILT_IN:
+            config = replace(config, analyzer=self._replace_known(AnalyzerConfig(), settings))
+        else:
+            self.left_out.append("analyzer")
+        return self._replace_known(config, {**document, **_part(stored, "query")})
+
+    def _replace_known(self, config: _Config, given: Mapping[str, Any]) -> _Config:
+        """Replace one value after the other, and note those that are unknown or refused."""
+        for name, value in given.items():
+            known: Any = {name: _as_field_weights(value) if name == "fields" else value}
+            try:
+                config = replace(config, **known)
+            except (ParameterError, TypeError):
+                self.left_out.append(name)
+        return config
+
+    def stats(self) -> FormerStats:
+        """Count the chunks, row by row."""
+        rows = drop_superseded(chain.from_iterable(self._store.scan_chunks()))
+        sizes = Counter(row.namespace for row in rows)
+        return FormerStats(self._store.name, sizes.total(), sorted(sizes))
+
+    def chunks(self, *, namespace: str = "") -> Iterator[Chunk]:
+        """Stream the chunks of a namespace."""
+        pages = self._store.scan_chunks(Scope(namespaces=(namespace,)), contents=True)
+        return map(to_chunk, drop_superseded(chain.from_iterable(pages)))
+
+    def get(self, ids: Sequence[str], *, namespace: str = "") -> list[Chunk]:
+        """Return the chunks that exist."""
+        return list(map(to_chunk, read_chunks(self._store, ids, namespace).values()))
+
+    def get_embeddings(self, ids: Sequence[str], *, namespace: str = "") -> dict[str, NDArray[np.float32]]:
+        """Return the dense vectors of the chunks that exist."""
+        rows = read_chunks(self._store, ids, namespace, dense=True)
+        return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
+
+    def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
+        """Return the folders and files that sources are named by; none if they cannot be read."""
+        with suppress(FormatError):
+            return read_roots(self._store, namespace)
+        return []
+
+
+def is_former(store: Store) -> bool:
+    """Return whether a store holds an index of an earlier format."""
+    version, _ = read_former(store)
+    return 0 < version < FORMAT
+
+
+def _part(stored: Mapping[str, Any], name: str) -> dict[str, Any]:
+    part = stored.get(name)
+    return dict(part) if isinstance(part, dict) else {}
+
+
+def _as_field_weights(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, FieldWeight]:
+    return {name: FieldWeight(**weight) for name, weight in stored.items()}
