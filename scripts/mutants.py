@@ -627,7 +627,6 @@ MUTANTS = [
     Mutant("cli/watching", "        if now == before:\n", "        if True:\n"),
     Mutant("cli/watching", "if now.get(file.path) != known.get(file.path)]", "]"),
     Mutant("cli/watching", "*(path for path in known if path not in now)", ""),
-    Mutant("cli/shell", "            vars(self).update(before)\n", ""),
     Mutant(
         "cli/listing",
         'return index.chunks(filter={"$and": both} if both else None',

@@ -20,7 +20,6 @@ from rag_bm25.cli import (
     moving,
     searching,
     serving,
-    shell,
     tuning,
 )
 from rag_bm25.cli import options as opt
@@ -134,7 +133,6 @@ _add(
     "notice period --rerank langchain_community.cross_encoders:HuggingFaceCrossEncoder --candidates 50",
 )
 _add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
-_add("shell", shell.shell, "--collection manuals", "-k 5 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")

@@ -242,13 +242,11 @@ def print_hits(
     hits: Sequence[Hit],
     trees: Sequence[ScoreExplanation] = (),
     marks: Sequence[Sequence[tuple[int, int]]] = (),
-    *,
-    first: int = 1,
 ) -> None:
-    """Print hits, numbered from `first`, with their explanations, and their contexts with marks."""
+    """Print hits with their explanations, and their contexts with marks."""
     console = open_console()
     for at, hit in enumerate(hits):
-        console.print(render_hit(first + at, hit, console.width, marks[at] if marks else ()))
+        console.print(render_hit(at + 1, hit, console.width, marks[at] if marks else ()))
         if trees:
             console.print(Text(indent(trees[at].table(console.width - INDENT), " " * INDENT)))
 

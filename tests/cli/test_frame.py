@@ -238,7 +238,7 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("rag-bm25 sh", ["shell", "show"]),
+        ("rag-bm25 re", ["repair", "reencode", "reindex"]),
         ("rag-bm25 search --fu", ["--fuzzy", "--fusion"]),
         ("rag-bm25 search --idf lu", ["lucene"]),
         ("rag-bm25 list ", ["indexes", "sources", "chunks"]),

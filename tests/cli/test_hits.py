@@ -139,15 +139,6 @@ def test_boosts_are_those_of_python(offers: None, arguments: list[str], boosts: 
     assert [(hit["id"], hit["score"]) for hit in run_json("similar", "d", *arguments)] == similar
 
 
-def test_a_session_boosts_and_explains(offers: None) -> None:
-    boost = ("--number-boost", "votes:3:sqrt", "--decay", "price:100,origin=500,floor=0.1")
-    typed = run("shell", *boost, input="trial\n:explain a\n:similar d\n").stdout
-    commands = [("search", "trial"), ("explain", "trial", "a"), ("similar", "d")]
-    assert typed == "".join(run(*command, *boost).stdout for command in commands)
-    assert "factor of 'votes': sqrt(1 * 9), within 0 and 3" in typed
-    assert "factor of 'price' = 100: exp decay, 400 from the origin" in typed
-
-
 def test_a_key_may_have_signs_of_the_notation(offers: None) -> None:
     for key in ("a:b", "a,b", "a=b"):
         assert f"no hit has {key} in its metadata" in run("search", "trial", "--recency", f"{key}:30:gauss").stderr

@@ -156,14 +156,6 @@ def test_explanations_and_reasons_name_the_reranker(rows: Path) -> None:
     assert [hit["id"] for hit in run_json("similar", "short", *rerank)] == ["long"]
 
 
-def test_a_session_reranks(rows: Path) -> None:
-    typed = run("shell", "--rerank", "my_reranker:by_length", input="notice period\n:state\n:explain 1\n")
-    assert (typed.exit_code, typed.stderr) == (0, "")
-    assert typed.stdout.startswith(run("search", "notice period", "--rerank", "my_reranker:by_length").stdout)
-    assert "rerank     my_reranker:by_length\n" in typed.stdout
-    assert "reranked: 43.0000 by by_length" in typed.stdout
-
-
 RULE = (
     "must be a function of the query and hits, a cross-encoder with score(text_pairs), or a function without "
     "arguments that returns one of these, got "
@@ -184,7 +176,7 @@ RULE = (
         ("my_reranker:Large", " has failed: TypeError: "),
     ],
 )
-@pytest.mark.parametrize("command", [("search", "notice"), ("explain", "notice", "long"), ("shell",)])
+@pytest.mark.parametrize("command", [("search", "notice"), ("explain", "notice", "long")])
 def test_what_is_no_reranker_is_refused_before_the_index_opens(
     rows: Path, databases: Databases, name: str, says: str, command: tuple[str, ...]
 ) -> None:
