@@ -263,8 +263,6 @@ MUTANTS = [
     Mutant("weighting/idf", "(num_relevant - r + 0.5) * (df - r + 0.5)", "(num_relevant - r + 0.5) * (df + 0.5)"),
     Mutant("weighting/idf", "(1 + np.exp(np.asarray(weight, np.float64))) - 0.5", "(1 + np.exp(np.asarray(weight)))"),
     Mutant("query/encoder", "np.where(held[at] == ids, counts[at], 0)", "counts[at]"),
-    Mutant("evaluation/tuning", "grid[max(at - 1, 0) : at + 2]", "grid[at : at + 2]"),
-    Mutant("evaluation/tuning", "if not values and name in REFINED", "if name in REFINED"),
     Mutant("analysis/text", "if 1 < len(self.words) <= len(across) + 1 else ()", "if 1 < len(self.words) else ()"),
     Mutant("analysis/text", "if not any(term_text(bigram) in word for word in self.words)]", "]"),
     Mutant("analysis/text", "return tuple(bigrams) if 1", "return tuple(across) if 1"),

@@ -46,7 +46,7 @@ HOMES = {
     "bulk": "pyarrow",
     "query": "rapidfuzz",
     "cli": "typer rich",
-    "evaluation": "ir_measures matplotlib",
+    "evaluation": "ir_measures",
     "ingestion": "chardet mammoth openpyxl pathspec pptx pyarrow pypdfium2",
     "serving": "mcp mcp_types opentelemetry prometheus_client pydantic starlette uvicorn",
     "langchain": "langchain_core langchain_text_splitters pydantic",

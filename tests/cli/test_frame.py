@@ -14,7 +14,7 @@ from rag_bm25 import StoreError, __version__
 from rag_bm25.cli import main
 
 pytestmark = pytest.mark.usefixtures("databases")
-COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate", "tune")
+COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate")
 
 
 def test_without_arguments_help_is_shown() -> None:
@@ -88,10 +88,8 @@ def test_version() -> None:
         ["evaluate", ".", "--chunk-size", "mean"],
         ["evaluate", ".", "--compare", "k2=1"],
         ["evaluate", ".", "--compare", "k1"],
-        ["tune", ".", "--search", "k2"],
-        ["tune", ".", "--set", "k1=1,idf"],
-        ["tune", ".", "--folds", "1"],
-        ["tune", ".", "--search", "k1", "--plot", "map.png"],
+        ["evaluate", ".", "--compare", "k1=0.9,idf"],
+        ["evaluate", ".", "--set", "k1=1,idf"],
         ["calibrate", ".", "--sample", "0"],
     ],
     ids=" ".join,

@@ -153,7 +153,6 @@ def test_explanations_and_reasons_name_the_reranker(rows: Path) -> None:
     assert "reranked: 43.0000 by by_length, in place of the score of the search" in explained
     why = run("why", "notice period", "short", *rerank, "-k", 1).stdout
     assert "beyond k = 1: its score by by_length" in why
-    assert [hit["id"] for hit in run_json("similar", "short", *rerank)] == ["long"]
 
 
 RULE = (
@@ -198,7 +197,6 @@ def test_a_name_without_a_module_is_wrong_usage(rows: Path) -> None:
         ("none", ("search", "notice"), 2),
         ("too_few", ("explain", "notice", "long"), 2),
         ("none", ("explain", "notice", "long"), 2),
-        ("none", ("similar", "short"), 1),
         ("as_text", ("search", "notice"), 2),
         ("huge", ("search", "notice"), 2),
         ("huge", ("explain", "notice", "long"), 2),
