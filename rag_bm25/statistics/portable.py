@@ -59,13 +59,13 @@ def read_statistics(path: str | Path) -> tuple[dict[str, Any], Contribution, Voc
         with gzip.open(path, "rt", encoding="utf-8") as file:
             lines = map(json.loads, _lines(file))
             header = _check_header(path, next(lines, None))
+            chunks, length = _whole(header["chunks"], "chunks"), _whole(header["length"], "length")
             df, vocabulary = _read_terms(lines)
-            sums = [_whole(header[name], name) for name in ("chunks", "length")]
     except (AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, *_NOT_GZIP) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"{path} is not a statistics file, or is damaged: {error}") from error
-    return header["config"], Contribution(*sums, *sorted_items(df, np.int64)), vocabulary
+    return header["config"], Contribution(chunks, length, *sorted_items(df, np.int64)), vocabulary
 
 
 def _lines(file: TextIO) -> Iterator[str]:
