@@ -90,7 +90,6 @@ def test_version() -> None:
         ["evaluate", ".", "--compare", "k1"],
         ["evaluate", ".", "--compare", "k1=0.9,idf"],
         ["evaluate", ".", "--set", "k1=1,idf"],
-        ["calibrate", ".", "--sample", "0"],
     ],
     ids=" ".join,
 )
