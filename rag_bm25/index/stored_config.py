@@ -76,7 +76,7 @@ def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> Index
         given = _rebuild(stored)
     given = _restore_weights(stored["query"], _restore_length_unit(stored["document"], given))
     given = _restore_settings(stored["analyzer"]["settings"], given)
-    _require_same(stored, given)
+    require_same(stored, given)
     return given
 
 
@@ -147,7 +147,7 @@ def _restore_settings(settings: dict[str, Any], given: IndexConfig) -> IndexConf
     return replace(given, analyzer=replace(given.analyzer, **missing))
 
 
-def _require_same(stored: dict[str, Any], given: IndexConfig) -> None:
+def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     """Refuse a config whose vectors would not fit the stored ones; the message lists every difference."""
     _check_stored(stored)
     document, wanted = _stored_document_side(stored), _document_side(given)
