@@ -12,7 +12,7 @@ from support.reference import split
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.stored_config import _require_same, config_from_dict, config_to_dict, dense_field_of, renew_defaults
+from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, renew_defaults, require_same
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 
@@ -136,7 +136,7 @@ def test_query_side_may_differ_from_the_stored_one() -> None:
 
 
 def test_equal_numbers_of_another_type_are_no_difference() -> None:
-    _require_same(stored(), replace(CONFIG, chunk_size=500.0))
+    require_same(stored(), replace(CONFIG, chunk_size=500.0))
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_config_of_an_older_version_is_that_of_the_default_weighting() -> None:
     kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
     assert config_from_dict(kept, None) == IndexConfig(500, "characters")
     with pytest.raises(ConfigMismatchError, match="weighting: stored 'bm25', given 'tf'"):
-        _require_same(kept, IndexConfig(500, "characters", weighting="tf"))
+        require_same(kept, IndexConfig(500, "characters", weighting="tf"))
 
 
 def test_weighting_and_fields_come_back_from_the_stored_config() -> None:
@@ -272,25 +272,25 @@ def test_weighting_and_fields_come_back_from_the_stored_config() -> None:
     kept = stored(config)
     rebuilt = config_from_dict(kept, None)
     assert (rebuilt.weighting, rebuilt.delta, rebuilt.fields) == ("bm25+", 1.0, {"title": TITLE})
-    _require_same(kept, config)
+    require_same(kept, config)
 
 
 def test_other_delta_is_refused() -> None:
     kept = stored(replace(CONFIG, weighting="bm25+", delta=0.5))
-    _require_same(kept, replace(CONFIG, weighting="bm25+", delta=0.5))
+    require_same(kept, replace(CONFIG, weighting="bm25+", delta=0.5))
     with pytest.raises(ConfigMismatchError, match=r"delta: stored 0\.5, given 1\.0"):
-        _require_same(kept, replace(CONFIG, weighting="bm25+"))
+        require_same(kept, replace(CONFIG, weighting="bm25+"))
 
 
 def test_fields_that_the_stored_config_has_are_needed() -> None:
     kept = stored(replace(CONFIG, fields={"title": TITLE}))
     with pytest.raises(ConfigMismatchError, match=r"fields: stored \{'title'.*given \{\}"):
-        _require_same(kept, CONFIG)
+        require_same(kept, CONFIG)
 
 
 def test_fields_may_be_given_in_any_order() -> None:
     kept = stored(replace(CONFIG, fields={"title": TITLE, "tags": TITLE}))
-    _require_same(kept, replace(CONFIG, fields={"tags": TITLE, "title": TITLE}))
+    require_same(kept, replace(CONFIG, fields={"tags": TITLE, "title": TITLE}))
 
 
 def test_fields_are_the_config_s_own() -> None:
