@@ -1,4 +1,4 @@
-"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``export``, ``import`` and ``delete``."""
+"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode`` and ``delete``."""
 
 from __future__ import annotations
 
