@@ -1,4 +1,4 @@
-"""A store in plain dicts, for tests of programs that use an index."""
+"""A store in plain dicts, for evaluation and for tests of programs that use an index."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Collections:
 class MemoryStore:
     """The rows of an index in memory; satisfies :class:`rag_bm25.store.Store`.
 
-    For the tests of programs that use an index: it needs no engine, starts at once, and ends with the process. The
-    suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs. What it cannot do
+    For evaluation, and for the tests of programs that use an index: it needs no engine, starts at once, and ends with
+    the process. The suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs. What it cannot do
     is to evaluate Milvus expressions, and it compares every vector with every query.
 
     Parameters

@@ -1,4 +1,4 @@
-"""``rag-bm25 search`` with groups, boosts and contexts, and ``rag-bm25 similar``."""
+"""``rag-bm25 search`` with groups, boosts and contexts."""
 
 from __future__ import annotations
 
