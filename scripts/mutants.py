@@ -620,6 +620,8 @@ MUTANTS = [
     Mutant("ingestion/ingesting", "    if embed is None and dim is not None:", "    if False:"),
     Mutant("analysis/word_files", "        if known != frequency:", "        if False:"),
     Mutant("analysis/word_files", "(?:[a-z]{1,2}|nrt|nrfg|eng)", "[a-zA-Z]+"),
+    Mutant("cli/settings", "grid.setdefault(name, []).append(value)", "grid[name] = [value]"),
+    Mutant("store/memory", 'shared = shared[np.argsort(at[shared], kind="stable")]\n', "pass\n"),
     Mutant("cli/embedding", "if (dim := self._dimension()) != config.dense_dim:", "if False:"),
     Mutant("cli/importing", 'return _KEY.sub("***", _LOGIN.sub("***@", text))', "return text"),
     Mutant("cli/watching", "        if now == before:\n", "        if True:\n"),

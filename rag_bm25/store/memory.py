@@ -48,8 +48,8 @@ class MemoryStore:
     """The rows of an index in memory; satisfies :class:`rag_bm25.store.Store`.
 
     For evaluation, and for the tests of programs that use an index: it needs no engine, starts at once, and ends with
-    the process. The suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs. What it cannot do
-    is to evaluate Milvus expressions, and it compares every vector with every query.
+    the process. The suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs.
+    What it cannot do is to evaluate Milvus expressions, and it reads every vector for every search.
 
     Parameters
     ----------
