@@ -167,6 +167,8 @@ class MemoryStore:
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         self._check_call("search")
+        if not len(queries):
+            return []
         rows = self._rows(arm.scope)
         if not isinstance(queries, np.ndarray):
             postings = _Postings(rows, queries)
