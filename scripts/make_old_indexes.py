@@ -172,7 +172,6 @@ def fill_words(path: Path) -> dict[str, Any]:
 
     with BM25Index.open(path, "words", config=configs()["words"]) as index:
         add_rows(index, corpus()[:6], "")
-        index.export_statistics("words.statistics")
         return answers_of(index)
 
 

@@ -9,13 +9,11 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from rag_bm25.analysis import contract_of
 from rag_bm25.checks import (
     as_str,
     check_callable,
     check_int,
     check_parameter,
-    check_path,
     check_switch,
     comparable,
 )
@@ -52,14 +50,11 @@ from rag_bm25.index.searching.selecting import Selector, SparseSelector
 from rag_bm25.index.searching.term_listing import TermLister
 from rag_bm25.index.searching.weigher import QueryWeigher
 from rag_bm25.index.stats import compute_stats
-from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
-from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
 
@@ -542,41 +537,6 @@ class BM25Index:
         self._require_writable()
         check_callable("progress", progress)
         return reencode(self._store, self._live, self._encoder, progress)
-
-    def export_statistics(self, path: str | Path) -> None:
-        """Write N, df, lengths and the vocabulary to one portable file.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write; gzip of JSON lines, see :mod:`rag_bm25.statistics.portable`.
-        """
-        file = check_path("path", path)
-        config = config_to_dict(self.config, contract_of(self._encoder.analyzer))
-        self._live.refresh()
-        vocabulary = self._live.vocabulary()
-        write_statistics(file, config, self._live.view.statistics, vocabulary)
-
-    def import_statistics(self, path: str | Path) -> None:
-        """Replace the statistics by those of a file; :meth:`verify` shows whether they fit the chunks.
-
-        Parameters
-        ----------
-        path : str or Path
-            As written by :meth:`export_statistics`.
-
-        Raises
-        ------
-        ConfigMismatchError
-            If they come from an index with other parameters or another analyzer.
-        FormatError
-            If the file has no statistics, is damaged, or of a newer version.
-        """
-        self._require_writable()
-        config, totals, vocabulary = read_statistics(check_path("path", path))
-        require_same(config, self.config)
-        with self._live.replacing(), self._live.writing():
-            overwrite(self._store, totals, vocabulary)
 
     # Reading
 
@@ -1476,11 +1436,9 @@ class BM25Index:
     aremember_source_roots = in_write_thread(remember_source_roots)
     arepair = in_write_thread(repair)
     areencode = in_write_thread(reencode)
-    aimport_statistics = in_write_thread(import_statistics)
     averify = in_write_thread(verify)  # writers wait for it
 
     arefresh = in_thread(refresh)
-    aexport_statistics = in_thread(export_statistics)
     asource_roots = in_thread(source_roots)
     aget = in_thread(get)
     aget_embeddings = in_thread(get_embeddings)

@@ -1,4 +1,4 @@
-"""``rag-bm25 search`` with groups, boosts and contexts, and ``rag-bm25 similar``."""
+"""``rag-bm25 search`` with groups, boosts and contexts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def test_keys_that_no_hit_has_are_noted(handbook: Path) -> None:
         index.add(["合同通知"])
     bare = run("search", "合同", "--collection", "bare", "--group-by", "source")
     assert bare.stderr == "no hit has source in its metadata; no hit has any\n"
-    assert "no hit has knd" in run("similar", "old", "--boost", "knd=law:2").stderr
 
 
 def test_a_context_is_printed_whole(handbook: Path) -> None:
@@ -133,19 +132,8 @@ def test_boosts_are_those_of_python(offers: None, arguments: list[str], boosts: 
         expected = [(hit.id, hit.score) for hit in index.search("trial", boosts=boosts)]
         unboosted = [(hit.id, hit.score) for hit in index.search("trial")]
         explained = index.explain("trial", "a", boosts=boosts)
-        similar = [(hit.id, hit.score) for hit in index.more_like_this("d", boosts=boosts)]
     assert [(hit["id"], hit["score"]) for hit in run_json("search", "trial", *arguments)] == expected != unboosted
     assert run_json("explain", "trial", "a", *arguments) == explained.to_dict()
-    assert [(hit["id"], hit["score"]) for hit in run_json("similar", "d", *arguments)] == similar
-
-
-def test_a_session_boosts_and_explains(offers: None) -> None:
-    boost = ("--number-boost", "votes:3:sqrt", "--decay", "price:100,origin=500,floor=0.1")
-    typed = run("shell", *boost, input="trial\n:explain a\n:similar d\n").stdout
-    commands = [("search", "trial"), ("explain", "trial", "a"), ("similar", "d")]
-    assert typed == "".join(run(*command, *boost).stdout for command in commands)
-    assert "factor of 'votes': sqrt(1 * 9), within 0 and 3" in typed
-    assert "factor of 'price' = 100: exp decay, 400 from the origin" in typed
 
 
 def test_a_key_may_have_signs_of_the_notation(offers: None) -> None:
@@ -168,12 +156,6 @@ def test_explanations_show_the_group_and_the_place_of_a_hit(handbook: Path) -> N
 def test_near_duplicates_are_left_out(handbook: Path) -> None:
     found = {hit["id"] for hit in run_json("search", "合同通知", "-k", 20, "--near-duplicates", 0.99)}
     assert len(found & {"old", "new"}) == 1
-
-
-def test_similar_chunks(handbook: Path) -> None:
-    assert run_json("similar", "old", "-k", 1)[0]["id"] == "new"
-    assert "new" in run("similar", "old", "--max-terms", 3).stdout
-    assert run("similar", "nobody").stderr.startswith("error: no chunk 'nobody'")
 
 
 DECAY = "Invalid value for --recency / --decay:"
