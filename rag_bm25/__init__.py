@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rag_bm25.query.diagnosis import Diagnosis, Reason
     from rag_bm25.query.expansion import Prefix, QueryExpansion
     from rag_bm25.query.explanation import Explanation
-    from rag_bm25.query.feedback import BIM, BM25PRF, RM3, Axiomatic, Rocchio
+    from rag_bm25.query.feedback import BIM, RM3, Rocchio
     from rag_bm25.query.query import Query, QueryPart
     from rag_bm25.query.scores import Placement, ScoreExplanation, TermScore
     from rag_bm25.query.spelling import Fuzzy
@@ -54,14 +54,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BIM",
-    "BM25PRF",
     "RM3",
     "RRF",
     "TLS",
     "AddReport",
     "Analyzer",
     "AnalyzerConfig",
-    "Axiomatic",
     "BM25Index",
     "Chunk",
     "ChunkNotFoundError",
@@ -119,9 +117,7 @@ _HOMES = {
     "AddReport": "rag_bm25.documents.chunks",
     "Analyzer": "rag_bm25.analysis",
     "AnalyzerConfig": "rag_bm25.analysis",
-    "Axiomatic": "rag_bm25.query.feedback",
     "BIM": "rag_bm25.query.feedback",
-    "BM25PRF": "rag_bm25.query.feedback",
     "BM25Index": "rag_bm25.index.index",
     "Chunk": "rag_bm25.documents.chunks",
     "ChunkNotFoundError": "rag_bm25.errors",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.running import Run
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.query.feedback import Feedback
+    from rag_bm25.query.feedback import RM3, Rocchio
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.query import QueryWeighting
 
@@ -227,7 +227,7 @@ class OfflineScorer:
         self._documents = counts.rows[counts.by_term]
         self._weights = self._entries[counts.by_term]
 
-    def search(self, query: str, k: int = DEPTH, feedback: Feedback | None = None) -> dict[str, float]:
+    def search(self, query: str, k: int = DEPTH, feedback: RM3 | Rocchio | None = None) -> dict[str, float]:
         """Return the documents with the highest scores.
 
         Parameters
@@ -236,7 +236,7 @@ class OfflineScorer:
             Any text.
         k : int
             Maximum number of documents, > 0.
-        feedback : RM3, Rocchio, BIM, BM25PRF or Axiomatic, optional
+        feedback : RM3 or Rocchio, optional
             A method of relevance feedback; it learns from the best documents of a first search.
 
         Returns

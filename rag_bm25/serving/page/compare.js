@@ -8,7 +8,7 @@ import { fixed, t } from "./texts.js";
 
 const CHOICES = {
   idf: ["", "epsilon", "lucene", "zero", "plus", "tfidf", "plain"],
-  feedback: ["", "rm3", "rocchio", "axiomatic", "bm25prf"],
+  feedback: ["", "rm3", "rocchio"],
 };
 const NUMBERS = { bigram_weight: "bigramWeight", word_bigram_weight: "wordBigramWeight", latin_weight: "latinWeight" };
 const DEFAULT_SECOND = { idf: "lucene" };
