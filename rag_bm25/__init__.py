@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.diagnosis import Diagnosis, Reason
-    from rag_bm25.query.expansion import Prefix, QueryExpansion
+    from rag_bm25.query.expansion import QueryExpansion
     from rag_bm25.query.explanation import Explanation
     from rag_bm25.query.feedback import BIM, RM3, Rocchio
     from rag_bm25.query.query import Query, QueryPart
@@ -87,7 +87,6 @@ __all__ = [
     "ParameterError",
     "Passage",
     "Placement",
-    "Prefix",
     "Progress",
     "Query",
     "QueryExpansion",
@@ -145,7 +144,6 @@ _HOMES = {
     "ParameterError": "rag_bm25.errors",
     "Passage": "rag_bm25.documents.chunks",
     "Placement": "rag_bm25.query.scores",
-    "Prefix": "rag_bm25.query.expansion",
     "Progress": "rag_bm25.events",
     "Query": "rag_bm25.query.query",
     "QueryExpansion": "rag_bm25.query.expansion",

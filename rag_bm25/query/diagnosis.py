@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,13 +96,3 @@ class Diagnosis:
         """
         reasons = [{"code": one.code, "message": one.message, "details": one.details} for one in self.reasons]
         return {**vars(self), "reasons": reasons, "suggestion": self.suggestion}
-
-    def to_json(self) -> str:
-        """Return all fields as JSON.
-
-        Returns
-        -------
-        str
-            One object.
-        """
-        return json.dumps(self.to_dict(), ensure_ascii=False)
