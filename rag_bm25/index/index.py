@@ -1167,7 +1167,7 @@ class BM25Index:
         Returns
         -------
         Diagnosis
-            The reasons, the most decisive first; none if there are hits.
+            The reasons; none if there are hits.
 
         Raises
         ------

@@ -40,7 +40,7 @@ class Diagnosis:
     query : str
         Text of the query.
     reasons : tuple of Reason
-        The most decisive first; empty if the search finds something, or the chunk.
+        Empty if the search finds something, or the chunk.
     num_hits : int
         Number of hits of the search.
     id, namespace : str or None
