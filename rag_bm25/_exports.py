@@ -28,9 +28,9 @@ from rag_bm25.index.searching.fusion import RRF, Weighted
 from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
 from rag_bm25.index.stats import IndexStats
 from rag_bm25.query.diagnosis import Diagnosis, Reason
-from rag_bm25.query.expansion import Prefix, QueryExpansion
+from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
-from rag_bm25.query.feedback import BIM, BM25PRF, RM3, Axiomatic, Rocchio
+from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.query import Query, QueryPart
 from rag_bm25.query.scores import Placement, ScoreExplanation, TermScore
 from rag_bm25.query.spelling import Fuzzy
@@ -41,14 +41,12 @@ from rag_bm25.weighting.fields import FieldWeight
 
 __all__ = [
     "BIM",
-    "BM25PRF",
     "RM3",
     "RRF",
     "TLS",
     "AddReport",
     "Analyzer",
     "AnalyzerConfig",
-    "Axiomatic",
     "BM25Index",
     "Chunk",
     "ChunkNotFoundError",
@@ -76,7 +74,6 @@ __all__ = [
     "ParameterError",
     "Passage",
     "Placement",
-    "Prefix",
     "Progress",
     "Query",
     "QueryExpansion",

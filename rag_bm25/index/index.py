@@ -14,7 +14,6 @@ from rag_bm25.checks import (
     check_callable,
     check_int,
     check_parameter,
-    check_switch,
     comparable,
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
@@ -39,10 +38,9 @@ from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
-from rag_bm25.index.searching.chunk_inquiry import ChunkInquiry
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
-from rag_bm25.index.searching.inquiry import Search
+from rag_bm25.index.searching.inquiry import Inquiry, Search
 from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
@@ -1111,13 +1109,11 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         min_score: float | None = None,
-        other_namespaces: bool = True,
         **options: Unpack[SearchOptions],
     ) -> Diagnosis:
         """Find out why a search has no hits.
 
-        The search is made again, and then without its filter, its conditions and so on, so that this takes several
-        times as long.
+        The search is made again, and then without each of its options, so that this takes several times as long.
 
         Parameters
         ----------
@@ -1125,16 +1121,13 @@ class BM25Index:
             As they were given to :meth:`search`.
         min_score : float, optional
             Score below which the program drops hits.
-        other_namespaces : bool
-            Whether reasons may name namespaces that were not searched. Pass False where those who ask must not learn
-            of them.
         **options
             As they were given to :meth:`search`.
 
         Returns
         -------
         Diagnosis
-            The reasons, the most decisive first; none if there are hits.
+            The reasons; none if there are hits.
 
         Raises
         ------
@@ -1149,7 +1142,7 @@ class BM25Index:
             if not hits:
                 print(index.why_nothing(query, filter={"kind": "law"}))
         """
-        return self._inquire(query, k, filter, namespace, options, min_score, other_namespaces).why_nothing()
+        return self._inquire(query, k, parse_scope(filter, namespace), options, min_score).why_nothing()
 
     def why_not(
         self,
@@ -1161,7 +1154,6 @@ class BM25Index:
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
         min_score: float | None = None,
-        other_namespaces: bool = True,
         **options: Unpack[SearchOptions],
     ) -> Diagnosis:
         """Find out why a chunk is not among the hits of a search.
@@ -1176,7 +1168,7 @@ class BM25Index:
             As they were given to :meth:`search`.
         chunk_namespace
             As for :meth:`explain`.
-        min_score, other_namespaces, **options
+        min_score, **options
             As for :meth:`why_nothing`.
 
         Returns
@@ -1195,27 +1187,17 @@ class BM25Index:
 
             print(index.why_not("解除 合同", "law.txt#12", k=5))
         """
-        inquiry = self._inquire(query, k, filter, namespace, options, min_score, other_namespaces)
-        place = check_chunk_namespace(chunk_namespace, parse_scope(None, namespace).namespaces)
-        return inquiry.why_not(check_id("id", id), place)
+        scope = parse_scope(filter, namespace)
+        place = check_chunk_namespace(chunk_namespace, scope.namespaces)
+        return self._inquire(query, k, scope, options, min_score).why_not(check_id("id", id), place)
 
     def _inquire(
-        self,
-        query: QueryLike,
-        k: int,
-        filter: FilterLike,
-        namespace: Namespaces,
-        options: SearchOptions,
-        min_score: float | None,
-        elsewhere: bool,
-    ) -> ChunkInquiry:
-        check_switch("other_namespaces", elsewhere)
+        self, query: QueryLike, k: int, scope: Scope, options: SearchOptions, min_score: float | None
+    ) -> Inquiry:
         if min_score is not None:
             check_parameter("min_score", min_score, "a finite number", math.isfinite(comparable(min_score)))
-        plan, asked = split_options(options)
-        scope = parse_scope(filter, namespace)
-        search = Search(query, check_k(k), scope, asked, plan, dict(options), min_score, elsewhere)
-        return ChunkInquiry(self._store, self._live, self._searcher, search, self.search)
+        search = Search.of(query, check_k(k), scope, options, min_score)
+        return Inquiry(self._store, self._live, self._searcher, self.search, search)
 
     def explain_hybrid(
         self,
