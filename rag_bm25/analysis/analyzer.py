@@ -126,7 +126,7 @@ class Analyzer:
             if number % 2:
                 tokens.append(Token(piece.casefold(), at, at + len(piece)))
             else:
-                tokens += shift(self._locate_between(piece), at)
+                tokens += self._locate_between(piece, at)
             at += len(piece)
         if self.config.bigrams:
             tokens += locate_bigrams(form, self._in_chunks.dropped_chinese)
@@ -308,17 +308,17 @@ class Analyzer:
             tokens += [word for word in words if word not in dropped] if dropped and is_han(run) else words
         return tokens
 
-    def _locate_between(self, text: str) -> list[Token]:
-        """Return the tokens of a text without user words of mixed scripts as :meth:`_tokens_between`, located."""
+    def _locate_between(self, text: str, at: int) -> list[Token]:
+        """Return the tokens of :meth:`_tokens_between` with their places, where the text itself is at a place."""
         tokens: list[Token] = []
         dropped = self._in_chunks.dropped_chinese
         for match in locate_runs(text):
             run = match[0]
             if is_han(run):
                 words = place_words(self._cutter(self.config.segmentation)(run), self._cutter("exact")(run))
-                tokens += shift((word for word in words if word.text not in dropped), match.start())
+                tokens += shift((word for word in words if word.text not in dropped), at + match.start())
             else:
-                tokens += shift(self._in_chunks.terms.locate(run), match.start())
+                tokens += shift(self._in_chunks.terms.locate(run), at + match.start())
         return tokens
 
     def _words(self, text: str) -> Iterator[str]:
