@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from rag_bm25.events import Event, Progress
-    from rag_bm25.hits.boosts import Decay, NumberBoost, ValueBoost
+    from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost
     from rag_bm25.hits.highlights import Highlighting
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.index import BM25Index
@@ -76,6 +76,7 @@ __all__ = [
     "FilterError",
     "FormatError",
     "Fragment",
+    "FunctionBoost",
     "Fuzzy",
     "Highlighting",
     "Hit",
@@ -85,7 +86,6 @@ __all__ = [
     "IndexStats",
     "InputError",
     "MissingExtraError",
-    "NumberBoost",
     "ParameterError",
     "Passage",
     "Placement",
@@ -136,6 +136,7 @@ _HOMES = {
     "FilterError": "rag_bm25.errors",
     "FormatError": "rag_bm25.errors",
     "Fragment": "rag_bm25.documents.chunks",
+    "FunctionBoost": "rag_bm25.hits.boosts",
     "Fuzzy": "rag_bm25.query.spelling",
     "Highlighting": "rag_bm25.hits.highlights",
     "Hit": "rag_bm25.documents.chunks",
@@ -145,7 +146,6 @@ _HOMES = {
     "IndexStats": "rag_bm25.index.stats",
     "InputError": "rag_bm25.errors",
     "MissingExtraError": "rag_bm25.errors",
-    "NumberBoost": "rag_bm25.hits.boosts",
     "ParameterError": "rag_bm25.errors",
     "Passage": "rag_bm25.documents.chunks",
     "Placement": "rag_bm25.query.scores",

@@ -64,7 +64,7 @@ class ChunkInquiry(Inquiry):
         elif explained.reason:
             reasons += self._left_out(row, explained.reason)
         elif not explained.value:
-            keys = [boost.key for boost in plan.boosts]
+            keys = [boost.name for boost in plan.boosts]
             reasons.append(Reason("boosts", f"the boosts multiply its score by 0: those of {quoted(keys)}"))
         reasons = reasons or [self._outranked(row, diagnosis, hits, recorder)]
         return replace(diagnosis, reasons=tuple(reasons))

@@ -422,7 +422,7 @@ class Inquiry:
         boosts = self._asked.plan.boosts
         left = self._left(self._all_conditions())
         if boosts and left and not any(factor_of(boosts, match.row.metadata) for match in left):
-            keys = list(dict.fromkeys(boost.key for boost in boosts))
+            keys = list(dict.fromkeys(boost.name for boost in boosts))
             message = f"the boosts multiply the scores of all chunks that match by 0: those of {quoted(keys)}"
             yield Reason("boosts", message, {"keys": keys, "num_chunks": len(left)})
 

@@ -9,7 +9,7 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, Decay, IndexConfig, InputError, ParameterError, Query, ValueBoost
+from rag_bm25 import BM25Index, Decay, FunctionBoost, IndexConfig, InputError, ParameterError, Query, ValueBoost
 from rag_bm25.index.searching import chunk_inquiry, inquiry
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ def index() -> BM25Index:
 
 def codes(diagnosis: Diagnosis) -> list[str]:
     return [reason.code for reason in diagnosis.reasons]
+
+
+def nothing(_: object) -> float:
+    return 0
 
 
 def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
@@ -166,6 +170,12 @@ def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
             {"boosts": [ValueBoost("kind", {"memo": 0})]},
             "boosts",
             "the boosts multiply the scores of all chunks that match by 0: those of 'kind'",
+        ),
+        (
+            "contract",
+            {"boosts": [FunctionBoost(nothing, 1)]},
+            "boosts",
+            "the boosts multiply the scores of all chunks that match by 0: those of 'nothing'",
         ),
         ("contract", {"min_score": 9}, "min_score", "the best score is 0."),
     ],
