@@ -18,7 +18,7 @@ from rag_bm25.errors import (
     WorkerError,
 )
 from rag_bm25.events import Event, Progress
-from rag_bm25.hits.boosts import Decay, NumberBoost, ValueBoost
+from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
@@ -61,6 +61,7 @@ __all__ = [
     "FilterError",
     "FormatError",
     "Fragment",
+    "FunctionBoost",
     "Fuzzy",
     "Highlighting",
     "Hit",
@@ -70,7 +71,6 @@ __all__ = [
     "IndexStats",
     "InputError",
     "MissingExtraError",
-    "NumberBoost",
     "ParameterError",
     "Passage",
     "Placement",

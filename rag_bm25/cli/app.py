@@ -120,7 +120,7 @@ _add(
     "notice period --embedding langchain_openai:OpenAIEmbeddings",
     "notice period --group-by source --expand neighbors",
     "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
-    "notice period --decay price:100,origin=500,floor=0.2 --number-boost votes:3:log1p",
+    "notice period --decay price:100,origin=500,floor=0.2",
     "notice period --rerank langchain_community.cross_encoders:HuggingFaceCrossEncoder --candidates 50",
 )
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')

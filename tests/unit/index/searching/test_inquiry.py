@@ -43,6 +43,10 @@ def codes(diagnosis: Diagnosis) -> list[str]:
     return [reason.code for reason in diagnosis.reasons]
 
 
+def nothing(_: object) -> float:
+    return 0
+
+
 def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
     return [len(hit.text) for hit in hits]
 
