@@ -131,18 +131,18 @@ audit: .venv-audit/dev.stamp
 
 .venv-langchain-milvus/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-langchain-milvus
-	.venv-langchain-milvus/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' 'langchain-milvus>=0.4' scipy
+	.venv-langchain-milvus/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' 'langchain-milvus>=0.4'
 	touch $@
 
 .venv-llama-index/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-llama-index
 	.venv-llama-index/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,test]' \
-		'milvus-lite>=3.1,<4' 'llama-index-core>=0.13,<0.15' llama-index-vector-stores-milvus scipy
+		'milvus-lite>=3.1,<4' 'llama-index-core>=0.13,<0.15' llama-index-vector-stores-milvus
 	touch $@
 
 .venv-haystack/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-haystack
-	.venv-haystack/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[lite,fast,test]' 'haystack-ai>=3,<4' scipy
+	.venv-haystack/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[lite,fast,test]' 'haystack-ai>=3,<4'
 	touch $@
 
 .venv-lowest/dev.stamp: pyproject.toml scripts/lowest.txt

@@ -4,7 +4,7 @@
 
     python scripts/measure_feedback.py lisa cacm npl scifact cosqa-dev stard-law qbqtc --kept feedback
 
-Scores are those of an index with the default configuration, computed from counts. Of more than 300 queries, 300 are
+Scores are those of an index in memory with the default configuration. Of more than 300 queries, 300 are
 drawn. ``--kept`` keeps what was measured in a folder, query by query.
 """
 
@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from quality.command import update_page
+from quality.ours import sized
 from quality.report import mean_of_sets, pooled_p, short
 from quality.sets import load
 
 from rag_bm25 import BIM, BM25PRF, RM3, Axiomatic, IndexConfig, Rocchio
-from rag_bm25.evaluation import CountsCache, measure_queries, paired_test
+from rag_bm25.evaluation import add_corpus, in_memory, measure_queries, paired_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,12 +92,12 @@ def measure_set(folder: Path, kept: Path | None) -> MeasuredSet:
         dataset = load(folder)
         names = sorted(dataset.queries)
         names = sorted(random.Random(0).sample(names, QUERIES)) if len(names) > QUERIES else names
-        cache = CountsCache(dataset.corpus)
-        length = cache.counts(IndexConfig(1)).mean_length("characters")
-        scorer = cache.scorer(IndexConfig(length))
+        index = in_memory(sized(IndexConfig(1), dataset))
+        add_corpus(index, dataset.corpus)
         qrels = {name: dataset.qrels[name] for name in names}
         for method in missing:
-            run = {name: scorer.search(dataset.queries[name], DEPTH, METHODS[method]) for name in names}
+            answers = index.search_batch([dataset.queries[name] for name in names], DEPTH, feedback=METHODS[method])
+            run = {name: {hit.id: hit.score for hit in hits} for name, hits in zip(names, answers, strict=True)}
             values[method] = {
                 **{name: of.tolist() for name, of in measure_queries(qrels, run).values.items() if name in MEASURES},
                 "recall@1000": [_recall(qrels[name], run[name]) for name in names],

@@ -279,9 +279,7 @@ def members(name: str) -> dict[str, Any]:
 UNCHECKED = {"ES01", "EX01", "GL01", "GL02", "GL03", "PR04", "PR08", "RT02", "RT04", "SA01", "SS06", "YD01"}
 
 # LangChain describes the parameters that its own classes bring.
-WITH_INHERITED_PARAMETERS = {
-    f"rag_bm25.langchain.{name}" for name in ("MilvusBM25DocumentIndex", "MilvusBM25Retriever", "MilvusHybridRetriever")
-}
+WITH_INHERITED_PARAMETERS = {f"rag_bm25.langchain.{name}" for name in ("MilvusBM25Retriever", "MilvusHybridRetriever")}
 
 
 def is_protocol(member: Any) -> bool:

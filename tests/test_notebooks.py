@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-NEEDS = {"hybrid.ipynb": ["wordllama", "ir_measures"], "tuning.ipynb": ["ir_measures"]}
+NEEDS = {"hybrid.ipynb": ["wordllama", "ir_measures"], "evaluating.ipynb": ["ir_measures"]}
 names = [path.name for path in NOTEBOOKS]
 
 

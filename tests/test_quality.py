@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from quality import command
-from quality.ours import CHOICES, DEFAULT, VERSION_0_1
+from quality.ours import CHOICES, DEFAULT
 from quality.report import BEGIN, END, Column, against_peers, interval, table
 from quality.sets import CHUNK_SIZE, language, load
 
@@ -97,9 +97,6 @@ def test_the_interval_is_that_of_the_mean() -> None:
 
 def test_the_default_is_that_of_an_index() -> None:
     assert CHOICES[DEFAULT] == IndexConfig(1)
-    with BM25Index.open(":memory:", "docs", config=VERSION_0_1) as index:
-        index.add(["state-of-the-art"])
-        assert index.stats().num_terms == 3
 
 
 def test_runs_are_those_of_an_index(beir: Path) -> None:

@@ -2,8 +2,8 @@
 
 :class:`BM25Encoder` makes the vectors and keeps the statistics in memory and in a file. :func:`adopt` counts the texts
 of a collection that others fill, and keeps the statistics beside it. The modules of this package wrap either, or a
-:class:`~rag_bm25.BM25Index`, for langchain-milvus, llama-index and users of milvus-model. They import the packages that
-they need when they are called; a ``MissingExtraError`` names one that is not installed.
+:class:`~rag_bm25.BM25Index`, for langchain-milvus and llama-index. They import the packages that they need when they
+are called; a ``MissingExtraError`` names one that is not installed.
 """
 
 from __future__ import annotations

@@ -242,7 +242,8 @@ class AdoptedEncoder:
         if self._counts.vocabulary is None:
             _, self._counts = _read(self._address, self.config, self.text_field, self.filter, vocabulary=True)
         counts = self._counts
-        write_statistics(path, self._settings.to_dict(), counts.statistics, counts.vocabulary or Vocabulary())
+        total = counts.statistics.whole.contribution()
+        write_statistics(path, self._settings.to_dict(), total, counts.vocabulary or Vocabulary())
 
 
 @dataclass(frozen=True)

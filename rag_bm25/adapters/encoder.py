@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from rag_bm25.analysis import contract_of
 from rag_bm25.documents.checks import check_sequence, check_texts
 from rag_bm25.errors import InputError, ParameterError
@@ -189,20 +187,20 @@ class BM25Encoder:
         Parameters
         ----------
         path : str or Path
-            The file; its format is that of :meth:`rag_bm25.BM25Index.export_statistics`.
+            The file.
         """
         with self._lock:
             config = config_to_dict(self.config, contract_of(self._analyzer))
-            write_statistics(path, config, self._statistics, self._vocabulary)
+            write_statistics(path, config, self._statistics.whole.contribution(), self._vocabulary)
 
     @classmethod
     def load(cls, path: str | Path, *, config: IndexConfig | None = None) -> BM25Encoder:
-        """Read a file of :meth:`save` or of :meth:`rag_bm25.BM25Index.export_statistics`.
+        """Read a file of :meth:`save`.
 
         Parameters
         ----------
         path : str or Path
-            The file; its namespaces are added up.
+            The file.
         config : IndexConfig, optional
             Needed if the analyzer is a callable of your own; must fit the stored one.
 
@@ -213,38 +211,10 @@ class BM25Encoder:
         FormatError
             The file is something else, damaged, or of a newer version.
         """
-        stored, totals, vocabulary = read_statistics(path)
+        stored, total, vocabulary = read_statistics(path)
         encoder = cls(config_from_dict(stored, config))
         encoder._vocabulary = vocabulary
-        for total in totals.values():
-            encoder._statistics.add("", total.marked(vocabulary))
-        return encoder
-
-    @classmethod
-    def from_counts(
-        cls, config: IndexConfig, num_chunks: int, df: Mapping[str, int], *, total_length: int = 0
-    ) -> BM25Encoder:
-        """Return an encoder with given counts.
-
-        Parameters
-        ----------
-        config : IndexConfig
-            The parameters; its analyzer must be the one that the terms came from.
-        num_chunks : int
-            N.
-        df : mapping of str to int
-            Term -> number of chunks that contain it, in [1, N].
-        total_length : int
-            Sum of the chunk lengths, in the unit of `config`.
-        """
-        encoder = cls(config)
-        staged = encoder._vocabulary.stage()
-        ids = np.fromiter((staged[term] for term in df), np.uint32, len(df))
-        counts = np.fromiter(df.values(), np.int64, len(df))
-        order = np.argsort(ids)
-        encoder._vocabulary.add(staged.new)
-        given = Contribution(num_chunks, total_length, ids[order], counts[order])
-        encoder._statistics.add("", given.marked(encoder._vocabulary))
+        encoder._statistics.add("", total.marked(vocabulary))
         return encoder
 
 

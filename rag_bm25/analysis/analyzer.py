@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
 from rag_bm25.analysis.config import AnalyzerConfig
-from rag_bm25.analysis.locator import ChineseLocator, Locator, StretchLocator, TextForms, WantedTerms
-from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form, plain_forms
+from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
 from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
 from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
 from rag_bm25.analysis.stop_structures import skip_stop_structures
-from rag_bm25.analysis.stretches import Stretches
 from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.user_words import UserWords
 from rag_bm25.analysis.word_bigrams import WordBigrams
 from rag_bm25.analysis.words import (
-    PlaceMemo,
     Stemming,
     TermMemo,
     WordRules,
@@ -28,10 +25,10 @@ from rag_bm25.analysis.words import (
     words_of,
 )
 from rag_bm25.checks import check_choice
-from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram, is_word_bigram
+from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from rag_bm25.analysis.config import Segmentation
     from rag_bm25.analysis.segmentation import Segmenter
@@ -77,8 +74,6 @@ class Analyzer:
         self._in_chunks = _Kept(stop_words, rules, stemming)
         self._in_queries = _Kept(stop_words.union(map(self._stop_form, config.query_stop_words)), rules, stemming)
         self._word_bigrams = self._in_chunks.word_bigrams
-        self._stretches = Stretches(self._in_chunks.terms, self._word_bigrams)
-        self._chinese = PlaceMemo(self._words_within)
         self._phrase_words = PhraseWords(rules, stemming)
         self._stemming = stemming
         user_words = self._normalized_user_words()
@@ -131,7 +126,7 @@ class Analyzer:
             if number % 2:
                 tokens.append(Token(piece.casefold(), at, at + len(piece)))
             else:
-                tokens += shift(self._locate_between(piece), at)
+                tokens += self._locate_between(piece, at)
             at += len(piece)
         if self.config.bigrams:
             tokens += locate_bigrams(form, self._in_chunks.dropped_chinese)
@@ -141,42 +136,6 @@ class Analyzer:
             return tokens
         origins = Origins(text, simplify=self.config.simplify)
         return [Token(token, *origins.of(start, end)) for token, start, end in tokens]
-
-    def locator(self, wanted: Iterable[str]) -> Callable[[str], list[Token]]:
-        r"""Return a function that locates some tokens, in a fraction of the time that all of them take.
-
-        Parameters
-        ----------
-        wanted : iterable of str
-            The tokens.
-
-        Returns
-        -------
-        callable of str to list of Token
-            It returns those of :meth:`locate` that are wanted, in text order.
-
-        Examples
-        --------
-        >>> locate = Analyzer().locator(["检索", "\x00全文"])
-        >>> locate("全文檢索")
-        [Token(text='\x00全文', start=0, end=2), Token(text='检索', start=2, end=4)]
-        """
-        dropped = self._in_chunks.dropped_chinese
-        numbers = {term: number for number, term in enumerate(wanted)}
-        terms = WantedTerms(
-            {term: n for term, n in numbers.items() if term.lstrip(BIGRAM_MARK) not in dropped and self._makes(term)}
-        )
-        forms = TextForms(
-            self._normal_forms,
-            partial(Origins, simplify=self.config.simplify),
-            None if self._other_words is None else self._other_words.split,
-        )
-        chinese = ChineseLocator(terms.chinese, self._cut_exactly, self._chinese)
-        if self._other_words is None:
-            return Locator(terms, forms, chinese, StretchLocator(terms.others, terms.word_bigrams, self._stretches))
-        # A user word is no word beside others, but bigrams of words are found over it.
-        others = StretchLocator(terms.others, {}, self._stretches)
-        return Locator(terms, forms, chinese, others, StretchLocator({}, terms.word_bigrams, self._stretches))
 
     def stop_words_in(self, text: str) -> list[str]:
         """Return the stop words, and the words of stop structures, that are dropped from a query.
@@ -267,12 +226,6 @@ class Analyzer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
-    def _makes(self, term: str) -> bool:
-        """Return whether the channel of a term is on."""
-        if is_word_bigram(term):
-            return self.config.word_bigrams
-        return self.config.bigrams or not is_bigram(term)
-
     @cached_property
     def _stop_terms(self) -> frozenset[str]:
         """The terms of stop words: will is one, and the term of willing."""
@@ -297,11 +250,6 @@ class Analyzer:
         """Return the text in the form that is cut; user words are found in normalised text only."""
         return plain_form(text, simplify=self.config.simplify) if self._other_words is None else self._normalized(text)
 
-    def _normal_forms(self, texts: Sequence[str]) -> list[str]:
-        if self._other_words is None:
-            return plain_forms(texts, simplify=self.config.simplify)
-        return [self._normalized(text) for text in texts]
-
     def _pieces(self, text: str) -> list[str]:
         """Split a text at user words of mixed scripts, which are at the odd places."""
         return [text] if self._other_words is None else self._other_words.split(text)
@@ -314,10 +262,6 @@ class Analyzer:
 
     def _cut_exactly(self, text: str) -> list[str]:
         return self._cutter("exact")(text)
-
-    def _words_within(self, word: str) -> list[Token]:
-        """Return a Chinese word and the shorter ones that chunks have with it, the same wherever it stands."""
-        return list(place_words(self._cutter(self.config.segmentation)(word), [word]))
 
     def _runs(self, text: str) -> Iterator[str]:
         """Return the runs of a text beside user words of mixed scripts."""
@@ -364,17 +308,17 @@ class Analyzer:
             tokens += [word for word in words if word not in dropped] if dropped and is_han(run) else words
         return tokens
 
-    def _locate_between(self, text: str) -> list[Token]:
-        """Return the tokens of a text without user words of mixed scripts as :meth:`_tokens_between`, located."""
+    def _locate_between(self, text: str, at: int) -> list[Token]:
+        """Return the tokens of :meth:`_tokens_between` with their places, where the text itself is at a place."""
         tokens: list[Token] = []
         dropped = self._in_chunks.dropped_chinese
         for match in locate_runs(text):
             run = match[0]
             if is_han(run):
                 words = place_words(self._cutter(self.config.segmentation)(run), self._cutter("exact")(run))
-                tokens += shift((word for word in words if word.text not in dropped), match.start())
+                tokens += shift((word for word in words if word.text not in dropped), at + match.start())
             else:
-                tokens += shift(self._in_chunks.terms.places[run], match.start())
+                tokens += shift(self._in_chunks.terms.locate(run), at + match.start())
         return tokens
 
     def _words(self, text: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -138,11 +138,6 @@ class AnalyzerConfig:
             msg = f"analyzer settings {', '.join(sorted(unknown))} are not known to this version of rag_bm25"
             raise FormatError(msg)
         return cls(**settings)
-
-
-def without_query_side(config: AnalyzerConfig) -> AnalyzerConfig:
-    """Return settings that are equal if those of chunks are: one value for each that concerns queries alone."""
-    return replace(config, query_segmentation="exact", query_stop_words=(), query_stop_structures=False)
 
 
 def _require(holds: bool, name: str, rule: str, value: object) -> None:

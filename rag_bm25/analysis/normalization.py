@@ -10,14 +10,10 @@ from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rag_bm25.analysis.runs import code_points, points_in
+from rag_bm25.analysis.runs import points_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping
 
 # Soft hyphen, grapheme joiner, Arabic letter mark, Mongolian separators, zero-width and bidi marks, invisible
 # operators, variation selectors, byte order mark: invisible, and common in text copied from PDF and web pages.
@@ -37,8 +33,6 @@ _ELLIPSIS = "\u2026"  # the only one that becomes several
 _COMMA_IN_NUMBER = re.compile("\uff0c(?<=[0-9]\uff0c)(?=[0-9])")
 MANY_PARTS = 30  # to be normalised: all at once takes less time
 _SEGMENTED = range(0x4E00, 0xA000)
-_MAX_POINT = 0xFFFF  # of a table; none above it is plain
-_BETWEEN_TEXTS = "\n"
 
 # Characters that never join the one before them; many others do not, either.
 _STARTERS = (
@@ -74,20 +68,6 @@ def plain_form(text: str, *, simplify: bool = True) -> str:
         at = part.end()
     form = "".join([*pieces, text[at:]]).replace(_ELLIPSIS, "...")
     return _COMMA_IN_NUMBER.sub(",", form)
-
-
-def plain_forms(texts: Sequence[str], *, simplify: bool = True) -> list[str]:
-    """Return the plain form of each text, in a third of the time if most of them are plain."""
-    joined = _BETWEEN_TEXTS.join(texts)
-    forms = list(texts)
-    if not joined.isascii():
-        others = np.flatnonzero(~_plain_points(simplify).take(code_points(joined), mode="clip"))
-        others = np.concatenate([others, [comma.end() for comma in _COMMA_IN_NUMBER.finditer(joined)]])
-        if len(others):
-            ends = np.cumsum([len(text) + len(_BETWEEN_TEXTS) for text in texts])
-            for number in set(ends.searchsorted(others, "right").tolist()):
-                forms[number] = plain_form(texts[number], simplify=simplify)
-    return forms
 
 
 def normalize(text: str, *, simplify: bool = True) -> str:
@@ -152,14 +132,6 @@ def _not_plain(simplify: bool) -> re.Pattern[str]:
     """Return the pattern of characters that need normalising; a full-width comma does within a number."""
     kept = "".join(map(chr, _kept_ideographs(simplify)))
     return re.compile(f"[^{_PLAIN}{kept}]+|{_COMMA_IN_NUMBER.pattern}")
-
-
-@cache
-def _plain_points(simplify: bool) -> NDArray[np.bool_]:
-    """Return which code points are plain; the last entry stands for all that are higher."""
-    is_plain_point = np.zeros(_MAX_POINT + 1, np.bool_)
-    is_plain_point[points_in(_PLAIN) + _kept_ideographs(simplify)] = True
-    return is_plain_point
 
 
 def _kept_ideographs(simplify: bool) -> list[int]:

@@ -1,50 +1,31 @@
-"""The places of tokens in a text, of any analyzer."""
+"""The places of terms in a text, of any analyzer."""
 
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rag_bm25.analysis.locator import Locator
-from rag_bm25.analysis.marks import NO_MARKS, as_marks, as_sets, merge
 from rag_bm25.analysis.runs import is_han, locate_runs
 from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
-    from rag_bm25.analysis.marks import Marks
     from rag_bm25.analysis.text import TextAnalyzer
 
 
-def make_marker(analyzer: TextAnalyzer, terms: Sequence[str]) -> Callable[[Sequence[str]], list[Marks]]:
-    """Return a function that returns the marks of different terms, which their order numbers, in each of some texts.
+def locate_terms(analyzer: TextAnalyzer, terms: AbstractSet[str], text: str) -> list[Token]:
+    """Return the places of some terms in a text, in any order.
 
-    An analyzer that does not know them is asked for the tokens of each run alone; those that no run has are looked for
-    as they are spelt.
+    An analyzer without a method ``locate`` is asked for the tokens of each run alone; those that no run has are looked
+    for as they are spelt.
     """
-    make: Callable[[Sequence[str]], Callable[[str], list[Token]]] | None = getattr(analyzer, "locator", None)
-    locate = partial(_search_tokens, analyzer, frozenset(terms)) if make is None else make(terms)
-    if isinstance(locate, Locator):
-        return locate.mark
-    bits = {term: 1 << number for number, term in enumerate(terms)}
-    return lambda texts: [_marks(bits, locate(text)) for text in texts]
-
-
-def _marks(bits: Mapping[str, int], tokens: Sequence[Token]) -> Marks:
-    if not tokens:
-        return NO_MARKS
-    names, starts, ends = zip(*tokens, strict=True)
-    return as_marks(merge(np.array(starts), np.array(ends), as_sets([bits[name] for name in names])))
-
-
-def _search_tokens(analyzer: TextAnalyzer, wanted: AbstractSet[str], text: str) -> list[Token]:
-    present, found = wanted & set(analyzer(text)), []
+    locate: Callable[[str], list[Token]] | None = getattr(analyzer, "locate", None)
+    if locate is not None:
+        return [token for token in locate(text) if token.text in terms]
+    present, found = terms & set(analyzer(text)), []
     for match in locate_runs(text) if present else ():
         if not is_han(match[0]):
             found += [Token(term, *match.span()) for term in present & set(analyzer(match[0]))]

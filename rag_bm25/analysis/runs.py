@@ -104,11 +104,6 @@ def locate_han(text: str) -> Iterator[re.Match[str]]:
     return _ALL_HAN.finditer(text)
 
 
-def find_borders(text: str) -> NDArray[np.intp]:
-    """Return where runs of Han characters start and end, ten times as fast as they are found one by one."""
-    return borders_of(are_han(code_points(text)))
-
-
 def code_points(text: str) -> NDArray[np.uint32]:
     """Return the code points of a text, and of a blank before and after it."""
     return np.array([f" {text} "]).view(np.uint32)
@@ -146,16 +141,6 @@ def points_in(ranges: str) -> list[int]:
         else:
             points.append(ord(char))
     return points
-
-
-def are_han(points: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which characters the segmenter cuts."""
-    return (points >= ord(HAN[0])) & (points <= ord(HAN[-1]))
-
-
-def borders_of(are_within: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return where parts of a text start and end, by the characters that are within one."""
-    return np.flatnonzero(are_within[1:] != are_within[:-1])
 
 
 def is_sign(run: str) -> bool:

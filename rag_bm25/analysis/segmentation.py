@@ -19,16 +19,13 @@ if TYPE_CHECKING:
 
     _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
 
-BORDER = "\n"
-"""What stands between runs that are cut at once; it comes back as a word."""
-
 SegmenterName = Literal["auto", "jieba", "rjieba"]
 
 _loading = Lock()
 
 
 class Segmenter(Protocol):
-    """Cuts a run of Han characters, or several with a border between each two.
+    """Cuts a run of Han characters.
 
     It never changes after loading, so that threads can share it.
     """

@@ -74,10 +74,8 @@ class WordBigrams(RunMemo[_Run]):
 
     def locate(self, text: str) -> Iterator[Token]:
         """Yield the bigrams with their places."""
-        return self.located(text) if may_hold_word_bigrams(text) else iter(())
-
-    def located(self, text: str) -> Iterator[Token]:
-        """Yield the bigrams of a part of a text that may hold some, with their places."""
+        if not may_hold_word_bigrams(text):
+            return
         last, before = "", None  # the run before
         for match in locate_runs_and_signs(text):
             _, first, end_of_run, within = self[match[0]]

@@ -12,7 +12,7 @@ from rag_bm25.analysis.runs import is_han, is_sign, is_syllabic
 from rag_bm25.analysis.text import Token
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
 
 Compounds = Literal["identifiers", "all"]
 _T = TypeVar("_T")
@@ -281,17 +281,6 @@ class RunMemo(dict[str, _T]):
         raise NotImplementedError
 
 
-class PlaceMemo(RunMemo[list[Token]]):
-    """Memo of what is located in runs."""
-
-    def __init__(self, locate: Callable[[str], list[Token]]) -> None:
-        super().__init__()
-        self._locate = locate
-
-    def make(self, run: str) -> list[Token]:
-        return self._locate(run)
-
-
 class TermMemo(RunMemo[tuple[str, ...]]):
     """Memo of the terms of every run that is not Chinese, without those of dropped words, which are case-folded.
 
@@ -303,7 +292,6 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         self.rules = rules
         self.stemming = stemming
         self._dropped = rules.stop_words if dropped is None else dropped
-        self.places = PlaceMemo(self._locate)
 
     def __missing__(self, run: str) -> tuple[str, ...]:
         """Return no terms of Chinese, which the segmenter cuts."""
@@ -316,7 +304,8 @@ class TermMemo(RunMemo[tuple[str, ...]]):
         words = [run] if is_word else [word.text for word in words_of(run, self.rules)]
         return tuple([term for word in words if (term := self._term(word))])
 
-    def _locate(self, run: str) -> list[Token]:
+    def locate(self, run: str) -> list[Token]:
+        """Return the terms of a run with their places."""
         words = words_of(run, self.rules)
         return [Token(term, start, end) for word, start, end in words if (term := self._term(word))]
 

@@ -20,13 +20,10 @@ from rag_bm25.cli import (
     moving,
     searching,
     serving,
-    shell,
-    tuning,
 )
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import fail, print_error
 from rag_bm25.cli.groups import expand_groups
-from rag_bm25.cli.settings import settings
 from rag_bm25.errors import ParameterError, RagBM25Error
 from rag_bm25.store.tls import TLS
 
@@ -123,11 +120,9 @@ _add(
     "notice period --embedding langchain_openai:OpenAIEmbeddings",
     "notice period --group-by source --expand neighbors",
     "notice period --recency date:365 --boost kind=law:2 --near-duplicates 0.9",
-    "notice period --decay price:100,origin=500,floor=0.2 --number-boost votes:3:log1p",
+    "notice period --decay price:100,origin=500,floor=0.2",
     "notice period --rerank langchain_community.cross_encoders:HuggingFaceCrossEncoder --candidates 50",
 )
-_add("similar", searching.similar, "docs/law.txt#12 -k 5", "docs/law.txt#12 --group-by source")
-_add("shell", shell.shell, "--collection manuals", "-k 5 --group-by source")
 _add("explain", searching.explain, '"劳动合同 解除" docs/law.txt#12')
 _add("why", searching.why, '"contarct" --filter \'{"year": 2024}\'', '"劳动合同 解除" docs/law.txt#12')
 _add("terms", searching.terms, "--top 20", """lab --filter '{"kind": "law"}' --json""")
@@ -137,8 +132,6 @@ _add("stats", maintaining.stats, "--json", "--uri http://localhost:19530 --colle
 _add("verify", maintaining.verify, "--collection manuals")
 _add("repair", maintaining.repair, "--collection manuals")
 _add("reencode", maintaining.reencode, "--collection manuals")
-_add("export", maintaining.export, "statistics.json.gz")
-_add("import", maintaining.import_, "statistics.json.gz")
 _add(
     "delete",
     maintaining.delete,
@@ -184,20 +177,13 @@ _add(
     "LangChainCollection",
     """articles --text-field body --filter 'lang == "zh"' --chunk-size 500 --output articles.json.gz""",
 )
-_add("settings", settings, "--json")
 _add("calibrate", calibrating.calibrate, "docs --split-size 500", "--collection manuals")
 _add(
     "evaluate",
     evaluating.evaluate,
     "scifact --idf lucene",
     "scifact --k1 0.9 --b 0.4 --set length_unit=terms --json",
-    "scifact --compare idf=lucene --compare k1=0.9,b=0.4 --run bm25.run",
+    "scifact --compare k1=0.9,1.2,b=0.4,0.75 --compare idf=lucene,plus",
+    "scifact --compare idf=lucene --run bm25.run",
     "scifact --compare field=title:30:2.0",
-)
-_add(
-    "tune",
-    tuning.tune,
-    "scifact --plot scifact.png",
-    "scifact --search k1 --search b=0.3,0.5,0.75 --search idf --set stem=false",
-    "mine --tune-split train --measure recall@100 --json",
 )

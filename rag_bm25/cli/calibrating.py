@@ -19,6 +19,8 @@ from rag_bm25.index.settings import with_settings
 from rag_bm25.weighting.calibration import PROPOSED_RATIO, Calibration
 from rag_bm25.weighting.calibration import calibrate as propose
 
+SAMPLE = 10_000  # chunks of files to measure
+
 
 def calibrate(
     paths: Annotated[list[Path] | None, opt.argument("PATH...", "Files and folders; by default the index.")] = None,
@@ -36,13 +38,11 @@ def calibrate(
     ratio: Annotated[
         float, typer.Option(help="Chunk size in mean lengths; 1 is exact BM25 while the mean stays what it is.")
     ] = PROPOSED_RATIO,
-    sample: Annotated[int, typer.Option(min=1, help="Maximum number of chunks of the files to measure.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the order in which files are sampled.")] = 0,
     as_json: opt.AsJson = False,
 ) -> None:
     """Propose a chunk size, the constant in place of the mean length.
 
-    Of files and folders, some chunks are cut as `rag-bm25 ingest` cuts them, with the settings given; of an
+    Of files and folders, up to 10,000 chunks are cut as `rag-bm25 ingest` cuts them, with the settings given; of an
     index, all lengths are known. s, k1' and b' show the effect of the proposal: the exact BM25, with the measured
     mean length, that scores the same.
     """
@@ -52,24 +52,18 @@ def calibrate(
         raise typer.BadParameter(msg, param_hint="--set")
     if paths:
         config = with_settings(IndexConfig(split_size), settings)
-        proposal = _propose_for_files(paths, sources, config, chunk_overlap, sample, seed, ratio)
+        proposal = _propose_for_files(paths, sources, config, chunk_overlap, ratio)
     else:
         proposal = _propose_for_index(place, namespace, ratio)
     print_result(as_json, asdict(proposal), render_calibration(proposal, split_size if paths else None))
 
 
 def _propose_for_files(
-    paths: list[Path],
-    sources: SourceOptions,
-    config: IndexConfig,
-    chunk_overlap: int | None,
-    sample: int,
-    seed: int,
-    ratio: float,
+    paths: list[Path], sources: SourceOptions, config: IndexConfig, chunk_overlap: int | None, ratio: float
 ) -> Calibration:
     split = make_splitter(config, chunk_overlap)
     files = sources.find(paths).files
-    pieces = ingestion.sample(files, split, sample, seed=seed, options=sources.reading())
+    pieces = ingestion.sample(files, split, SAMPLE, options=sources.reading())
     texts = [piece.text for piece in pieces]
     if not texts:
         raise InputError(f"there is no text to measure in {', '.join(map(str, paths))}")

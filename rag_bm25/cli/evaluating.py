@@ -1,9 +1,8 @@
-"""``rag-bm25 evaluate``, and the configurations that it and ``tune`` measure."""
+"""``rag-bm25 evaluate``."""
 
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import print_json, progress_bars, show
 from rag_bm25.cli.rendering import render_comparison, render_evaluation
-from rag_bm25.cli.settings import AUTO, IndexOptions, parse_settings
+from rag_bm25.cli.settings import AUTO, IndexOptions, parse_grid
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation import BeirDataset, EvaluationResult, PairedTest
 from rag_bm25.index.config import IndexConfig
@@ -33,8 +32,9 @@ def evaluate(
     compare: Annotated[
         list[str] | None,
         opt.option(
-            "Compare with a configuration that differs by these settings, as in k1=0.9,b=0.4; may be repeated.",
-            metavar="NAME=VALUE,...",
+            "Compare with configurations that differ by these settings: k1=0.9,b=0.4 is one, and k1=0.9,1.2,b=0.4,0.7 "
+            "are four, each value of k1 with each of b; may be repeated.",
+            metavar="NAME=VALUE[,VALUE...],...",
         ),
     ] = None,
     run: Annotated[
@@ -45,9 +45,9 @@ def evaluate(
 ) -> None:
     """Measure retrieval on a judged set, and compare settings.
 
-    Prints nDCG@10, Recall@100, MRR@10 and the speed. The documents, each as one chunk, go to a temporary index, which
-    is dropped at the end. MILVUS_URI is not used here: a server is only written to if --uri names it. The chunk size is
-    `auto` by default, the mean length of the documents.
+    Prints nDCG@10, Recall@100, MRR@10 and the speed. The documents, each as one chunk, go to an index in memory, or to
+    a temporary one at --uri, which is dropped at the end. MILVUS_URI is not used here. The chunk size is `auto` by
+    default, the mean length of the documents.
 
     The text of a document begins with its title, unless that is a field: --field title:30, or field=title:30 and
     field=none in --compare. There is no other field in BEIR form.
@@ -57,13 +57,14 @@ def evaluate(
     idf, k3 or bigram_weight, share an index.
     """
     base = {"chunk_size": AUTO, **settings.given(auto=True)}
-    labels = ["as given", *(compare or ())]
-    changes = [{}, *(parse_settings([text], "--compare") for text in compare or ())]
+    compared = [("as given", {}), *(one for text in compare or () for one in parse_grid(text, "--compare"))]
+    labels = [label for label, _ in compared]
     if run is not None and not run.parent.is_dir():
         raise InputError(f"there is no folder {run.parent} to put {run.name} in")
     dataset = evaluation.load_beir(folder, split)
-    configs = [make_config({**base, **change}, dataset) for change in changes]
-    results = evaluate_configs(configs, dataset, uri, token, progress)
+    configs = [_make_config({**base, **change}, dataset) for _, change in compared]
+    with progress_bars(progress) as update:
+        results = evaluation.evaluate_each(configs, dataset, partial(_open_index, uri, token), update)
     if run is not None:
         _write_runs(run, labels, results)
     tests = [_compare(results, measure) for measure in evaluation.MEASURES]
@@ -75,7 +76,7 @@ def evaluate(
         show("", render_comparison(labels, results, tests[0]))
 
 
-def make_config(settings: Mapping[str, Value], dataset: BeirDataset) -> IndexConfig:
+def _make_config(settings: Mapping[str, Value], dataset: BeirDataset) -> IndexConfig:
     """Return the config with these settings; the chunk size may be ``auto``, the mean length of the corpus."""
     given = {name: value for name, value in settings.items() if (name, value) != ("chunk_size", AUTO)}
     config = evaluation.with_settings(IndexConfig(1), given)
@@ -86,27 +87,21 @@ def make_config(settings: Mapping[str, Value], dataset: BeirDataset) -> IndexCon
     return replace(config, chunk_size=mean)
 
 
-def evaluate_configs(
-    configs: Sequence[IndexConfig], dataset: BeirDataset, uri: str | None, token: str | None, progress: bool | None
-) -> list[EvaluationResult]:
-    """Evaluate configs in temporary indexes, with progress bars."""
-    with progress_bars(progress) as update:
-        return evaluation.evaluate_each(configs, dataset, partial(_open_temporary_index, uri, token), update)
+def _open_index(uri: str | None, token: str | None, config: IndexConfig) -> AbstractContextManager[BM25Index]:
+    return evaluation.in_memory(config) if uri is None else _open_temporary_index(uri, token, config)
 
 
 @contextmanager
-def _open_temporary_index(uri: str | None, token: str | None, config: IndexConfig) -> Iterator[BM25Index]:
-    with tempfile.TemporaryDirectory(prefix="rag-bm25-") as folder:
-        name = f"evaluate_{secrets.token_hex(6)}"
-        store = opt.Place(uri or str(Path(folder, "evaluate.db")), name, token).store()
-        with BM25Index.from_store(store, config=config) as index:
-            try:
-                yield index
-            finally:
-                store.drop()
+def _open_temporary_index(uri: str, token: str | None, config: IndexConfig) -> Iterator[BM25Index]:
+    store = opt.Place(uri, f"evaluate_{secrets.token_hex(6)}", token).store()
+    with BM25Index.from_store(store, config=config) as index:
+        try:
+            yield index
+        finally:
+            store.drop()
 
 
-def config_to_plain(config: IndexConfig) -> dict[str, Any]:
+def _config_to_plain(config: IndexConfig) -> dict[str, Any]:
     """Return a config in JSON values."""
     analyzer = config.analyzer
     return {**asdict(config), "analyzer": analyzer.to_dict() if isinstance(analyzer, AnalyzerConfig) else None}
@@ -134,7 +129,7 @@ def _to_plain(
 ) -> dict[str, Any]:
     """Return the first configuration in JSON values, with those that it is compared with."""
     first, *others = (
-        {**result.to_dict(), "chunk_size": config.chunk_size, "config": config_to_plain(config)}
+        {**result.to_dict(), "chunk_size": config.chunk_size, "config": _config_to_plain(config)}
         for result, config in zip(results, configs, strict=True)
     )
     compared = [

@@ -1,7 +1,6 @@
 """The options for what a search makes of its hits."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -10,17 +9,15 @@ import typer
 from rag_bm25.cli import options as opt
 from rag_bm25.cli.reranking import Reranker, RerankOption
 from rag_bm25.cli.settings import as_usage, parse_parameters
-from rag_bm25.hits.boosts import MODIFIERS, Boost, Decay, Modifier, NumberBoost, Shape, ValueBoost
+from rag_bm25.hits.boosts import Boost, Decay, Shape, ValueBoost
 from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, split_options
 from rag_bm25.index.settings import parse_value
 
 BOOST = "KEY=VALUE:FACTOR"
 DECAY = "KEY:SCALE[:SHAPE][,NAME=VALUE,...]"
-NUMBER_BOOST = "KEY:MOST[:MODIFIER][,NAME=VALUE,...]"
 
 DECAY_FLAG = "--recency / --decay"  # as Typer names an option of two names
 DECAY_PARAMETERS = ("origin", "offset", "decay", "floor", "missing")
-NUMBER_PARAMETERS = ("weight", "least", "missing")
 
 
 @dataclass(frozen=True)
@@ -44,14 +41,6 @@ class Boosts:
             "Multiply scores where the metadata have a value, such as kind=law:2; may be repeated.", metavar=BOOST
         ),
     ] = None
-    number_boost: Annotated[
-        list[str] | None,
-        opt.option(
-            "Multiply scores by a number in the metadata, such as votes:3:log1p: its key, the largest factor, and "
-            f"{', '.join(MODIFIERS)}; then any of {', '.join(NUMBER_PARAMETERS)}; may be repeated.",
-            metavar=NUMBER_BOOST,
-        ),
-    ] = None
 
     def options(self) -> dict[str, Any]:
         """Return the boosts, as a search takes them."""
@@ -65,7 +54,6 @@ class Boosts:
             factors.setdefault(key, {}).update(dict.fromkeys(values, factor))
         with as_usage("--boost"):
             boosts += [ValueBoost(key, values) for key, values in factors.items()]
-        boosts += [_parse_number_boost(text) for text in self.number_boost or ()]
         return {"boosts": boosts} if boosts else {}
 
 
@@ -113,27 +101,12 @@ class Selection:
 
 def _parse_decay(text: str) -> Decay:
     """Read KEY:SCALE[:SHAPE][,NAME=VALUE,...]."""
-    key, scale, shape, others = _split_boost(text, DECAY_FLAG, DECAY, DECAY_PARAMETERS)
-    with as_usage(DECAY_FLAG):
-        return Decay(key, scale, shape=cast("Shape", shape or "exp"), **others)
-
-
-def _parse_number_boost(text: str) -> NumberBoost:
-    """Read KEY:MOST[:MODIFIER][,NAME=VALUE,...]."""
-    key, most, modifier, others = _split_boost(text, "--number-boost", NUMBER_BOOST, NUMBER_PARAMETERS)
-    with as_usage("--number-boost"):
-        return NumberBoost(key, most, modifier=cast("Modifier", modifier or "none"), **others)
-
-
-def _split_boost(
-    text: str, option: str, form: str, names: Sequence[str]
-) -> tuple[str, float, str | None, dict[str, Any]]:
-    """Read KEY:NUMBER[:WORD][,NAME=VALUE,...]."""
     match = re.fullmatch(r"(.+?):([0-9.]+)(?::(\w+))?(?:,(.*))?", text)
     if match is None:
-        raise typer.BadParameter(f"must be {form}, got {text!r}", param_hint=option)
-    others = parse_parameters([match[4] or ""], option, "a parameter", names)
-    return match[1], _number(match[2], option), match[3], others
+        raise typer.BadParameter(f"must be {DECAY}, got {text!r}", param_hint=DECAY_FLAG)
+    others: dict[str, Any] = parse_parameters([match[4] or ""], DECAY_FLAG, "a parameter", DECAY_PARAMETERS)
+    with as_usage(DECAY_FLAG):
+        return Decay(match[1], _number(match[2], DECAY_FLAG), shape=cast("Shape", match[3] or "exp"), **others)
 
 
 def _parse_boost(text: str) -> tuple[str, str, float]:

@@ -112,7 +112,8 @@ def _list_chunks(
     else:
         chunks = sorted(found, key=lambda one: (order_in_source(one), natural_key(one.id)))
     if source is not None and not chunks:
-        raise ChunkNotFoundError(_no_source(index, source, namespace))
+        msg = f"no chunk has the source {source!r}; `rag-bm25 list sources` lists the sources"
+        raise ChunkNotFoundError(msg)
     console, shown = open_console(), chunks[:limit]
     if as_json:
         print_json([asdict(chunk) for chunk in shown])
@@ -131,15 +132,6 @@ def _chunks_of(index: BM25Index, conditions: Any, source: str | None, namespace:
         return (chunk for chunk in chunks if source is None or _source_of(chunk) == source)
     both = [each for each in (of_source, conditions) if each]
     return index.chunks(filter={"$and": both} if both else None, namespace=namespace)
-
-
-def _no_source(index: BM25Index, source: str, namespace: str | None) -> str:
-    """Say that a source has no chunks, and which sources have a similar name."""
-    name = source.rstrip("/").rsplit("/", 1)[-1].lower()
-    every = {_source_of(chunk) or "" for chunk in index.chunks(namespace=namespace)}
-    like = sorted((one for one in every if name and name in one.lower()), key=natural_key)
-    there = f"; there are {join_first(like)}" if like else "; `rag-bm25 list sources` lists the sources"
-    return f"no chunk has the source {source!r}{there}"
 
 
 def show(
@@ -168,7 +160,8 @@ def describe_chunk(index: BM25Index, id: str, namespace: str, top: int) -> dict[
     """Read a chunk, the ids of its neighbours, and its terms."""
     found = index.get([id], namespace=namespace)
     if not found:
-        raise ChunkNotFoundError(_no_chunk(index, id, namespace))
+        msg = f"no chunk {id!r} in {name_namespace(namespace)}; `rag-bm25 list chunks SOURCE` lists those of a source"
+        raise ChunkNotFoundError(msg)
     (chunk,) = found
     passage = index.neighbors(chunk).chunks
     at = [one.id for one in passage].index(id)
@@ -178,14 +171,3 @@ def describe_chunk(index: BM25Index, id: str, namespace: str, top: int) -> dict[
         "after": passage[at + 1].id if at + 1 < len(passage) else None,
         "terms": [asdict(term) for term in index.chunk_terms(id, top=top, namespace=namespace)],
     }
-
-
-def _no_chunk(index: BM25Index, id: str, namespace: str) -> str:
-    """Say that there is no such chunk, and what might have been meant."""
-    missing = f"there is no chunk {id!r} in {name_namespace(namespace)}"
-    others = [each for each in index.stats().namespaces if each != namespace and index.get([id], namespace=each)]
-    if others:
-        return f"{missing}; there is one in {join_first(map(name_namespace, others))}"
-    if next(index.chunks(filter={"source": id}, namespace=namespace), None):
-        return f"{missing}, but a source of that name: `rag-bm25 list chunks {id}` lists its chunks"
-    return f"{missing}; `rag-bm25 list chunks SOURCE` lists those of a source"

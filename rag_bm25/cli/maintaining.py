@@ -1,13 +1,12 @@
-"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``delete``, ``export`` and ``import``."""
+"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode`` and ``delete``."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import is_terminal, print_note, print_result, progress_bars, show
+from rag_bm25.cli.console import is_terminal, print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles
 from rag_bm25.errors import FormatError
@@ -110,27 +109,6 @@ def reencode(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.A
         f"{report.reencoded:,} of {count(report.num_chunks, 'chunk')} encoded again, with the weighting {weighting}",
         *([own_k1] if report.num_terms else []),
     )
-
-
-def export(
-    path: Annotated[Path, opt.argument("FILE", "File to write, such as statistics.json.gz.")], place: opt.Place
-) -> None:
-    """Write the vocabulary and all counts to one portable file."""
-    with place.open_existing(read_only=True) as index:
-        index.export_statistics(path)
-    show(f"statistics written to {path}")
-
-
-def import_(
-    path: Annotated[Path, opt.argument("FILE", "A file that `rag-bm25 export` has written.")], place: opt.Place
-) -> None:
-    """Replace the statistics by those of a file.
-
-    `rag-bm25 verify` checks whether they fit the chunks.
-    """
-    with place.open_existing() as index:
-        index.import_statistics(path)
-    show(f"statistics read from {path}")
 
 
 def delete(

@@ -95,7 +95,7 @@ Filter: TypeAlias = Annotated[
     ),
 ]
 JudgedSet: TypeAlias = Annotated[Path, argument("DIR", "A set in BEIR form: corpus, queries, qrels.")]
-TemporaryUri: TypeAlias = Annotated[str | None, option("Place of the temporary index; by default a temporary folder.")]
+TemporaryUri: TypeAlias = Annotated[str | None, option("Place of the temporary index; by default memory.")]
 
 
 @dataclass(frozen=True)

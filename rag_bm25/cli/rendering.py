@@ -15,19 +15,18 @@ from rich.text import Text
 from rich.tree import Tree
 
 from rag_bm25.documents.lengths import unit_name
-from rag_bm25.evaluation import config_line
 from rag_bm25.hits.highlights import SIZES, Highlighting
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.settings import format_fields
 from rag_bm25.query.explanation import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import RenderableType
 
     from rag_bm25.documents.chunks import Hit
-    from rag_bm25.evaluation import EvaluationResult, PairedTest, Tuning
+    from rag_bm25.evaluation import EvaluationResult, PairedTest
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.explanation import Explanation
@@ -181,16 +180,6 @@ def render_evaluation(name: str, result: EvaluationResult, config: IndexConfig) 
     return _format_lines(Text.assemble((name, "bold"), f": {used}"), rows)
 
 
-def render_settings(rows: Sequence[Mapping[str, object]]) -> Table:
-    """Return the settings of an index: name, default, meaning and values."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("setting", "default", "meaning and values"):
-        table.add_column(heading, no_wrap=heading != "meaning and values")
-    for row in rows:
-        table.add_row(str(row["name"]), str(row["default"]).lower(), f"{row['meaning']} ({row['values']})")
-    return table
-
-
 def render_comparison(labels: Sequence[str], results: Sequence[EvaluationResult], tests: Sequence[PairedTest]) -> Table:
     """Return configurations side by side; the tests are of nDCG@10, of all but the first against the first."""
     table = Table(box=None, pad_edge=False)
@@ -207,41 +196,6 @@ def render_comparison(labels: Sequence[str], results: Sequence[EvaluationResult]
 
 def _format_p_value(test: PairedTest) -> str:
     return f"{test.p_value:.4f}" if test.p_value >= 0.001 else "< 0.001"
-
-
-def render_tuning(name: str, tuning: Tuning, confirmed: float | None, commands: Mapping[str, list[str]]) -> Text:
-    """Return the winner of tuning, the gain to expect of it, and the options that use it."""
-    test, folds = tuning.test, tuning.folds
-    how = f"{len(folds)} folds" if len(folds) > 1 else "held-out split"
-    rows = {
-        "before": f"{tuning.base_mean:.4f}  {config_line(tuning.base)}",
-        "tuned, on unseen queries": f"{tuning.held_out_mean:.4f}  {test.difference:+.4f}, p {_format_p_value(test)}, "
-        f"{test.better:,} better, {test.worse:,} worse",
-        **{
-            f"  {f'fold {place}' if len(folds) > 1 else how}": f"{fold.tuned:.4f}  {fold.tuned - fold.base:+.4f}  "
-            + (format_settings(fold.settings) or "nothing changed")
-            for place, fold in enumerate(folds, 1)
-        },
-        "verdict": _format_verdict(tuning),
-        "winner": config_line(tuning.best),
-        "its mean": f"{tuning.best_mean:.4f} on counts" + ("" if confirmed is None else f", {confirmed:.4f} in Milvus"),
-        "tried": count(len(tuning.points), "configuration"),
-        **{f"rag-bm25 {command}": " ".join(options) for command, options in commands.items() if options},
-    }
-    return _format_lines(Text.assemble((name, "bold"), f": {tuning.measure}, {how}"), rows)
-
-
-def _format_verdict(tuning: Tuning) -> str:
-    if not tuning.settings:
-        return "nothing tried is better: keep what there is"
-    if tuning.pays:
-        return "tuning pays: the gain on unseen queries is significant"
-    return "no significant gain on unseen queries: the winner may have been lucky"
-
-
-def format_settings(settings: Mapping[str, object]) -> str:
-    """Return settings as ``--set`` takes them."""
-    return ",".join(f"{name}={str(value).lower()}" for name, value in settings.items())
 
 
 def _format_lines(title: Text, rows: dict[str, str]) -> Text:

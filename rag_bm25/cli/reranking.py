@@ -54,6 +54,3 @@ class Reranker:
             scores = self._rerank(query, hits)
             scores = list(scores) if isinstance(scores, Iterator) else scores  # a generator fails here
         return check_scores(scores, wanted, f"--rerank {self._name}")
-
-    def __repr__(self) -> str:
-        return self._name

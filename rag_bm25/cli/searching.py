@@ -1,4 +1,4 @@
-"""``rag-bm25 search``, ``similar``, ``explain`` and ``terms``."""
+"""``rag-bm25 search``, ``why``, ``explain`` and ``terms``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,12 +14,12 @@ from rag_bm25.cli.console import open_console, print_json, print_note, print_res
 from rag_bm25.cli.embedding import DenseSearch
 from rag_bm25.cli.hits import Boosts, Selection
 from rag_bm25.cli.rendering import INDENT, render_explanation, render_hit
-from rag_bm25.cli.settings import as_usage, parse_query_settings
+from rag_bm25.cli.settings import QUERY_NAMES, as_usage, parse_query_settings
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.highlights import MAX_FRAGMENTS, Highlighting
 from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.arguments import list_first
-from rag_bm25.index.index import MAX_LISTED_TERMS, MAX_SIMILAR_TERMS, BM25Index
+from rag_bm25.index.index import MAX_LISTED_TERMS, BM25Index
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.feedback import METHODS_BY_NAME, FeedbackName
 from rag_bm25.query.min_should_match import check_min_should_match
@@ -42,7 +42,7 @@ class Question:
     setting: Annotated[
         list[str] | None,
         opt.option(
-            "epsilon, k3 or bigram_weight, such as k3=8; by default the index's own. See `rag-bm25 settings`.",
+            f"Other settings of the query's side, such as k3=8; by default the index's own: {', '.join(QUERY_NAMES)}.",
             "--set",
             metavar="NAME=VALUE,...",
         ),
@@ -185,33 +185,6 @@ def why(
         print_note(f"put a query of several words into quotes: the id is what follows the query, here {id!r}")
 
 
-def similar(
-    id: Annotated[str, opt.argument("ID", "Id of a chunk.")],
-    place: opt.Place,
-    boosts: Boosts,
-    selection: Selection,
-    k: HitCount = 10,
-    max_terms: Annotated[
-        int, typer.Option(min=1, max=MAX_SIMILAR_TERMS, help="Maximum number of its terms to search for.")
-    ] = 25,
-    namespace: opt.Namespace = "",
-    filter: opt.Filter = None,
-    as_json: opt.AsJson = False,
-) -> None:
-    """Show the chunks that resemble a chunk."""
-    scope: dict[str, Any] = {"filter": opt.parse_filter_option(filter), "namespace": namespace}
-    options = {**boosts.options(), **selection.options()}
-    with place.open_existing(read_only=True) as index:
-        hits = index.more_like_this(id, k, max_terms=max_terms, **scope, **options)
-    if as_json:
-        print_json(list(map(_to_json, hits)))
-    elif hits:
-        print_hits(hits)
-        note_missing_keys(hits, boosts, selection)
-    else:
-        print_note("nothing found: no other chunk shares a term with it")
-
-
 def _to_json(hit: Hit) -> dict[str, Any]:
     """Return a hit as JSON values, without what was not asked for."""
     fields = asdict(hit)
@@ -242,13 +215,11 @@ def print_hits(
     hits: Sequence[Hit],
     trees: Sequence[ScoreExplanation] = (),
     marks: Sequence[Sequence[tuple[int, int]]] = (),
-    *,
-    first: int = 1,
 ) -> None:
-    """Print hits, numbered from `first`, with their explanations, and their contexts with marks."""
+    """Print hits with their explanations, and their contexts with marks."""
     console = open_console()
     for at, hit in enumerate(hits):
-        console.print(render_hit(first + at, hit, console.width, marks[at] if marks else ()))
+        console.print(render_hit(at + 1, hit, console.width, marks[at] if marks else ()))
         if trees:
             console.print(Text(indent(trees[at].table(console.width - INDENT), " " * INDENT)))
 

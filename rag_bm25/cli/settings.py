@@ -1,75 +1,35 @@
-"""Settings of an index by their names: ``--set``, the options for the most common ones, and ``rag-bm25 settings``."""
+"""Settings of an index by their names: ``--set``, ``--compare``, and the options for the most common ones."""
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_args
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from rag_bm25.analysis import AnalyzerConfig, read_stop_words, read_user_words
-from rag_bm25.analysis.config import Segmentation
-from rag_bm25.analysis.words import Compounds
 from rag_bm25.checks import check_choice
 from rag_bm25.cli import options as opt
-from rag_bm25.cli.console import print_result
-from rag_bm25.cli.rendering import format_settings, render_settings
-from rag_bm25.documents.lengths import LengthUnit
 from rag_bm25.errors import ParameterError
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.settings import SETTING_NAMES, Value, parse_setting, parse_value, split_setting, with_settings
 from rag_bm25.ingestion.splitting import Splitter, splitter
 from rag_bm25.store.storage import STORAGE_NAMES, StorageOptions
-from rag_bm25.weighting.formulas import WEIGHTING_NAMES
-from rag_bm25.weighting.idf import IDF_NAMES, IdfName
+from rag_bm25.weighting.idf import IdfName
 from rag_bm25.weighting.query import QueryWeighting
 
 AUTO = "auto"
 DEFAULT_CHUNK_SIZE = 500
 QUERY_NAMES = tuple(one.name for one in fields(QueryWeighting))
 
-SEGMENTATIONS = " or ".join(get_args(Segmentation))
-COMPOUNDS = " or ".join(get_args(Compounds))
-SWITCH = "true or false"
-
-DESCRIPTIONS = {
-    "chunk_size": ("> 0", "constant in place of the mean length of chunks"),
-    "length_unit": (" or ".join(get_args(LengthUnit)), "unit of lengths and of the chunk size"),
-    "k1": (">= 0", "saturation of repeated terms in a chunk"),
-    "b": ("0 to 1", "share of the length normalisation"),
-    "epsilon": ("> 0", "factor of the floor of the epsilon IDF"),
-    "idf": (", ".join(IDF_NAMES), "IDF formula"),
-    "k3": (">= 0, or none", "saturation of repeated query terms; none counts them linearly"),
-    "weighting": (", ".join(WEIGHTING_NAMES), "weight of a term in a chunk"),
-    "delta": (">= 0, or none", "delta of bm25l, bm25+ and tfldp; none is 0.5, 1 and 1"),
-    "bigram_weight": (">= 0", "weight of bigrams of Chinese characters beside words, which have 1; 0 leaves them out"),
-    "word_bigram_weight": (">= 0", "weight of bigrams of words, likewise"),
-    "latin_weight": ("> 0", "factor of words of letters and numbers in queries with Chinese"),
-    "field": (
-        "NAME:CHUNK_SIZE[:WEIGHT[:B]], or none",
-        "text of the metadata that counts beside the chunk's own (BM25F); several with + between",
-    ),
-    "segmentation": (SEGMENTATIONS, "segmentation of Chinese in chunks"),
-    "query_segmentation": (SEGMENTATIONS, "segmentation of Chinese in queries"),
-    "simplify": (SWITCH, "convert traditional Chinese to simplified"),
-    "stem": (SWITCH, "stem English words"),
-    "split_camel_case": (SWITCH, "index the words within getUserName, too"),
-    "compounds": (COMPOUNDS, "compounds that are terms as a whole: identifiers, or all"),
-    "bigrams": (SWITCH, "index bigrams of Chinese characters beside words"),
-    "word_bigrams": (SWITCH, "index bigrams of words beside words, in other scripts"),
-    "distinct_bigrams": (SWITCH, "count a bigram of Chinese characters once in a sentence, however often it occurs"),
-    "query_stop_structures": (SWITCH, "drop what a question says before its topic: I want to know, 我想了解一下"),
-}
-"""Of each setting: its values, and its meaning."""
-
 K1: TypeAlias = Annotated[float | None, opt.option("Saturation of repeated terms.")]
 B: TypeAlias = Annotated[float | None, opt.option("Share of the length normalisation.")]
 Settings: TypeAlias = Annotated[
     list[str] | None,
     opt.option(
-        "Other settings, such as stem=false,bigrams=false; may be repeated. `rag-bm25 settings` lists them.",
+        f"Other settings, such as stem=false,bigrams=false; may be repeated. There are {', '.join(SETTING_NAMES)}.",
         "--set",
         metavar="NAME=VALUE,...",
     ),
@@ -166,27 +126,44 @@ class WordFiles:
 
 def parse_settings(texts: Iterable[str] | None, option: str) -> dict[str, Value]:
     """Read ``name=value,name=value``; the values are not checked."""
-    try:
-        return _parse_pairs(texts, option, _parse_setting, read_value)
-    except ParameterError as error:
-        msg = f"{error}; `rag-bm25 settings` describes them"
-        raise typer.BadParameter(msg, param_hint=option) from None
+    with as_usage(option):
+        return _parse_pairs(texts, option, parse_setting)
 
 
-def _parse_pairs(
-    texts: Iterable[str] | None,
-    option: str,
-    parse: Callable[[str], tuple[str, str]],
-    read: Callable[[str, str, str], Value],  # given name, text and option
-) -> dict[str, Value]:
-    """Read ``name=value,name=value``, each pair by `parse` and each value by `read`."""
+def parse_grid(text: str, option: str) -> list[tuple[str, dict[str, Value]]]:
+    """Read ``name=value,value,name=value``; return each combination of the values, as text and as settings."""
+    grid: dict[str, list[str]] = {}
+    name = ""
+    for part in filter(None, text.split(",")):
+        if "=" in part:
+            with as_usage(option):
+                name, value = parse_setting(part)
+        else:
+            value = part.strip()
+        if not (name and value):
+            raise _no_pair(part, option)
+        grid.setdefault(name, []).append(value)
+    found = []
+    for values in product(*grid.values()):
+        pairs = dict(zip(grid, values, strict=True))
+        settings = {name: parse_value(value) for name, value in pairs.items()}
+        _check(settings, option, auto=True)
+        found.append((",".join("=".join(pair) for pair in pairs.items()), settings))
+    return found
+
+
+def _no_pair(part: str, option: str) -> typer.BadParameter:
+    return typer.BadParameter(f"must be NAME=VALUE,..., got {part!r}", param_hint=option)
+
+
+def _parse_pairs(texts: Iterable[str] | None, option: str, parse: Callable[[str], tuple[str, str]]) -> dict[str, Value]:
+    """Read ``name=value,name=value``, each pair by `parse`."""
     pairs: dict[str, Value] = {}
     for part in filter(None, ",".join(texts or ()).split(",")):
         name, value = parse(part)
         if not value:
-            msg = f"must be NAME=VALUE,..., got {part!r}"
-            raise typer.BadParameter(msg, param_hint=option)
-        pairs[name] = read(name, value, option)
+            raise _no_pair(part, option)
+        pairs[name] = parse_value(value)
     return pairs
 
 
@@ -198,7 +175,7 @@ def parse_parameters(texts: Iterable[str] | None, option: str, kind: str, names:
         return check_choice(kind, name, names), value
 
     with as_usage(option):
-        return _parse_pairs(texts, option, parse, lambda _name, text, _option: parse_value(text))
+        return _parse_pairs(texts, option, parse)
 
 
 def parse_storage(texts: Iterable[str] | None) -> StorageOptions | None:
@@ -206,22 +183,6 @@ def parse_storage(texts: Iterable[str] | None) -> StorageOptions | None:
     given: dict[str, Any] = parse_parameters(texts, "--storage", "a storage option", STORAGE_NAMES)
     with as_usage("--storage"):
         return StorageOptions(**given) if given else None
-
-
-def _parse_setting(text: str) -> tuple[str, str]:
-    """Split ``name=value``; for words, name the option that takes them."""
-    option = f"--{split_setting(text)[0].replace('_', '-')}"
-    if option in ("--user-words", "--stop-words"):
-        raise ParameterError(f"words are read from a file: use {option} FILE")
-    return parse_setting(text)
-
-
-def read_value(name: str, text: str, option: str) -> Value:
-    """Read the value of a setting; that of a switch is checked, since others have the words of Python for it."""
-    value = parse_value(text)
-    if DESCRIPTIONS[name][0] == SWITCH and not isinstance(value, bool):
-        raise typer.BadParameter(f"{name} must be {SWITCH}, got {text!r}", param_hint=option)
-    return value
 
 
 def parse_query_settings(idf: IdfName | None, texts: Iterable[str] | None) -> dict[str, Any]:
@@ -265,28 +226,3 @@ def make_splitter(config: IndexConfig, chunk_overlap: int | None, split_size: in
     """Return a text splitter; the options of its lengths may not suit each other."""
     with as_usage("--chunk-overlap"):
         return splitter(config, chunk_overlap, split_size)
-
-
-def format_options(settings: Mapping[str, Value]) -> list[str]:
-    """Return the options by which a command is given some settings."""
-    own = [one.name for one in fields(IndexOptions)]
-    options = [
-        f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in settings.items() if name in own
-    ]
-    if others := format_settings({name: value for name, value in settings.items() if name not in own}):
-        options.append(f"--set {shlex.quote(others)}")
-    return options
-
-
-def settings(as_json: opt.AsJson = False) -> None:
-    """List the settings of an index, which --set takes.
-
-    They are fixed when an index is created, apart from idf, epsilon, k3 and the weights of bigrams, which a
-    search may change.
-    """
-    defaults = {**asdict(IndexConfig(DEFAULT_CHUNK_SIZE)), **asdict(AnalyzerConfig()), "field": None}
-    rows = [
-        {"name": name, "default": defaults[name], "values": DESCRIPTIONS[name][0], "meaning": DESCRIPTIONS[name][1]}
-        for name in SETTING_NAMES
-    ]
-    print_result(as_json, rows, render_settings(rows))

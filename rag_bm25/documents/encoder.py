@@ -155,12 +155,6 @@ def _ids(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
     return keys.astype(np.uint32)
 
 
-def term_frequencies(tokens: Sequence[Sequence[str]], ids: Mapping[str, int]) -> SparseBatch:
-    """Count the terms of each chunk."""
-    numbered = number_tokens(tokens)
-    return _with_ids(numbered.frequencies(), numbered.terms, ids)
-
-
 def _with_ids(tf: SparseBatch, terms: Sequence[str], ids: Mapping[str, int]) -> SparseBatch:
     """Replace positions in `terms` by ids; sum the tf of terms with equal ids."""
     used = np.flatnonzero(np.bincount(tf.ids, minlength=len(terms)))

@@ -10,7 +10,7 @@ import numpy as np
 from rag_bm25.checks import require_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -109,23 +109,19 @@ def measure_queries(qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, It
     >>> measure_queries({"q1": {"d1": 1}, "q2": {"d2": 1}}, {"q1": ["d3", "d1"]}).values["mrr@10"]
     array([0.5, 0. ])
     """
-    return QueryMeasures(list(qrels), query_values(qrels, run, MEASURES))
-
-
-def query_values(
-    qrels: Mapping[str, Mapping[str, int]], run: Mapping[str, Iterable[str]], measures: Sequence[MeasureName]
-) -> dict[MeasureName, NDArray[np.float64]]:
-    """Compute some of the measures of each query, in the order of `qrels`."""
     library = require_ir_measures()
-    known = {"ndcg@10": library.nDCG @ 10, "recall@100": library.R @ 100, "mrr@10": library.RR @ 10}
-    names = {known[name]: name for name in measures}
+    names: dict[Any, MeasureName] = {
+        library.nDCG @ 10: "ndcg@10",
+        library.R @ 100: "recall@100",
+        library.RR @ 10: "mrr@10",
+    }
     # The rank stands for the score: the evaluator orders equal scores in a way of its own.
     scored = {query: {document: float(-place) for place, document in enumerate(run.get(query, ()))} for query in qrels}
     places = {query: place for place, query in enumerate(qrels)}
-    values = {name: np.zeros(len(places)) for name in measures}
+    values = {name: np.zeros(len(places)) for name in MEASURES}
     for one in library.iter_calc(list(names), {query: dict(grades) for query, grades in qrels.items()}, scored):
         values[names[one.measure]][places[one.query_id]] = one.value
-    return values
+    return QueryMeasures(list(qrels), values)
 
 
 def require_ir_measures() -> Any:

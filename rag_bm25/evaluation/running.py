@@ -14,6 +14,7 @@ from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import InputError
 from rag_bm25.evaluation.measures import Measures, QueryMeasures, measure_queries, require_ir_measures
 from rag_bm25.events import report_progress
+from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import document_side, query_options
 from rag_bm25.weighting.formulas import WEIGHTINGS
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.events import Progress
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.index.index import BM25Index
     from rag_bm25.query.options import QueryOptions
 
 DEPTH = 100  # hits of each query
@@ -199,10 +199,26 @@ def evaluate(
     return evaluate_each([index.config], dataset, lambda _config: nullcontext(index), progress)[0]
 
 
+def in_memory(config: IndexConfig) -> BM25Index:
+    """Open an empty index in memory.
+
+    Parameters
+    ----------
+    config : IndexConfig
+        Its config.
+
+    Returns
+    -------
+    BM25Index
+        An index that ends with the process.
+    """
+    return BM25Index.open(":memory:", "evaluation", config=config)
+
+
 def evaluate_each(
     configs: Sequence[IndexConfig],
     dataset: BeirDataset,
-    open_index: Callable[[IndexConfig], AbstractContextManager[BM25Index]],
+    open_index: Callable[[IndexConfig], AbstractContextManager[BM25Index]] = in_memory,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[EvaluationResult]:
     """Evaluate several configs; those that differ only on the query's side share an index.
@@ -214,7 +230,7 @@ def evaluate_each(
     dataset
         As for :func:`evaluate`.
     open_index : callable of IndexConfig
-        Returns an empty index, as a context.
+        Returns an empty index, as a context; by default one in memory.
     progress
         As for :func:`evaluate`, over all configs.
 

@@ -1,36 +1,26 @@
-"""Boost scores by metadata: recency, values, and numbers."""
+"""Boost scores by metadata: recency, values, and any function."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, is_number, parameter_error
-from rag_bm25.errors import short_repr
+from rag_bm25.errors import InputError, short_repr
 from rag_bm25.query.explanation import Explanation, explain_product, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Shape = Literal["exp", "gauss", "linear"]
-Modifier = Literal["none", "log1p", "sqrt", "reciprocal"]
 
 MAX_FACTOR = 1_000.0
 DAY = 86_400.0  # seconds
-
-FACTOR_RULE = f"a number in [0, {MAX_FACTOR:,.0f}]"
-
-MODIFIERS: dict[str, tuple[str, Callable[[float], float]]] = {
-    "none": ("{}", lambda value: value),
-    "log1p": ("ln(1 + {})", math.log1p),
-    "sqrt": ("sqrt({})", math.sqrt),
-    "reciprocal": ("1 / {}", lambda value: 1 / value if value else math.inf),
-}
-"""Of each modifier: its formula, and the function, of numbers >= 0."""
 
 
 def check_metadata_key(name: str, key: object) -> str:
@@ -40,9 +30,8 @@ def check_metadata_key(name: str, key: object) -> str:
     return as_str(key)
 
 
-def _check_factor(name: str, value: object, least: float = 0.0) -> None:
-    rule = FACTOR_RULE if not least else f"a number in (0, {MAX_FACTOR:,.0f}]"
-    check_parameter(name, value, rule, least <= comparable(value) <= MAX_FACTOR)
+def _check_factor(name: str, value: object) -> None:
+    check_parameter(name, value, f"a number in [0, {MAX_FACTOR:,.0f}]", 0 <= comparable(value) <= MAX_FACTOR)
 
 
 def _as_number(value: object) -> float | None:
@@ -70,8 +59,30 @@ def _as_time(value: object) -> float | None:
     return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp() / DAY
 
 
+class Boost(ABC):
+    """A factor of the score that depends on the metadata."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name for messages."""
+
+    @property
+    @abstractmethod
+    def upper_bound(self) -> float:
+        """Largest possible factor."""
+
+    @abstractmethod
+    def factor(self, metadata: Mapping[str, Any]) -> float:
+        """Return the factor of a chunk with this metadata, in [0, `upper_bound`]; 0 leaves the chunk out."""
+
+    @abstractmethod
+    def explain(self, metadata: Mapping[str, Any]) -> Explanation:
+        """Return the factor in a line."""
+
+
 @dataclass(frozen=True)
-class Decay:
+class Decay(Boost):
     r"""Lower scores with the distance of a date or a number from an origin: recency, for example.
 
     With the distance :math:`x = \max(0, |value - origin| - offset)` the factor is, as in Elasticsearch's decay
@@ -137,38 +148,14 @@ class Decay:
             raise parameter_error("origin of Decay", rule, self.origin)
 
     @property
-    def largest(self) -> float:
-        """Largest possible factor."""
+    def name(self) -> str:
+        return self.key
+
+    @property
+    def upper_bound(self) -> float:
         return max(1.0, self.missing)
 
-    def at(self, now: datetime) -> Decay:
-        """Return this decay with its origin; `now` stands for None.
-
-        Parameters
-        ----------
-        now : datetime
-            Time of the search.
-
-        Returns
-        -------
-        Decay
-            With an origin.
-        """
-        return replace(self, origin=now) if self.origin is None else self
-
     def factor(self, metadata: Mapping[str, Any]) -> float:
-        """Return the factor of a chunk.
-
-        Parameters
-        ----------
-        metadata : mapping of str to JSON values
-            Metadata of the chunk.
-
-        Returns
-        -------
-        float
-            In [floor, 1], or `missing`.
-        """
         distance = self._distance(metadata)
         if distance is None:
             return self.missing
@@ -181,18 +168,6 @@ class Decay:
         return self.floor + (1 - self.floor) * factor
 
     def explain(self, metadata: Mapping[str, Any]) -> Explanation:
-        """Explain the factor of a chunk.
-
-        Parameters
-        ----------
-        metadata
-            As for :meth:`factor`.
-
-        Returns
-        -------
-        Explanation
-            One line.
-        """
         distance, value = self._distance(metadata), short_repr(metadata.get(self.key))
         kind, unit = ("date", " days") if _as_number(self.origin) is None else ("number", "")
         if distance is None and metadata.get(self.key) is not None:
@@ -219,7 +194,7 @@ class Decay:
 
 
 @dataclass(frozen=True)
-class ValueBoost:
+class ValueBoost(Boost):
     """Multiply scores by a factor for each value of a metadata key.
 
     Parameters
@@ -252,40 +227,19 @@ class ValueBoost:
         object.__setattr__(self, "factors", dict(self.factors))
 
     @property
-    def largest(self) -> float:
-        """Largest possible factor."""
+    def name(self) -> str:
+        return self.key
+
+    @property
+    def upper_bound(self) -> float:
         return max(self.default, *self.factors.values())
 
     def factor(self, metadata: Mapping[str, Any]) -> float:
-        """Return the factor of a chunk.
-
-        Parameters
-        ----------
-        metadata
-            As for :meth:`Decay.factor`.
-
-        Returns
-        -------
-        float
-            One of the factors, or the default.
-        """
         value = metadata.get(self.key)
         factors = map(self._factor_of, value if isinstance(value, list) else [value])
         return max((factor for factor in factors if factor is not None), default=self.default)
 
     def explain(self, metadata: Mapping[str, Any]) -> Explanation:
-        """Explain the factor of a chunk.
-
-        Parameters
-        ----------
-        metadata
-            As for :meth:`Decay.factor`.
-
-        Returns
-        -------
-        Explanation
-            One line.
-        """
         return Explanation(
             self.factor(metadata), f"factor of {self.key!r} = {short_repr(metadata.get(self.key))}, by its value"
         )
@@ -300,93 +254,49 @@ class ValueBoost:
 
 
 @dataclass(frozen=True)
-class NumberBoost:
-    """Multiply scores by a number in the metadata: popularity, rating, authority.
+class FunctionBoost(Boost):
+    """Multiply scores by any function of the metadata: popularity, rating, authority.
 
     Parameters
     ----------
-    key : str
-        Metadata key of a number >= 0; a negative one counts as 0.
-    most : float
-        Upper bound of the factor, in (0, 1000]; without one, no number of candidates would be enough.
-    weight : float
-        Multiplier of the number, in (0, 1000].
-    modifier : {"none", "log1p", "sqrt", "reciprocal"}
-        Function of ``weight * number``.
-    least : float
-        Lower bound of the factor, >= 0 and not above `most`.
-    missing : float
-        Factor of chunks without a number, in [0, 1000].
+    function : callable of (mapping of str to JSON values) to float
+        It returns the factor of a chunk with this metadata, >= 0; 0 leaves it out. Anything else raises an InputError.
+    maximum : float
+        Upper bound of the factor, in (0, 1000]: a larger one counts as this. Without it, no number of candidates would
+        be enough.
 
     Examples
     --------
-    >>> NumberBoost("stars", most=3, modifier="sqrt").factor({"stars": 4})
-    2.0
+    >>> popular = FunctionBoost(lambda metadata: 1 + metadata.get("stars", 0) / 5, maximum=2)
+    >>> popular.factor({"stars": 2.5}), popular.factor({"stars": 90}), popular.factor({})
+    (1.5, 2.0, 1.0)
     """
 
-    key: str
-    most: float
-    weight: float = 1.0
-    modifier: Modifier = "none"
-    least: float = 0.0
-    missing: float = 1.0
+    function: Callable[[Mapping[str, Any]], float]
+    maximum: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", check_metadata_key("key of NumberBoost", self.key))
-        tiny = math.ulp(0.0)
-        _check_factor("most of NumberBoost", self.most, tiny)
-        _check_factor("weight of NumberBoost", self.weight, tiny)
-        check_choice("modifier of NumberBoost", self.modifier, tuple(MODIFIERS))
-        rule = f"a number in [0, {self.most:g}], which is `most`"
-        check_parameter("least of NumberBoost", self.least, rule, 0 <= comparable(self.least) <= self.most)
-        _check_factor("missing of NumberBoost", self.missing)
+        if not callable(self.function):
+            raise parameter_error("function of FunctionBoost", "a callable", self.function)
+        rule = f"a number in (0, {MAX_FACTOR:,.0f}]"
+        check_parameter("maximum of FunctionBoost", self.maximum, rule, 0 < comparable(self.maximum) <= MAX_FACTOR)
 
     @property
-    def largest(self) -> float:
-        """Largest possible factor."""
-        return max(self.most, self.missing)
+    def name(self) -> str:
+        return getattr(self.function, "__qualname__", type(self.function).__qualname__)
+
+    @property
+    def upper_bound(self) -> float:
+        return self.maximum
 
     def factor(self, metadata: Mapping[str, Any]) -> float:
-        """Return the factor of a chunk.
-
-        Parameters
-        ----------
-        metadata
-            As for :meth:`Decay.factor`.
-
-        Returns
-        -------
-        float
-            In [least, most], or `missing`.
-        """
-        number = _as_number(metadata.get(self.key))
-        if number is None:
-            return self.missing
-        _, modify = MODIFIERS[self.modifier]
-        return min(max(modify(self.weight * max(number, 0.0)), self.least), self.most)
+        factor = self.function(metadata)
+        if not (is_number(factor) and factor >= 0):  # NaN is not
+            raise InputError(f"{self.name} of FunctionBoost must return a number >= 0, got {short_repr(factor)}")
+        return float(min(factor, self.maximum))
 
     def explain(self, metadata: Mapping[str, Any]) -> Explanation:
-        """Explain the factor of a chunk.
-
-        Parameters
-        ----------
-        metadata
-            As for :meth:`Decay.factor`.
-
-        Returns
-        -------
-        Explanation
-            One line.
-        """
-        if _as_number(metadata.get(self.key)) is None:
-            return Explanation(self.missing, f"factor of {self.key!r}: no number")
-        formula = MODIFIERS[self.modifier][0].format(f"{self.weight:g} * {format_value(metadata[self.key])}")
-        bounds = f"within {self.least:g} and {self.most:g}"
-        return Explanation(self.factor(metadata), f"factor of {self.key!r}: {formula}, {bounds}")
-
-
-Boost: TypeAlias = Decay | ValueBoost | NumberBoost
-"""A factor of the score that depends on the metadata."""
+        return Explanation(self.factor(metadata), f"factor by {self.name}, at most {self.maximum:g}")
 
 
 def check_boosts(boosts: object) -> tuple[Boost, ...]:
@@ -395,9 +305,11 @@ def check_boosts(boosts: object) -> tuple[Boost, ...]:
     if given is None:
         return ()
     if not isinstance(given, list | tuple) or not all(isinstance(boost, Boost) for boost in given):
-        raise parameter_error("boosts", "a list of Decay, ValueBoost or NumberBoost", boosts)
+        raise parameter_error("boosts", "a list of Decay, ValueBoost or FunctionBoost", boosts)
     now = datetime.now(timezone.utc)
-    return tuple(boost.at(now) if isinstance(boost, Decay) else boost for boost in given)
+    return tuple(
+        replace(boost, origin=now) if isinstance(boost, Decay) and boost.origin is None else boost for boost in given
+    )
 
 
 def factor_of(boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> float:
@@ -407,7 +319,7 @@ def factor_of(boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> float:
 
 def largest_factor(boosts: Sequence[Boost]) -> float:
     """Return the largest product of factors that a chunk can have."""
-    return math.prod(boost.largest for boost in boosts)
+    return math.prod(boost.upper_bound for boost in boosts)
 
 
 def explain_boosts(score: Explanation, boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> Explanation:

@@ -29,7 +29,7 @@ class HitOptions(TypedDict, total=False):
 
     Attributes
     ----------
-    boosts : sequence of Decay, ValueBoost and NumberBoost
+    boosts : sequence of Decay, ValueBoost and FunctionBoost
         Factors of the score that depend on the metadata. More candidates are looked at until no other chunk can be
         among the best, even with the largest factors.
     rerank : callable of (str, sequence of Hit) to sequence of float

@@ -9,14 +9,11 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from rag_bm25.analysis import contract_of
 from rag_bm25.checks import (
     as_str,
     check_callable,
     check_int,
     check_parameter,
-    check_path,
-    check_switch,
     comparable,
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
@@ -41,10 +38,9 @@ from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
-from rag_bm25.index.searching.chunk_inquiry import ChunkInquiry
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
-from rag_bm25.index.searching.inquiry import Search
+from rag_bm25.index.searching.inquiry import Inquiry, Search
 from rag_bm25.index.searching.placing import Recorder, place_hit
 from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
@@ -52,14 +48,11 @@ from rag_bm25.index.searching.selecting import Selector, SparseSelector
 from rag_bm25.index.searching.term_listing import TermLister
 from rag_bm25.index.searching.weigher import QueryWeigher
 from rag_bm25.index.stats import compute_stats
-from rag_bm25.index.stored_config import config_to_dict, require_same
 from rag_bm25.index.writing.pipeline import WriteOptions, WritePipeline
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import with_placement
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.repair import overwrite
 from rag_bm25.statistics.log.source_roots import SourceRoot, drop_damaged_roots, read_roots, remember_roots
-from rag_bm25.statistics.portable import read_statistics, write_statistics
 from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
 
@@ -542,41 +535,6 @@ class BM25Index:
         self._require_writable()
         check_callable("progress", progress)
         return reencode(self._store, self._live, self._encoder, progress)
-
-    def export_statistics(self, path: str | Path) -> None:
-        """Write N, df, lengths and the vocabulary to one portable file.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write; gzip of JSON lines, see :mod:`rag_bm25.statistics.portable`.
-        """
-        file = check_path("path", path)
-        config = config_to_dict(self.config, contract_of(self._encoder.analyzer))
-        self._live.refresh()
-        vocabulary = self._live.vocabulary()
-        write_statistics(file, config, self._live.view.statistics, vocabulary)
-
-    def import_statistics(self, path: str | Path) -> None:
-        """Replace the statistics by those of a file; :meth:`verify` shows whether they fit the chunks.
-
-        Parameters
-        ----------
-        path : str or Path
-            As written by :meth:`export_statistics`.
-
-        Raises
-        ------
-        ConfigMismatchError
-            If they come from an index with other parameters or another analyzer.
-        FormatError
-            If the file has no statistics, is damaged, or of a newer version.
-        """
-        self._require_writable()
-        config, totals, vocabulary = read_statistics(check_path("path", path))
-        require_same(config, self.config)
-        with self._live.replacing(), self._live.writing():
-            overwrite(self._store, totals, vocabulary)
 
     # Reading
 
@@ -1151,13 +1109,11 @@ class BM25Index:
         filter: FilterLike = None,
         namespace: Namespaces = "",
         min_score: float | None = None,
-        other_namespaces: bool = True,
         **options: Unpack[SearchOptions],
     ) -> Diagnosis:
         """Find out why a search has no hits.
 
-        The search is made again, and then without its filter, its conditions and so on, so that this takes several
-        times as long.
+        The search is made again, and then without each of its options, so that this takes several times as long.
 
         Parameters
         ----------
@@ -1165,16 +1121,13 @@ class BM25Index:
             As they were given to :meth:`search`.
         min_score : float, optional
             Score below which the program drops hits.
-        other_namespaces : bool
-            Whether reasons may name namespaces that were not searched. Pass False where those who ask must not learn
-            of them.
         **options
             As they were given to :meth:`search`.
 
         Returns
         -------
         Diagnosis
-            The reasons, the most decisive first; none if there are hits.
+            The reasons; none if there are hits.
 
         Raises
         ------
@@ -1189,7 +1142,7 @@ class BM25Index:
             if not hits:
                 print(index.why_nothing(query, filter={"kind": "law"}))
         """
-        return self._inquire(query, k, filter, namespace, options, min_score, other_namespaces).why_nothing()
+        return self._inquire(query, k, parse_scope(filter, namespace), options, min_score).why_nothing()
 
     def why_not(
         self,
@@ -1201,7 +1154,6 @@ class BM25Index:
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
         min_score: float | None = None,
-        other_namespaces: bool = True,
         **options: Unpack[SearchOptions],
     ) -> Diagnosis:
         """Find out why a chunk is not among the hits of a search.
@@ -1216,7 +1168,7 @@ class BM25Index:
             As they were given to :meth:`search`.
         chunk_namespace
             As for :meth:`explain`.
-        min_score, other_namespaces, **options
+        min_score, **options
             As for :meth:`why_nothing`.
 
         Returns
@@ -1235,27 +1187,17 @@ class BM25Index:
 
             print(index.why_not("解除 合同", "law.txt#12", k=5))
         """
-        inquiry = self._inquire(query, k, filter, namespace, options, min_score, other_namespaces)
-        place = check_chunk_namespace(chunk_namespace, parse_scope(None, namespace).namespaces)
-        return inquiry.why_not(check_id("id", id), place)
+        scope = parse_scope(filter, namespace)
+        place = check_chunk_namespace(chunk_namespace, scope.namespaces)
+        return self._inquire(query, k, scope, options, min_score).why_not(check_id("id", id), place)
 
     def _inquire(
-        self,
-        query: QueryLike,
-        k: int,
-        filter: FilterLike,
-        namespace: Namespaces,
-        options: SearchOptions,
-        min_score: float | None,
-        elsewhere: bool,
-    ) -> ChunkInquiry:
-        check_switch("other_namespaces", elsewhere)
+        self, query: QueryLike, k: int, scope: Scope, options: SearchOptions, min_score: float | None
+    ) -> Inquiry:
         if min_score is not None:
             check_parameter("min_score", min_score, "a finite number", math.isfinite(comparable(min_score)))
-        plan, asked = split_options(options)
-        scope = parse_scope(filter, namespace)
-        search = Search(query, check_k(k), scope, asked, plan, dict(options), min_score, elsewhere)
-        return ChunkInquiry(self._store, self._live, self._searcher, search, self.search)
+        search = Search.of(query, check_k(k), scope, options, min_score)
+        return Inquiry(self._store, self._live, self._searcher, self.search, search)
 
     def explain_hybrid(
         self,
@@ -1476,11 +1418,9 @@ class BM25Index:
     aremember_source_roots = in_write_thread(remember_source_roots)
     arepair = in_write_thread(repair)
     areencode = in_write_thread(reencode)
-    aimport_statistics = in_write_thread(import_statistics)
     averify = in_write_thread(verify)  # writers wait for it
 
     arefresh = in_thread(refresh)
-    aexport_statistics = in_thread(export_statistics)
     asource_roots = in_thread(source_roots)
     aget = in_thread(get)
     aget_embeddings = in_thread(get_embeddings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, asdict, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.analysis import AnalyzerConfig
@@ -127,15 +127,6 @@ def with_settings(config: IndexConfig, settings: Mapping[str, Value]) -> IndexCo
     return replace(config, **changes)
 
 
-def get_setting(config: IndexConfig, name: str) -> Value:
-    """Return the value of one of :data:`SETTING_NAMES`."""
-    require_setting(name)
-    if name == "field":
-        return format_fields(config.fields)
-    value: Value = getattr(config.analyzer if name in _ANALYZER_NAMES else config, name)
-    return value
-
-
 def differing(base: IndexConfig, other: IndexConfig) -> dict[str, Value]:
     """Return the settings that lead from one config to another.
 
@@ -173,43 +164,3 @@ def query_options(config: IndexConfig) -> dict[str, Value]:
 def document_side(config: IndexConfig) -> IndexConfig:
     """Return a config with the defaults on the query's side: equal ones can share an index."""
     return with_settings(config, asdict(QueryWeighting()))
-
-
-def config_line(config: IndexConfig) -> str:
-    """Return the Python expression for a config, without what has its default.
-
-    Parameters
-    ----------
-    config : IndexConfig
-        With the built-in analyzer, or a callable, which is shown by its name.
-
-    Returns
-    -------
-    str
-        To be pasted into a program.
-
-    Examples
-    --------
-    >>> config_line(IndexConfig(500, idf="lucene", analyzer=AnalyzerConfig(stem=False)))
-    "IndexConfig(chunk_size=500, idf='lucene', analyzer=AnalyzerConfig(stem=False))"
-    """
-    return _call(config)
-
-
-def _call(made: Any) -> str:
-    arguments = [
-        f"{one.name}={_expression(getattr(made, one.name))}"
-        for one in fields(made)
-        if getattr(made, one.name) != _default(one)
-    ]
-    return f"{type(made).__name__}({', '.join(arguments)})"
-
-
-def _expression(value: object) -> str:
-    if isinstance(value, AnalyzerConfig):
-        return _call(value)
-    return getattr(value, "__qualname__", repr(value))
-
-
-def _default(one: Field[Any]) -> object:
-    return one.default if one.default_factory is MISSING else one.default_factory()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,14 +14,13 @@ class Reason:
     ----------
     code : str
         Its kind, for programs. Of the query: ``empty_query``, ``no_words``, ``stop_words``, ``unknown_words``. Of the
-        index: ``damage``, ``empty_index``, ``empty_namespace``, ``other_namespaces``, ``no_chunk``. Of the options:
-        ``filter_field``, ``filter``, ``statistics``, ``must``, ``must_not``, ``phrases``, ``min_should_match``,
-        ``conditions`` (several together), ``boosts``, ``rerank``, ``near_duplicates``, ``group_by``, ``mmr``,
-        ``search_params``, ``feedback``, ``min_score``, ``k``. Of a chunk: ``no_term``. If none was found: ``unclear``.
+        index: ``damage``, ``empty_index``, ``empty_namespace``, ``no_chunk``. Of a chunk: ``no_term``. Of the options:
+        the name of the one that drops hits, such as ``filter``, ``must``, ``group_by``, ``min_score`` or ``k``;
+        ``filter_field`` for a field that no chunk has, and ``options`` for several together.
     message : str
         The reason as a clause, in English.
     details : dict of str to JSON values
-        Its words, numbers and suggestions, for programs.
+        Its numbers and suggestions, for programs.
     """
 
     code: str
@@ -42,7 +40,7 @@ class Diagnosis:
     query : str
         Text of the query.
     reasons : tuple of Reason
-        The most decisive first; empty if the search finds something, or the chunk.
+        Empty if the search finds something, or the chunk.
     num_hits : int
         Number of hits of the search.
     id, namespace : str or None
@@ -50,7 +48,7 @@ class Diagnosis:
     rank : int or None
         Place of the chunk in the ranking by score, from 1; None if it has none, or is beyond the first 16,384.
     score : float or None
-        Score of the chunk, 0.0 if it has none; of the best hit, if no chunk was asked about.
+        Score of the chunk, None if it does not match; of the best hit, if no chunk was asked about.
     last_score : float or None
         Score of the last of the hits; None without hits.
 
@@ -75,8 +73,7 @@ class Diagnosis:
     @property
     def suggestion(self) -> str | None:
         """The query with corrected spelling; None if there is nothing to correct."""
-        of_query = ("unknown_words", "min_should_match")
-        return next((one.details.get("suggestion") for one in self.reasons if one.code in of_query), None)
+        return next((one.details["suggestion"] for one in self.reasons if one.code == "unknown_words"), None)
 
     def __str__(self) -> str:
         first, *others = map(str, self.reasons or (self._found(),))
@@ -99,13 +96,3 @@ class Diagnosis:
         """
         reasons = [{"code": one.code, "message": one.message, "details": one.details} for one in self.reasons]
         return {**vars(self), "reasons": reasons, "suggestion": self.suggestion}
-
-    def to_json(self) -> str:
-        """Return all fields as JSON.
-
-        Returns
-        -------
-        str
-            One object.
-        """
-        return json.dumps(self.to_dict(), ensure_ascii=False)

@@ -8,11 +8,11 @@ from itertools import filterfalse, islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.text import AnalysedText
-from rag_bm25.checks import check_int, check_switch
+from rag_bm25.checks import check_switch
 from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.query.additions import Addition, ExpandedQuery
 from rag_bm25.query.numerals import spell_numbers
-from rag_bm25.query.spelling import MAX_LOOKUPS, MAX_TERMS, Fuzzy, Speller, most_frequent
+from rag_bm25.query.spelling import MAX_LOOKUPS, Fuzzy, Speller, most_frequent
 from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.vectors.terms import is_bigram
 
@@ -26,23 +26,12 @@ if TYPE_CHECKING:
     from rag_bm25.query.synonyms import SynonymMatch, SynonymTable
 
 
-@dataclass(frozen=True)
-class Prefix:
-    """Completion of prefixes such as ``lab*``.
+MAX_COMPLETIONS = 50
+"""Maximum number of completions of a prefix such as ``lab*``: the most frequent ones.
 
-    All completions have the same weight, by the IDF of the most frequent one: which of them a chunk has says little.
-    The first 64 prefixes of a query are completed; any others are words like all others.
-
-    Parameters
-    ----------
-    max_terms : int
-        Maximum number of completions, in 1..1024: the most frequent ones.
-    """
-
-    max_terms: int = 50
-
-    def __post_init__(self) -> None:
-        check_int("max_terms", self.max_terms, 1, MAX_TERMS)
+All have the same weight, by the IDF of the most frequent one: which of them a chunk has says little. The first 64
+prefixes of a query are completed; any others are words like all others.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,8 +44,6 @@ class QueryExpansion:
         Rules, see :class:`rag_bm25.query.synonyms.Synonyms`.
     fuzzy : Fuzzy, optional
         Near spellings; needs rapidfuzz.
-    prefix : Prefix
-        How the prefixes of a query are completed; without prefixes, it has no effect.
     phrases : bool
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
         has these for all of them. If not, each of its words counts by itself.
@@ -72,16 +59,15 @@ class QueryExpansion:
 
     synonyms: Synonyms | None = None
     fuzzy: Fuzzy | None = None
-    prefix: Prefix = Prefix()
     phrases: bool = True
     numerals: bool = True
 
     def __post_init__(self) -> None:
         check_switch("phrases", self.phrases)
         check_switch("numerals", self.numerals)
-        for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy), ("prefix", Prefix)):
+        for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy)):
             value = getattr(self, name)
-            if not isinstance(value, kind) and (value is not None or name == "prefix"):
+            if not isinstance(value, kind | None):
                 raise ParameterError(f"{name} must be a {kind.__name__}, got {short_repr(value)}")
 
 
@@ -154,7 +140,7 @@ class Expander:
         reason, stands_for = f"completes '{part.text}*'", frozenset([f"{part.text}*"])
         words = AnalysedText.of_query(self.analyzer, part.text).words
         for prefix in (part.text.casefold(), *words[-1:]):
-            terms = most_frequent(self.lookup.beginning_with(prefix), dfs, self.expansion.prefix.max_terms)
+            terms = most_frequent(self.lookup.beginning_with(prefix), dfs, MAX_COMPLETIONS)
             if terms:
                 like, factors = (terms[0],), _boost(part.boost)
                 return [Addition(AnalysedText((term,)), stands_for, reason, like, factors) for term in terms]

@@ -6,7 +6,6 @@ The shape, a value with a description and details, is that of Lucene's ``Explana
 from __future__ import annotations
 
 import html
-import json
 import math
 import re
 from dataclasses import dataclass, field
@@ -85,16 +84,6 @@ class Explanation:
             "description": self.description,
             "details": [detail.to_dict() for detail in self.details],
         }
-
-    def to_json(self) -> str:
-        """Return the tree as JSON.
-
-        Returns
-        -------
-        str
-            One object.
-        """
-        return json.dumps(self.to_dict(), ensure_ascii=False)
 
     def _repr_html_(self) -> str:
         line = f"<b>{format_value(self.value)}</b> {html.escape(self.description)}"

@@ -1,10 +1,10 @@
 r"""Relevance feedback: a query learns from chunks that are relevant, or assumed to be relevant.
 
-Without marked chunks, the best ones of a first search are assumed to be relevant (pseudo-feedback). They add a weighted
-sum of their stored vectors to the query, so no text is analysed again: Rocchio's centroid and RM3's relevance model
-differ in the share of each chunk. The stored weight, which saturates with tf, stands for the term frequency of the
-textbooks; in measurements it found as much as the frequency itself. The binary independence model counts chunks
-instead, and gives the counts to the IDF. :mod:`rag_bm25.query.learning` computes all of them.
+Rocchio's centroid and RM3's relevance model add a weighted sum of the chunks' stored vectors to the query, so no text
+is analysed again; they differ in the share of each chunk. Without marked chunks, the best ones of a first search are
+assumed to be relevant (pseudo-feedback). The stored weight, which saturates with tf, stands for the term frequency of
+the textbooks; in measurements it found as much as the frequency itself. The binary independence model counts marked
+chunks, and gives the counts to the IDF. :mod:`rag_bm25.query.learning` computes all of them.
 
 Chunks that users marked as relevant help much. On 567 lay questions about Chinese law with several answers (STARD),
 with one answer marked, the others are found with an nDCG@10 of .252 by Rocchio's method and .268 by the binary
@@ -29,17 +29,15 @@ def _is_count(value: object, low: int, high: float = math.inf) -> bool:
     return isinstance(value, int) and low <= value <= high
 
 
+def _check_fb_docs(fb_docs: object) -> None:
+    check_parameter("fb_docs", fb_docs, f"an int in 1..{MAX_FB_DOCS:,}", _is_count(fb_docs, 1, MAX_FB_DOCS))
+
+
 def _check_selection(method: Feedback) -> None:
     """Check the parameters that all methods have."""
-    fb_docs = method.fb_docs
-    check_parameter("fb_docs", fb_docs, f"an int in 1..{MAX_FB_DOCS:,}", _is_count(fb_docs, 1, MAX_FB_DOCS))
     check_parameter("fb_terms", method.fb_terms, "an int >= 0", _is_count(method.fb_terms, 0))
     check_parameter("min_df", method.min_df, "an int >= 1", _is_count(method.min_df, 1))
     check_parameter("max_df", method.max_df, "in (0, 1]", 0 < comparable(method.max_df) <= 1)
-
-
-def _check_factor(name: str, value: object) -> None:
-    check_parameter(name, value, f"in [0, {MAX_FACTOR:,}]", 0 <= comparable(value) <= MAX_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,7 @@ class RM3:
     max_df: float = 0.25
 
     def __post_init__(self) -> None:
+        _check_fb_docs(self.fb_docs)
         _check_selection(self)
         weight = self.original_query_weight
         check_parameter("original_query_weight", weight, "in [0, 1]", 0 <= comparable(weight) <= 1)
@@ -134,16 +133,18 @@ class Rocchio:
     max_df: float = 0.25
 
     def __post_init__(self) -> None:
+        _check_fb_docs(self.fb_docs)
         _check_selection(self)
         for name in ("alpha", "beta", "gamma"):
-            _check_factor(name, getattr(self, name))
+            value = getattr(self, name)
+            check_parameter(name, value, f"in [0, {MAX_FACTOR:,}]", 0 <= comparable(value) <= MAX_FACTOR)
 
 
 @dataclass(frozen=True)
 class BIM:
     r"""Binary independence model: the IDF counts relevant and other chunks apart [1]_.
 
-    Meant for marked chunks. As pseudo-feedback, it does harm.
+    It needs chunks that are marked as relevant: with assumed ones, it does harm.
 
     Every term is weighed by :func:`rag_bm25.weighting.idf.relevance_weight`, in the form and with the floor of the IDF
     in use, see :func:`rag_bm25.weighting.idf.equivalent_df`; without relevant chunks that is the plain IDF. Of the
@@ -152,7 +153,7 @@ class BIM:
 
     Parameters
     ----------
-    fb_docs, fb_terms, min_df, max_df
+    fb_terms, min_df, max_df
         As for :class:`RM3`; ``fb_terms=0`` gives the model of [1]_ alone.
 
     References
@@ -161,7 +162,6 @@ class BIM:
     .. [2] S. E. Robertson, "On term selection for query expansion", Journal of Documentation 46, 1990.
     """
 
-    fb_docs: int = 10
     fb_terms: int = 30
     min_df: int = 2
     max_df: float = 0.25
@@ -170,93 +170,12 @@ class BIM:
         _check_selection(self)
 
 
-@dataclass(frozen=True)
-class BM25PRF:
-    r"""The binary independence model as pseudo-feedback: new terms count less than those of the query [1]_.
-
-    Terms are weighed as by :class:`BIM`, those that are not in the query times `new_term_weight`. They are chosen by
-    the offer weight of [2]_, :math:`\ln(r)` times the relevance weight, so that a term of one chunk alone is never
-    added. Relevance weights have the form and the floor of the IDF in use; Anserini's BM25PRF [3]_ cuts them off at
-    1e-6. Irrelevant chunks count like any other chunks.
-
-    Parameters
-    ----------
-    new_term_weight : float
-        Factor of the terms that are added, in [0, 1,000].
-    fb_docs, fb_terms, min_df, max_df
-        As for :class:`RM3`.
-
-    References
-    ----------
-    .. [1] S. E. Robertson, K. Spärck Jones, "Simple, proven approaches to text retrieval", University of Cambridge
-       Computer Laboratory, TR 356, 1994.
-    .. [2] T. Sakai, S. E. Robertson, "Relative and absolute term selection criteria: a comparative study for English
-       and Japanese IR", SIGIR 2002.
-    .. [3] Anserini, ``BM25PrfReranker``.
-    """
-
-    new_term_weight: float = 0.2
-    fb_docs: int = 10
-    fb_terms: int = 20
-    min_df: int = 2
-    max_df: float = 0.25
-
-    def __post_init__(self) -> None:
-        _check_selection(self)
-        _check_factor("new_term_weight", self.new_term_weight)
-
-
-@dataclass(frozen=True)
-class Axiomatic:
-    r"""Axiomatic semantic term matching: a word also matches words that occur in the same chunks [1]_.
-
-    .. math::
-
-        w'_t = w_t + \beta \sum_{q \ne t} w_q \frac{I(X_q, X_t)}{I(X_q, X_q)}
-
-    :math:`w` are weights in the query, IDF included, and I is the mutual information of the presence of two words in a
-    working set: the relevant chunks, and `background` times as many others. [1]_ and Anserini [2]_ draw these at
-    random. Here the set has the counts that are expected of them: of all other chunks, the share that has each word is
-    known, and within them words are taken to be independent. So nothing else is read, and a search always finds the
-    same. A word that avoids q gets nothing from it. Bigrams keep their weights, and irrelevant chunks have no place.
-
-    Parameters
-    ----------
-    beta : float
-        Weight of similar words, in [0, 1,000]. Anserini's default is 0.4, which ranks the first ten worse.
-    background : int
-        Number of other chunks in the working set for each relevant one, in 1..1,000.
-    fb_docs, fb_terms, min_df, max_df
-        As for :class:`RM3`.
-
-    References
-    ----------
-    .. [1] H. Fang, C. Zhai, "Semantic term matching in axiomatic approaches to information retrieval", SIGIR 2006.
-    .. [2] P. Yang, J. Lin, "Reproducing and generalizing semantic term matching in axiomatic information retrieval",
-       ECIR 2019.
-    """
-
-    beta: float = 0.2
-    background: int = 29
-    fb_docs: int = 20
-    fb_terms: int = 20
-    min_df: int = 2
-    max_df: float = 0.25
-
-    def __post_init__(self) -> None:
-        _check_selection(self)
-        _check_factor("beta", self.beta)
-        background = self.background
-        rule = f"an int in 1..{MAX_FB_DOCS:,}"
-        check_parameter("background", background, rule, _is_count(background, 1, MAX_FB_DOCS))
-
-
-Feedback: TypeAlias = RM3 | Rocchio | BIM | BM25PRF | Axiomatic
+Feedback: TypeAlias = RM3 | Rocchio | BIM
 """A method of relevance feedback, with its parameters."""
 
-FEEDBACK_METHODS: tuple[type[Feedback], ...] = (RM3, Rocchio, BIM, BM25PRF, Axiomatic)
+FEEDBACK_METHODS: tuple[type[Feedback], ...] = (RM3, Rocchio, BIM)
 
-FeedbackName = Literal["rm3", "rocchio", "bim", "bm25prf", "axiomatic"]
+FeedbackName = Literal["rm3", "rocchio", "bim"]
 """A method with its default parameters, for requests and the command line."""
 
 METHODS_BY_NAME = {method.__name__.lower(): method for method in FEEDBACK_METHODS}

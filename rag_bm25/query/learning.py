@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.query.axiomatic import expand_axiomatic
 from rag_bm25.query.evidence import AskedTerms, Evidence, FeedbackChunk, FeedbackTable
-from rag_bm25.query.feedback import BIM, BM25PRF, RM3, Axiomatic, Rocchio
+from rag_bm25.query.feedback import BIM, RM3, Rocchio
 from rag_bm25.query.terms import ChunkShare, QueryTerm, RelevanceCounts, TermSource
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def apply_feedback(method: Feedback, query: QueryLike, evidence: Evidence) -> Qu
     if not evidence.relevant and not evidence.irrelevant:
         return encoder.terms(query, corpus)
     wanted, group_words = encoder.expand(query, corpus)
-    counted = [chunk.vector for chunk in evidence.relevant] if isinstance(method, BIM | BM25PRF) else None
+    counted = [chunk.vector for chunk in evidence.relevant] if isinstance(method, BIM) else None
     return encoder.weigh(expand(method, wanted, evidence), corpus, counted, group_words)
 
 
@@ -37,8 +36,6 @@ def expand(method: Feedback, wanted: Sequence[QueryTerm], evidence: Evidence) ->
         return _expand_rm3(method, wanted, evidence)
     if isinstance(method, Rocchio):
         return _expand_rocchio(method, wanted, evidence)
-    if isinstance(method, Axiomatic):
-        return expand_axiomatic(method, wanted, evidence)
     return _expand_bim(method, wanted, evidence)
 
 
@@ -112,25 +109,15 @@ def _rocchio_shares(
     ]
 
 
-def _expand_bim(method: BIM | BM25PRF, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
+def _expand_bim(method: BIM, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
     """Add the terms of the relevant chunks with the largest offer weights."""
-    asked = AskedTerms.of(wanted, evidence)
-    table = FeedbackTable.of(evidence.relevant, asked, evidence)
-    num_relevant = len(evidence.relevant)
-    r = np.bincount(table.column, minlength=len(table.ids))
+    table = FeedbackTable.of(evidence.relevant, AskedTerms.of(wanted, evidence), evidence)
+    r, num_relevant = np.bincount(table.column, minlength=len(table.ids)), len(evidence.relevant)
+    counts = RelevanceCounts.within(r, num_relevant, table.df, table.num_chunks)
     new = ~table.queried & table.may_be_added(method.min_df, method.max_df)
-    offer = np.zeros(len(table.ids))
-    counts = RelevanceCounts.within(r[new], num_relevant, table.df[new], table.num_chunks)
-    factors: tuple[tuple[str, float], ...] = ()
-    of_counts: NDArray[np.float64] = counts.r.astype(np.float64)
-    if isinstance(method, BM25PRF):
-        if not method.new_term_weight:
-            return list(wanted)
-        factors, of_counts = (("new_term_weight", method.new_term_weight),), np.log(np.maximum(counts.r, 1))
-    offer[new] = of_counts * counts.weights(table.df[new], table.num_chunks)
-    reason = "in {:,} of {:,} relevant chunks"
+    offer = np.where(new, counts.r * counts.weights(table.df, table.num_chunks), 0.0)
     added = [
-        QueryTerm(table.words[at], 1, TermSource(reason.format(r[at], num_relevant), factors))
+        QueryTerm(table.words[at], 1, TermSource(f"in {r[at]:,} of {num_relevant:,} relevant chunks"))
         for at in table.select(offer, method.fb_terms).tolist()
         if new[at]
     ]

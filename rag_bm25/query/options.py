@@ -11,7 +11,7 @@ from rag_bm25.documents.checks import check_ids
 from rag_bm25.errors import InputError, ParameterError, short_repr
 from rag_bm25.filters import And, Comparison, Expression, Not, Or, parse_filter
 from rag_bm25.query.expansion import QueryExpansion
-from rag_bm25.query.feedback import FEEDBACK_METHODS, Rocchio
+from rag_bm25.query.feedback import BIM, FEEDBACK_METHODS, Rocchio
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.query import Query
 from rag_bm25.store.search_params import check_sparse_search_params
@@ -56,9 +56,9 @@ class QueryOptions(TypedDict, total=False):
         Minimum number of distinct words of the query that a chunk must have: 3, -1, ``"75%"``, ``"3<90%"``, see
         :func:`rag_bm25.query.min_should_match.required_words`. An addition for a word counts as that word. For
         :meth:`search`, :meth:`search_batch` and :meth:`explain` only: a vector cannot express it.
-    feedback : RM3, Rocchio, BIM, BM25PRF, Axiomatic or None
-        Method of relevance feedback, see :mod:`rag_bm25.query.feedback`. Without marked chunks, the best ones of a
-        first search are assumed to be relevant.
+    feedback : RM3, Rocchio, BIM or None
+        Method of relevance feedback, see :mod:`rag_bm25.query.feedback`. Without marked chunks, RM3 and Rocchio assume
+        that the best ones of a first search are relevant; BIM needs `relevant`.
     relevant, irrelevant : sequence of str or None
         Ids of chunks that users marked, in the searched namespaces. With any, `feedback` is
         :class:`~rag_bm25.query.feedback.Rocchio` by default, the only method that uses irrelevant ones. With empty
@@ -147,6 +147,8 @@ def feedback_of(options: QueryOptions) -> Feedback | None:
     if not isinstance(method, (*FEEDBACK_METHODS, type(None))):
         names = ", ".join(kind.__name__ for kind in FEEDBACK_METHODS)
         raise ParameterError(f"feedback must be one of {names}, got {short_repr(method)}")
+    if isinstance(method, BIM) and not marked:
+        raise ParameterError("feedback=BIM() needs chunks that are marked: give their ids as relevant")
     if irrelevant and not isinstance(method, Rocchio):
         raise ParameterError(f"irrelevant chunks need feedback=Rocchio(), got {method!r}")
     if both := sorted(set(relevant or ()) & set(irrelevant or ())):

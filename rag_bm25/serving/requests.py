@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_bm25.hits.boosts import Boost, Decay, Modifier, NumberBoost, Shape, ValueBoost
+from rag_bm25.hits.boosts import Boost, Decay, Shape, ValueBoost
 from rag_bm25.hits.highlights import Highlighting
 from rag_bm25.hits.options import HIT_OPTIONS
 from rag_bm25.index.settings import parse_value
@@ -65,9 +65,6 @@ class Scope(Place):
 
 
 MetadataKey: TypeAlias = Annotated[str, Field(description="Metadata key.")]
-Missing: TypeAlias = Annotated[
-    float, Field(description="Factor of chunks without the key, or with another kind of value.")
-]
 
 
 class ValueFactors(Request):
@@ -104,30 +101,16 @@ class DecayFactor(Request):
     offset: Annotated[float, Field(description="Distance up to which the factor is 1.")] = 0.0
     decay: Annotated[float, Field(description="Factor at the distance `scale`.")] = 0.5
     floor: Annotated[float, Field(description="Smallest factor.")] = 0.0
-    missing: Missing = 1.0
+    missing: Annotated[float, Field(description="Factor of chunks without the key, or with another kind of value.")] = (
+        1.0
+    )
 
     def build(self) -> Boost:
         """Return the boost."""
         return Decay(**self.model_dump(exclude={"type"}))
 
 
-class NumberFactor(Request):
-    """A factor that is a number of the metadata, or a function of it."""
-
-    type: Literal["number"]
-    key: MetadataKey
-    most: Annotated[float, Field(description="Upper bound of the factor.")]
-    weight: Annotated[float, Field(description="Multiplier of the number.")] = 1.0
-    modifier: Annotated[Modifier, Field(description="Function of the number times `weight`.")] = "none"
-    least: Annotated[float, Field(description="Lower bound of the factor.")] = 0.0
-    missing: Missing = 1.0
-
-    def build(self) -> Boost:
-        """Return the boost."""
-        return NumberBoost(**self.model_dump(exclude={"type"}))
-
-
-Factor: TypeAlias = Annotated[ValueFactors | DecayFactor | NumberFactor, Field(discriminator="type")]
+Factor: TypeAlias = Annotated[ValueFactors | DecayFactor, Field(discriminator="type")]
 
 
 class Conditions(Request):

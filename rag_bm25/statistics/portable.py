@@ -1,9 +1,9 @@
-"""Statistics as one portable file: gzip of JSON lines, a header and then a line for each term.
+"""The counts of an encoder as one portable file: gzip of JSON lines, a header and then a line for each term.
 
 ::
 
-    {"kind": "rag_bm25 statistics", "format": 1, "config": {...}, "namespaces": {"": {"chunks": 2, "length": 57}}}
-    ["milvus", 725768567, {"": 1}]
+    {"kind": "rag_bm25 statistics", "format": 1, "config": {...}, "chunks": 2, "length": 57}
+    ["milvus", 725768567, 1]
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import TextIO
 
-    from rag_bm25.statistics.corpus import Statistics
-
 
 KIND = "rag_bm25 statistics"
 FILE_FORMAT = 1
@@ -36,17 +33,11 @@ MAX_LINE = 64 << 20  # characters; the longest is the header, with the user's di
 _NOT_GZIP = (gzip.BadGzipFile, zlib.error)
 
 
-def write_statistics(
-    path: str | Path, config: Mapping[str, Any], statistics: Statistics, vocabulary: Vocabulary
-) -> None:
-    """Write config, statistics and vocabulary to a file, replacing an existing one only when it is complete."""
-    totals = statistics.contributions()
-    dfs: dict[int, dict[str, int]] = defaultdict(dict)
-    for name, total in totals.items():
-        for id_, df in zip(total.ids.tolist(), total.df.tolist(), strict=True):
-            dfs[id_][name] = df
-    sums = {name: {"chunks": total.num_chunks, "length": total.total_length} for name, total in totals.items()}
-    header = {"kind": KIND, "format": FILE_FORMAT, "config": config, "namespaces": sums}
+def write_statistics(path: str | Path, config: Mapping[str, Any], total: Contribution, vocabulary: Vocabulary) -> None:
+    """Write config, counts and vocabulary to a file, replacing an existing one only when it is complete."""
+    dfs: dict[int, int] = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
+    sums = {"chunks": total.num_chunks, "length": total.total_length}
+    header = {"kind": KIND, "format": FILE_FORMAT, "config": config, **sums}
     known = ((term, vocabulary.id(term)) for term in vocabulary.after(0))
     unnamed = ((None, id_) for id_ in dfs if vocabulary.term(id_) is None)
     part = Path(f"{path}.part")
@@ -55,25 +46,26 @@ def write_statistics(
             file.write(json.dumps(header, ensure_ascii=False) + "\n")
             for terms in (known, unnamed):
                 for term, id_ in terms:
-                    file.write(json.dumps([term, id_, dfs.get(id_ or 0, {})], ensure_ascii=False) + "\n")
+                    file.write(json.dumps([term, id_, dfs.get(id_ or 0, 0)], ensure_ascii=False) + "\n")
         part.replace(path)
     except OSError as error:
         error.filename, error.filename2 = str(path), None  # the user knows nothing of the part
         raise
 
 
-def read_statistics(path: str | Path) -> tuple[dict[str, Any], dict[str, Contribution], Vocabulary]:
-    """Read config, the statistics of each namespace, and the vocabulary from a file."""
+def read_statistics(path: str | Path) -> tuple[dict[str, Any], Contribution, Vocabulary]:
+    """Read config, counts and vocabulary from a file."""
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             lines = map(json.loads, _lines(file))
             header = _check_header(path, next(lines, None))
-            totals, vocabulary = _read_terms(header["namespaces"], lines)
+            chunks, length = _whole(header["chunks"], "chunks"), _whole(header["length"], "length")
+            df, vocabulary = _read_terms(lines)
     except (AttributeError, EOFError, LookupError, RecursionError, TypeError, ValueError, *_NOT_GZIP) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"{path} is not a statistics file, or is damaged: {error}") from error
-    return header["config"], totals, vocabulary
+    return header["config"], Contribution(chunks, length, *sorted_items(df, np.int64)), vocabulary
 
 
 def _lines(file: TextIO) -> Iterator[str]:
@@ -89,31 +81,23 @@ def _check_header(path: str | Path, header: Any) -> dict[str, Any]:
         raise FormatError(f"{path} is not a statistics file")
     if _whole(header["format"], "format") > FILE_FORMAT:
         raise FormatError(f"{path} has format {header['format']}, this version of rag_bm25 reads up to {FILE_FORMAT}")
-    for name in ("config", "namespaces"):
-        if not isinstance(header[name], dict):
-            raise TypeError(f"its {name} must be a JSON object")
+    if not isinstance(header["config"], dict):
+        raise TypeError("its config must be a JSON object")
     return header
 
 
-def _read_terms(
-    sums: Mapping[str, Mapping[str, int]], lines: Iterable[tuple[str | None, int, dict[str, int]]]
-) -> tuple[dict[str, Contribution], Vocabulary]:
+def _read_terms(lines: Iterable[tuple[str | None, int, int]]) -> tuple[dict[int, int], Vocabulary]:
+    """Return the df > 0 of each id, and the terms."""
     vocabulary = Vocabulary()
-    dfs: dict[str, dict[int, int]] = {name: {} for name in sums}
+    dfs: dict[int, int] = {}
     for term, id_, df in lines:
         checked = _whole(id_, "id", 1, MAX_ID)
         if term is not None:
             term.encode()  # as everything that is stored
             vocabulary.add({term: checked})
-        for name, count in df.items():
-            dfs[name][checked] = _whole(count, "df")
-    totals = {name: _contribution(sums[name], df) for name, df in dfs.items()}
-    return totals, vocabulary
-
-
-def _contribution(sums: Mapping[str, int], df: Mapping[int, int]) -> Contribution:
-    chunks, length = _whole(sums["chunks"], "chunks"), _whole(sums["length"], "length")
-    return Contribution(chunks, length, *sorted_items(df, np.int64))
+        if _whole(df, "df"):
+            dfs[checked] = df
+    return dfs, vocabulary
 
 
 def _whole(value: object, name: str, lowest: int = -MAX_COUNT, highest: int = MAX_COUNT) -> int:

@@ -1,4 +1,4 @@
-"""A store in plain dicts, for tests of programs that use an index."""
+"""A store in plain dicts, for evaluation and for tests of programs that use an index."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Collections:
 class MemoryStore:
     """The rows of an index in memory; satisfies :class:`rag_bm25.store.Store`.
 
-    For the tests of programs that use an index: it needs no engine, starts at once, and ends with the process. The
-    suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs. What it cannot do
-    is to evaluate Milvus expressions, and it compares every vector with every query.
+    For evaluation, and for the tests of programs that use an index: it needs no engine, starts at once, and ends with
+    the process. The suite that tests the Milvus engines tests it, too: order, scores, filters and refusals are theirs.
+    What it cannot do is to evaluate Milvus expressions, and it reads every vector for every search.
 
     Parameters
     ----------
@@ -167,9 +167,11 @@ class MemoryStore:
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         self._check_call("search")
+        if not len(queries):
+            return []
         rows = self._rows(arm.scope)
         if not isinstance(queries, np.ndarray):
-            postings = _Postings(rows)
+            postings = _Postings(rows, queries)
             return [_best(rows, *postings.scores(query), arm) for query in queries]
         self._check_queries(queries, arm.metric)
         vectors = np.array([row.dense for row in rows], np.float64).reshape(len(rows), queries.shape[1])
@@ -286,20 +288,25 @@ def _read(row: ChunkRow, *, contents: bool, vectors: bool, dense: bool = False) 
 
 
 class _Postings:
-    """The sparse vectors of all rows, one after the other."""
+    """The rows and their values in each dimension of some queries."""
 
-    def __init__(self, rows: list[ChunkRow]) -> None:
+    def __init__(self, rows: list[ChunkRow], queries: Sequence[SparseVector]) -> None:
         vectors = [row.vector for row in rows] or [EMPTY]
-        self._ids = np.concatenate([vector.ids for vector in vectors])
-        self._values = np.concatenate([vector.values for vector in vectors]).astype(np.float64)
-        self._rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
+        every = np.concatenate([vector.ids for vector in vectors])
+        wanted = np.unique(np.concatenate([query.ids for query in queries]))
+        at = np.minimum(np.searchsorted(wanted, every), len(wanted) - 1)
+        shared = np.flatnonzero(wanted[at] == every)
+        shared = shared[np.argsort(at[shared], kind="stable")]
+        self._ids = every[shared]
+        self._values = np.concatenate([vector.values for vector in vectors])[shared].astype(np.float64)
+        self._rows = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])[shared]
 
     def scores(self, query: SparseVector) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the rows that share a dimension with the query, and their inner products."""
-        at = np.minimum(np.searchsorted(query.ids, self._ids), len(query) - 1)
-        shared = np.flatnonzero(query.ids[at] == self._ids)
-        rows = self._rows[shared]
-        products = np.bincount(rows, self._values[shared] * query.values[at[shared]])
+        starts, ends = (np.searchsorted(self._ids, query.ids, side) for side in ("left", "right"))
+        at = np.concatenate([np.arange(start, end) for start, end in zip(starts, ends, strict=True)])
+        rows = self._rows[at]
+        products = np.bincount(rows, self._values[at] * np.repeat(query.values, ends - starts))
         found = np.unique(rows).astype(np.int64)
         return found, products[found].astype(np.float64)
 

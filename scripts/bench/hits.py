@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 TOPIC = "hits"
 CHUNKS_OF_A_DOCUMENT = 20
 GROUPING_AT_MOST = 2
-HIGHLIGHTS_AT_MOST = 1.5
 WAYS: dict[str, tuple[dict[str, Any], float | None]] = {
     "grouped by document": ({"group_by": "source"}, GROUPING_AT_MOST),
     "grouped, 3 hits of each": ({"group_by": "source", "group_size": 3}, None),
@@ -26,7 +25,7 @@ WAYS: dict[str, tuple[dict[str, Any], float | None]] = {
     "boosted by recency": ({"boosts": [Decay("age", scale=100, origin=0, floor=0.5)]}, None),
     "without near duplicates": ({"near_duplicates": 0.9}, None),
     "chosen from 100 by MMR": ({"mmr": 0.7}, None),
-    "with highlights": ({"highlight": True}, HIGHLIGHTS_AT_MOST),
+    "with highlights": ({"highlight": True}, None),
     "with neighbours": ({"expand": "neighbors"}, None),
 }
 CONDITIONS: dict[str, Callable[[str], Query]] = {

@@ -18,16 +18,16 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
-from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.ingestion import splitter
 from rag_bm25.langchain import MilvusBM25Retriever
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-CHUNK_SIZE = 120
+CONFIG = IndexConfig(chunk_size=120)
 HANDBOOK = {
     "leave.md": "Every employee has 28 days of leave a year. Leave not taken by 31 March of the next year is lost. "
     "Requests go to the team lead, two weeks ahead; one of more than ten days goes to the head of the department.",
@@ -41,11 +41,13 @@ PROMPT = ChatPromptTemplate.from_template(
 
 
 def split_documents() -> list[Document]:
-    """Cut the handbook into chunks of at most CHUNK_SIZE characters."""
-    documents = [Document(text, metadata={"source": source}) for source, text in HANDBOOK.items()]
-    separators = ["\n\n", "。", ". ", "; ", " ", ""]
-    splitter = RecursiveCharacterTextSplitter(separators, keep_separator="end", chunk_size=CHUNK_SIZE, chunk_overlap=0)
-    return splitter.split_documents(documents)
+    """Cut the handbook into chunks, at most as long as the chunk size."""
+    split = splitter(CONFIG, chunk_overlap=0).split
+    return [
+        Document(text[part.start : part.end], metadata={"source": source})
+        for source, text in HANDBOOK.items()
+        for part in split(text)
+    ]
 
 
 def context_of(documents: list[Document]) -> str:
@@ -72,8 +74,7 @@ def main() -> None:
     model = FakeListChatModel(responses=["Up to 220 euros (travel.md).", "次年3月31日前（年假.md）。"])
     with (
         tempfile.TemporaryDirectory() as folder,
-        # The number that the splitter was given: a chunk's weights need no other.
-        BM25Index.open(Path(folder, "rag.db"), "handbook", config=IndexConfig(chunk_size=CHUNK_SIZE)) as index,
+        BM25Index.open(Path(folder, "rag.db"), "handbook", config=CONFIG) as index,
     ):
         retriever = MilvusBM25Retriever.from_documents(split_documents(), index=index, k=2, score_key="score")
         answer = pipeline(retriever, model)

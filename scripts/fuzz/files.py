@@ -1,8 +1,7 @@
 """Files and JSON from outside: sound ones are read, all others are an error of ours.
 
-Texts and rows to ingest, exported statistics, synonyms, statistics of other programs, judged sets, stored parameters,
-settings and filters of the command line, chunks, and addresses. A file is a sound one with some of it changed, or any
-bytes.
+Texts and rows to ingest, saved encoders, synonyms, judged sets, stored parameters, settings and filters of the command
+line, chunks, and addresses. A file is a sound one with some of it changed, or any bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from hypothesis import strategies as st
 from fuzz.strategies import FEW, damaged, json_values, mostly, mutated, scalars, texts
 from rag_bm25 import AnalyzerConfig, IndexConfig
 from rag_bm25.adapters import BM25Encoder
-from rag_bm25.adapters.milvus_model import read_json
 from rag_bm25.analysis import contract_of
 from rag_bm25.cli.options import parse_filter_option
 from rag_bm25.documents.checks import check_chunks, check_ids, check_namespace
@@ -151,15 +149,6 @@ def _synonyms(draw: Draw) -> None:
     list(table.matches(["a", "b", "NBA"]))
 
 
-def _other_statistics(draw: Draw) -> None:
-    saved = {"version": "v1", "corpus_size": 3, "k1": 1.5, "b": 0.75, "epsilon": 0.25, "idf_word": ["a", "b"]}
-    saved["idf_value"] = [0.5108256237659907, 0.5108256237659907]
-    chunk_size = {"chunk_size": 5, "term_document_frequencies": {"a": 1, "b": 1}}
-    saved |= draw(st.sampled_from([{"avgdl": 2.0}, chunk_size]))
-    encoder = read_json(_write("v1.json", draw(_sometimes_damaged(draw(_changed(saved))))), split)
-    encoder.encode_queries(["a b"])
-
-
 def _judged_set(draw: Draw) -> None:
     _write("set/corpus.jsonl", _lines(draw, {"text": "apple", "title": "t"}))
     _write("set/queries.jsonl", _lines(draw, {"text": "apple"}))
@@ -218,6 +207,6 @@ def _address(draw: Draw) -> None:
 
 
 READERS: list[Callable[[Draw], None]] = [
-    *(_ingestion, _statistics, _synonyms, _other_statistics, _judged_set, _stored_config, _analyzer_settings),
+    *(_ingestion, _statistics, _synonyms, _judged_set, _stored_config, _analyzer_settings),
     *(_command_line, _settings, _chunks, _address),
 ]

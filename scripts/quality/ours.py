@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25 import AnalyzerConfig, IndexConfig
-from rag_bm25.analysis.config import without_query_side
-from rag_bm25.evaluation import CountsCache
+from rag_bm25.evaluation import evaluate_each, mean_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rag_bm25.documents.lengths import LengthUnit
     from rag_bm25.evaluation import BeirDataset, Run
 
 DEFAULT = "**the default**"
@@ -21,21 +21,6 @@ def _config(analyzer: dict[str, Any] | None = None, **settings: Any) -> IndexCon
     return IndexConfig(1, analyzer=AnalyzerConfig(**(analyzer or {})), **settings)
 
 
-VERSION_0_1 = _config(
-    {
-        "query_segmentation": "search",
-        "query_stop_words": (),
-        "query_stop_structures": False,
-        "compounds": "all",
-        "word_bigrams": False,
-        "distinct_bigrams": False,
-    },
-    length_unit="characters",
-    bigram_weight=0.4,
-    latin_weight=1.0,
-)
-
-# Choices of one analyzer stand together: the corpus is then analysed once for all of them.
 CHOICES: dict[str, IndexConfig] = {
     DEFAULT: _config(),
     "`idf=lucene`": _config(idf="lucene"),
@@ -59,18 +44,17 @@ CHOICES: dict[str, IndexConfig] = {
     "`weighting=bm25+`": _config(weighting="bm25+"),
     "`compounds=all`": _config({"compounds": "all"}),
     "`split_camel_case=true`": _config({"split_camel_case": True}),
-    "the default of version 0.1": VERSION_0_1,
-    "the same, `idf=lucene`": replace(VERSION_0_1, idf="lucene"),
 }
 
 
 def runs(dataset: BeirDataset, wanted: list[str]) -> Iterator[tuple[str, Run]]:
-    """Search by each of some choices. The chunk size is the mean length, in characters where lengths are estimated."""
-    cache, analyzer = CountsCache(dataset.corpus), None
-    for name in wanted:
-        config = CHOICES[name]
-        documents_side = without_query_side(config.analyzer)  # type: ignore[arg-type]
-        if documents_side != analyzer:
-            cache, analyzer = CountsCache(dataset.corpus), documents_side  # of one analyzer: they are large
-        size = cache.counts(config).mean_length("terms" if config.length_unit == "terms" else "characters")
-        yield name, cache.scorer(replace(config, chunk_size=size)).search_queries(dataset.queries)
+    """Search by each of some choices."""
+    configs = [sized(CHOICES[name], dataset) for name in wanted]
+    for name, result in zip(wanted, evaluate_each(configs, dataset), strict=True):
+        yield name, result.run
+
+
+def sized(config: IndexConfig, dataset: BeirDataset) -> IndexConfig:
+    """Return a config with the mean length as its chunk size, in characters where lengths are estimated."""
+    unit: LengthUnit = "terms" if config.length_unit == "terms" else "characters"
+    return replace(config, chunk_size=mean_length(dataset.corpus.values(), unit, config.build_analyzer()))

@@ -1,4 +1,4 @@
-"""The file of `export_statistics`, read without the package."""
+"""The statistics of an index in a file, read without the package."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 from array import array
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from rag_bm25 import BM25Index
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,23 @@ class Terms:
 
 
 NO_TERMS = Terms.of([], [])
+
+
+def export(index: BM25Index, path: Path) -> None:
+    """Write the sums and the df of each namespace, and the vocabulary: gzip of JSON lines."""
+    index.refresh()
+    live = index._live  # noqa: SLF001
+    vocabulary, totals = live.vocabulary(), live.view.statistics.contributions()
+    df: dict[int, dict[str, int]] = defaultdict(dict)
+    for name, total in totals.items():
+        for id_, count in zip(total.ids.tolist(), total.df.tolist(), strict=True):
+            df[id_][name] = count
+    terms = {vocabulary.id(term): term for term in vocabulary}
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        sums = {name: {"chunks": total.num_chunks, "length": total.total_length} for name, total in totals.items()}
+        file.write(json.dumps({"namespaces": sums}) + "\n")
+        for id_ in terms.keys() | df.keys():
+            file.write(json.dumps([terms.get(id_), id_, df.get(id_, {})]) + "\n")
 
 
 @dataclass(frozen=True)

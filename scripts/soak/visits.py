@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from rag_bm25 import BM25Index, Chunk, IndexConfig, Progress
-from soak.exported import NO_TERMS, Exported, Terms, named
+from soak.exported import NO_TERMS, Exported, Terms, export, named
 from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
 from soak.processes import memory
 from soak.texts import rare_word
@@ -236,7 +236,7 @@ class _Checks:
         """Check that since the last visit no term was lost or got another id."""
         path = self.visitor.exported()
         newer = path.with_name("newer.gz")
-        self.index.export_statistics(newer)
+        export(self.index, newer)
         exported, before = Exported.read(newer), self.visitor.terms()
         lost, moved = before.losses(exported.terms)
         for what, prints in (("lost", lost), ("with another id", moved)):

@@ -121,10 +121,8 @@ def test_counts_what_loops_count(foreign: Foreign, tmp_path: Path, some: list[st
         assert figures.total_length == sum(len(split(text)) for text in some)
         assert (figures.average_idf, figures.average_bigram_idf) == pytest.approx(corpus.average_idfs(), abs=1e-12)
     encoder.save(tmp_path / "file")
-    _, totals, _ = read_statistics(tmp_path / "file")
-    counted = {
-        id_: df for total in totals.values() for id_, df in zip(total.ids.tolist(), total.df.tolist(), strict=True)
-    }
+    _, total, _ = read_statistics(tmp_path / "file")
+    counted = dict(zip(total.ids.tolist(), total.df.tolist(), strict=True))
     assert counted == {term_id(term): df for term, df in corpus.dfs().items()}
 
 

@@ -199,11 +199,3 @@ def test_secrets_are_hidden_and_the_rest_is_kept() -> None:
     assert hide_secrets("hunter22 abc /home/kim Bearer xyz", environment) == "*** abc /home/kim ***"
     plain = "HTTPSConnectionPool(host='api.example.com', port=443): Max retries exceeded with url /v1/embeddings"
     assert hide_secrets(plain, environment) == plain
-
-
-def test_a_session_searches_with_the_model(hybrid: Path) -> None:
-    typed = run("shell", *EMBEDDING, "-k", 1, input="vines\n:explain 1\n:k 3\n")
-    assert (typed.exit_code, typed.stderr) == (0, "")
-    assert typed.stdout.startswith(run("search", "vines", *EMBEDDING, "-k", 1).stdout)
-    assert len(re.findall(r"^ *\d  \d\.\d{4}  ", typed.stdout, re.MULTILINE)) == 1 + 3
-    assert run("shell", input="").stderr.startswith("searching by words alone")

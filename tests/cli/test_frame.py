@@ -14,7 +14,7 @@ from rag_bm25 import StoreError, __version__
 from rag_bm25.cli import main
 
 pytestmark = pytest.mark.usefixtures("databases")
-COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate", "tune")
+COMMANDS = ("ingest", "search", "explain", "stats", "verify", "delete", "calibrate", "evaluate")
 
 
 def test_without_arguments_help_is_shown() -> None:
@@ -88,11 +88,8 @@ def test_version() -> None:
         ["evaluate", ".", "--chunk-size", "mean"],
         ["evaluate", ".", "--compare", "k2=1"],
         ["evaluate", ".", "--compare", "k1"],
-        ["tune", ".", "--search", "k2"],
-        ["tune", ".", "--set", "k1=1,idf"],
-        ["tune", ".", "--folds", "1"],
-        ["tune", ".", "--search", "k1", "--plot", "map.png"],
-        ["calibrate", ".", "--sample", "0"],
+        ["evaluate", ".", "--compare", "k1=0.9,idf"],
+        ["evaluate", ".", "--set", "k1=1,idf"],
     ],
     ids=" ".join,
 )
@@ -238,7 +235,7 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("rag-bm25 sh", ["shell", "show"]),
+        ("rag-bm25 re", ["repair", "reencode", "reindex"]),
         ("rag-bm25 search --fu", ["--fuzzy", "--fusion"]),
         ("rag-bm25 search --idf lu", ["lucene"]),
         ("rag-bm25 list ", ["indexes", "sources", "chunks"]),

@@ -1,4 +1,4 @@
-"""``rag-bm25 search`` with groups, boosts and contexts, and ``rag-bm25 similar``."""
+"""``rag-bm25 search`` with groups, boosts and contexts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 from support.command_line import run, run_json
 
-from rag_bm25 import BM25Index, Decay, IndexConfig, NumberBoost, ValueBoost
+from rag_bm25 import BM25Index, Decay, IndexConfig, ValueBoost
 
 pytestmark = pytest.mark.usefixtures("databases")
 
@@ -57,7 +57,6 @@ def test_keys_that_no_hit_has_are_noted(handbook: Path) -> None:
         index.add(["合同通知"])
     bare = run("search", "合同", "--collection", "bare", "--group-by", "source")
     assert bare.stderr == "no hit has source in its metadata; no hit has any\n"
-    assert "no hit has knd" in run("similar", "old", "--boost", "knd=law:2").stderr
 
 
 def test_a_context_is_printed_whole(handbook: Path) -> None:
@@ -114,15 +113,9 @@ BOOSTS = [
         ["--decay", "price:100:linear,origin=-10.5,decay=0.3,missing=0"],
         [Decay("price", 100, -10.5, "linear", decay=0.3, missing=0)],
     ),
-    (["--number-boost", "votes:3"], [NumberBoost("votes", 3)]),
-    (["--number-boost", "votes:3:log1p"], [NumberBoost("votes", 3, modifier="log1p")]),
     (
-        ["--number-boost", "votes:3:sqrt,weight=0.5,least=0.25,missing=1.5"],
-        [NumberBoost("votes", 3, weight=0.5, modifier="sqrt", least=0.25, missing=1.5)],
-    ),
-    (
-        ["--number-boost", "votes:3", "--decay", "price:100,origin=500", "--boost", "price=400:2"],
-        [Decay("price", 100, 500), ValueBoost("price", {400: 2}), NumberBoost("votes", 3)],
+        ["--boost", "price=400:2", "--decay", "price:100,origin=500"],
+        [Decay("price", 100, 500), ValueBoost("price", {400: 2})],
     ),
 ]
 
@@ -133,25 +126,14 @@ def test_boosts_are_those_of_python(offers: None, arguments: list[str], boosts: 
         expected = [(hit.id, hit.score) for hit in index.search("trial", boosts=boosts)]
         unboosted = [(hit.id, hit.score) for hit in index.search("trial")]
         explained = index.explain("trial", "a", boosts=boosts)
-        similar = [(hit.id, hit.score) for hit in index.more_like_this("d", boosts=boosts)]
     assert [(hit["id"], hit["score"]) for hit in run_json("search", "trial", *arguments)] == expected != unboosted
     assert run_json("explain", "trial", "a", *arguments) == explained.to_dict()
-    assert [(hit["id"], hit["score"]) for hit in run_json("similar", "d", *arguments)] == similar
-
-
-def test_a_session_boosts_and_explains(offers: None) -> None:
-    boost = ("--number-boost", "votes:3:sqrt", "--decay", "price:100,origin=500,floor=0.1")
-    typed = run("shell", *boost, input="trial\n:explain a\n:similar d\n").stdout
-    commands = [("search", "trial"), ("explain", "trial", "a"), ("similar", "d")]
-    assert typed == "".join(run(*command, *boost).stdout for command in commands)
-    assert "factor of 'votes': sqrt(1 * 9), within 0 and 3" in typed
-    assert "factor of 'price' = 100: exp decay, 400 from the origin" in typed
 
 
 def test_a_key_may_have_signs_of_the_notation(offers: None) -> None:
     for key in ("a:b", "a,b", "a=b"):
         assert f"no hit has {key} in its metadata" in run("search", "trial", "--recency", f"{key}:30:gauss").stderr
-    assert "no hit has stars in its metadata" in run("search", "trial", "--number-boost", "stars:3").stderr
+    assert "no hit has stars in its metadata" in run("search", "trial", "--boost", "stars=3:2").stderr
 
 
 def test_explanations_show_the_group_and_the_place_of_a_hit(handbook: Path) -> None:
@@ -170,14 +152,7 @@ def test_near_duplicates_are_left_out(handbook: Path) -> None:
     assert len(found & {"old", "new"}) == 1
 
 
-def test_similar_chunks(handbook: Path) -> None:
-    assert run_json("similar", "old", "-k", 1)[0]["id"] == "new"
-    assert "new" in run("similar", "old", "--max-terms", 3).stdout
-    assert run("similar", "nobody").stderr.startswith("error: no chunk 'nobody'")
-
-
 DECAY = "Invalid value for --recency / --decay:"
-NUMBER = "Invalid value for --number-boost:"
 
 
 @pytest.mark.parametrize(
@@ -195,14 +170,6 @@ NUMBER = "Invalid value for --number-boost:"
         (["--recency", "date:9,origin=soon"], f"{DECAY} origin of Decay must be a date, a date in ISO 8601"),
         (["--recency", "date:9,floor=1"], f"{DECAY} floor of Decay must be a number in [0, 1), got 1"),
         (["--recency", "date:9,offset=far"], f"{DECAY} offset of Decay must be a finite number >= 0, got 'far'"),
-        (["--number-boost", "votes"], f"{NUMBER} must be KEY:MOST[:MODIFIER][,NAME=VALUE,...], got 'votes'"),
-        (["--number-boost", "votes:3:ln"], f"{NUMBER} modifier of NumberBoost must be one of none, log1p, sqrt,"),
-        (["--number-boost", "votes:0"], f"{NUMBER} most of NumberBoost must be a number in (0, 1,000], got 0"),
-        (["--number-boost", "votes:3,least=4"], f"{NUMBER} least of NumberBoost must be a number in [0, 3]"),
-        (
-            ["--number-boost", "votes:3,most=4"],
-            f"{NUMBER} a parameter must be one of weight, least, missing, got 'most'",
-        ),
         (["--boost", "kind:2"], "Invalid value for --boost: must be KEY=VALUE:FACTOR, got 'kind:2'"),
         (["--boost", "kind=law:2000"], "Invalid value for --boost: factor of 'law' in ValueBoost must be a number in"),
         (["--near-duplicates", "2"], "Invalid value for --near-duplicates: near_duplicates must be a number in (0, 1]"),

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.memory_store import Collections, MemoryStore
-from typer.testing import CliRunner
+from support.command_line import Databases, assert_fails, run, run_json
 
 from rag_bm25 import bulk, ingestion
-from rag_bm25.cli.app import app
 
 if TYPE_CHECKING:
+    from support.memory_store import Collections, MemoryStore
+
     from rag_bm25.bulk import LoadReport
 
 pytest.importorskip("pyarrow")
@@ -22,54 +22,14 @@ pytest.importorskip("pyarrow")
 SETTINGS = "k1=1.2,stem=false"
 
 
-class Places(dict[tuple[str, str], Collections]):
-    """Collections by URI and name; `opened` has the options of every opening."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened: list[dict[str, Any]] = []
-        self.fails_after = 0
-
-    def store(self, uri: str, collection: str, **options: Any) -> MemoryStore:
-        self.opened.append({"uri": uri, "collection": collection, **options})
-        store = MemoryStore(collections=self.setdefault((uri, collection), Collections()))
-        store.on_call = lambda _: self.interrupt(store)
-        return store
-
-    def interrupt(self, store: MemoryStore) -> None:
-        if self.fails_after and store.calls.count("insert_chunks") > self.fails_after:
-            raise KeyboardInterrupt
-
-
 @pytest.fixture(autouse=True)
-def places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Places:
-    """Replace Milvus; work in a folder that has documents of both kinds."""
-    places = Places()
-    monkeypatch.setattr("rag_bm25.store.milvus.MilvusStore", places.store)
-    monkeypatch.setattr("rag_bm25.store.milvus.is_missing_file", lambda uri: (uri, "docs") not in places)
-    monkeypatch.chdir(tmp_path)
-    for name in ("MILVUS_URI", "MILVUS_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
+def places(databases: Databases) -> Databases:
+    """Work in a folder that has documents of both kinds."""
     Path("docs").mkdir()
     Path("docs/guide.md").write_text("劳动合同的解除。\n\n" * 9 + "Apples are red.", encoding="utf-8")
     rows = [{"_id": f"r{number}", "title": "Figs", "text": f"Figs and {number}"} for number in range(30)]
     Path("docs/rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return places
-
-
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments), prog_name="rag-bm25")
-
-
-def printed(*arguments: str) -> Any:
-    result = run(*arguments, "--json")
-    assert (result.exit_code, result.stderr) == (0, "")
-    return json.loads(result.stdout)
-
-
-def assert_fails(result: Any, message: str) -> None:
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert message in result.stderr
+    return databases
 
 
 def rows_of(collections: Collections) -> set[tuple[Any, ...]]:
@@ -85,21 +45,21 @@ def rows_of(collections: Collections) -> set[tuple[Any, ...]]:
     }
 
 
-def test_loading_is_ingesting(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    ingested = printed("ingest", "docs", "--uri", "one.db", "--set", SETTINGS, "--chunk-size", "40")["chunks"]
-    encoded = printed(
+def test_loading_is_ingesting(places: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+    ingested = run_json("ingest", "docs", "--uri", "one.db", "--set", SETTINGS, "--chunk-size", "40")["chunks"]
+    encoded = run_json(
         "bulk", "encode", "docs", "--folder", "parts", "--set", SETTINGS, "--set", "chunk_size=40", "--part-size", "7"
     )
     assert (encoded["parts"], encoded["chunks"]) == (-(-ingested // 7), ingested)
     assert encoded["bytes"] == sum(path.stat().st_size for path in Path("parts").glob("part-??????.parquet"))
-    merged = printed("bulk", "merge", "parts", "--parts", str(encoded["parts"]))
+    merged = run_json("bulk", "merge", "parts", "--parts", str(encoded["parts"]))
     assert (merged["num_chunks"], merged["rewritten"]) == (ingested, 0)
     monkeypatch.setenv("MILVUS_TOKEN", "psst")
-    loaded = printed("bulk", "load", "parts", "--uri", "two.db")
+    loaded = run_json("bulk", "load", "parts", "--uri", "two.db")
     assert (loaded["num_chunks"], loaded["loaded"]) == (ingested, ingested)
     assert places.opened[-1] == {"uri": "two.db", "collection": "docs", "token": "psst", "tls": None, "storage": None}
     assert rows_of(places["two.db", "docs"]) == rows_of(places["one.db", "docs"])
-    assert printed("verify", "--uri", "two.db")["ok"]
+    assert run_json("verify", "--uri", "two.db")["ok"]
 
 
 def test_each_step_says_what_it_did() -> None:
@@ -128,7 +88,7 @@ def test_parts_of_an_earlier_run_are_not_mixed_with_others() -> None:
     again = ("bulk", "encode", "docs", "--folder", "parts", "--part-size", "20")
     assert_fails(run(*again), "parts has parts of an earlier run: use another folder, or --overwrite")
     assert len(list(Path("parts").iterdir())) == 14
-    assert printed(*again, "--overwrite")["parts"] == 2
+    assert run_json(*again, "--overwrite")["parts"] == 2
     assert len(list(Path("parts").iterdir())) == 4
 
 
@@ -141,7 +101,7 @@ def test_files_of_others_are_left_alone(options: list[str]) -> None:
     for path in theirs:
         path.write_text('{"_id": "a", "text": "apple"}', encoding="utf-8")
     (folder / "manifest.json").touch()
-    assert printed("bulk", "encode", str(theirs[0]), "--folder", str(folder), *options)["chunks"] == 1
+    assert run_json("bulk", "encode", str(theirs[0]), "--folder", str(folder), *options)["chunks"] == 1
     assert all(path.is_file() for path in theirs)
     assert (folder / "manifest.json").exists() is (not options)
 
@@ -177,15 +137,22 @@ def test_what_cannot_be_done_is_one_line() -> None:
     assert run("bulk", "encode", "docs", "--folder", "parts", "--set", "k9=1").exit_code == 2
 
 
-def test_an_interrupted_load_goes_on(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_load_goes_on(places: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
     run("bulk", "encode", "docs", "--folder", "parts", "--part-size", "20")
     run("bulk", "merge", "parts")
-    places.fails_after = 1
+    inserted: list[str] = []
+
+    def interrupt(method: str) -> None:
+        inserted.extend(["rows"] * (method == "insert_chunks"))
+        if len(inserted) > 1:
+            raise KeyboardInterrupt
+
+    places.on_call = interrupt
     result = run("bulk", "load", "parts")
     assert result.exit_code == 130
     assert "running the same command again continues" in result.stderr
-    places.fails_after = 0
-    assert printed("bulk", "load", "parts")["loaded"] == 11
+    places.on_call = None
+    assert run_json("bulk", "load", "parts")["loaded"] == 11
 
 
 def test_a_server_imports_from_its_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,5 +163,5 @@ def test_a_server_imports_from_its_bucket(monkeypatch: pytest.MonkeyPatch) -> No
         return bulk.LoadReport(3, 2, 1)
 
     monkeypatch.setattr(bulk, "load_by_import", imported)
-    assert printed("bulk", "load", "parts", "--import-prefix", "uploads/parts")["loaded"] == 1
+    assert run_json("bulk", "load", "parts", "--import-prefix", "uploads/parts")["loaded"] == 1
     assert told == [("parts", "uploads/parts")]

@@ -1,4 +1,4 @@
-"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode``, ``export``, ``import`` and ``delete``."""
+"""``rag-bm25 stats``, ``verify``, ``repair``, ``reencode`` and ``delete``."""
 
 from __future__ import annotations
 
@@ -133,18 +133,6 @@ def test_repair_of_lost_statistics_needs_the_parameters_of_the_index(docs: Path,
     assert_fails(run("repair", "--collection", "own"), "the config does not reproduce the vectors")
     run_json("repair", "--collection", "own", "--set", "chunk_size=40", "--set", "stem=false")
     assert run_json("stats", "--collection", "own") == expected
-
-
-def test_exported_statistics_can_be_imported(docs: Path, databases: Databases) -> None:
-    before = run_json("stats")
-    assert run("export", "s.gz").stdout == "statistics written to s.gz\n"
-    log = databases["./rag_bm25.db", "docs"].log
-    for key in [key for key in log if not key.startswith("config")]:
-        del log[key]
-    assert run("import", "s.gz").stdout == "statistics read from s.gz\n"
-    assert run_json("stats") == before
-    assert_fails(run("import", "nothing.gz"), "nothing.gz: No such file or directory")
-    assert_fails(run("export", "nowhere/s.gz"), "error: nowhere/s.gz: No such file or directory\n")
 
 
 def test_delete_by_ids(docs: Path) -> None:

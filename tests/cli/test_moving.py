@@ -3,75 +3,38 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from support.memory_store import Collections, MemoryStore
-from typer.testing import CliRunner
+from support.command_line import Databases, assert_fails, run, run_json
+from support.memory_store import Collections
 
 from rag_bm25 import TLS, AnalyzerConfig, BM25Index, IndexConfig
-from rag_bm25.cli.app import app
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 SERVER = "http://milvus:19530"
 
 
-class Place(MemoryStore):
-    """A store with a name of its own."""
-
-    name = "memory"  # type: ignore[assignment]
-
-
-class Milvus(dict[tuple[str, str], Collections]):
-    """Collections by URI and name; `opened` has the options of every opening, in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.opened: list[dict[str, Any]] = []
-        self.on_call: Callable[[str], None] | None = None
-
-    def store(self, uri: str, collection: str, **options: Any) -> MemoryStore:
-        self.opened.append({"uri": uri, "collection": collection, **options})
-        store = Place(collections=self.setdefault((uri, collection), Collections()))
-        store.name = "memory" if collection == "docs" else collection  # type: ignore[misc]
-        store.on_call = self.on_call
-        return store
-
-
 @pytest.fixture(autouse=True)
-def milvus(monkeypatch: pytest.MonkeyPatch) -> Milvus:
+def milvus(databases: Databases, monkeypatch: pytest.MonkeyPatch) -> Databases:
     """An index of three chunks in ``rag.db``."""
-    milvus = Milvus()
-    monkeypatch.setattr("rag_bm25.store.milvus.MilvusStore", milvus.store)
     monkeypatch.setattr(
         "rag_bm25.store.milvus.is_missing_file",
-        lambda uri: uri.endswith(".db") and not any(uri == u for u, _ in milvus),
+        lambda uri: uri.endswith(".db") and not any(uri == known for known, _ in databases),
     )
-    for name in ("MILVUS_URI", "MILVUS_TOKEN", "MILVUS_TO_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("MILVUS_TO_TOKEN", raising=False)
     monkeypatch.setenv("MILVUS_URI", "rag.db")
-    with BM25Index.from_store(milvus.store("rag.db", "docs"), config=IndexConfig(chunk_size=9)) as index:
+    with BM25Index.from_store(databases.store("rag.db", "docs"), config=IndexConfig(chunk_size=9)) as index:
         index.add(["sparse vectors", "用人单位解除劳动合同", "sparse rows"])
-    milvus.opened.clear()
-    return milvus
+    databases.opened.clear()
+    return databases
 
 
-def run(*arguments: str, **env: str) -> Any:
-    return CliRunner().invoke(app, list(arguments), prog_name="rag-bm25", env=env)
-
-
-def assert_fails(result: Any, message: str) -> None:
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("error: ")
-    assert message in result.stderr
-
-
-def test_copy_opens_both_places_and_says_what_it_did(milvus: Milvus) -> None:
+def test_copy_opens_both_places_and_says_what_it_did(milvus: Databases) -> None:
     options = ("--to-uri", SERVER, "--to-collection", "manuals")
-    result = run("copy", *options, MILVUS_TOKEN="mine", MILVUS_TO_TOKEN="theirs")
+    result = run("copy", *options, env={"MILVUS_TOKEN": "mine", "MILVUS_TO_TOKEN": "theirs"})
     assert (result.exit_code, result.stderr) == (0, "")
     assert "3 chunks and" in result.stdout
     assert "equal to the source; 3 rows written in " in result.stdout
@@ -93,7 +56,7 @@ def test_no_index_is_written_onto_itself(command: tuple[str, ...]) -> None:
     assert "Invalid value for --to-collection: this is the index itself" in result.stderr
 
 
-def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
+def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Databases) -> None:
     result = run("copy", "--to-uri", SERVER, "--token", "mine", "--json")
     report = json.loads(result.stdout)
     assert report["seconds"] > 0
@@ -105,23 +68,23 @@ def test_copy_keeps_the_name_and_never_sends_the_token_of_the_source(milvus: Mil
     assert (milvus.opened[1]["collection"], milvus.opened[1]["token"]) == ("docs", None)
 
 
-def test_copy_shows_progress(milvus: Milvus) -> None:
+def test_copy_shows_progress(milvus: Databases) -> None:
     result = run("copy", "--to-uri", SERVER, "--progress")
     assert "copied" in result.stderr
     assert "checked" in result.stderr
 
 
 @pytest.mark.parametrize(("to", "place"), [(SERVER, "memory"), ("other.db", "a new file, collection 'docs'")])
-def test_copy_dry_run_writes_nothing(milvus: Milvus, to: str, place: str) -> None:
+def test_copy_dry_run_writes_nothing(milvus: Databases, to: str, place: str) -> None:
     result = run("copy", "--to-uri", to, "--dry-run")
     assert result.exit_code == 0
     assert f" of memory to {place}: a new copy; nothing was written" in result.stdout
     assert all(options["read_only"] for options in milvus.opened)
     assert not milvus.get((to, "docs"), Collections()).exist
-    assert json.loads(run("copy", "--to-uri", to, "--dry-run", "--json").stdout)["resumes"] is False
+    assert run_json("copy", "--to-uri", to, "--dry-run")["resumes"] is False
 
 
-def test_copy_that_was_cut_short_goes_on(milvus: Milvus) -> None:
+def test_copy_that_was_cut_short_goes_on(milvus: Databases) -> None:
     def interrupt(method: str) -> None:
         if method == "insert_chunks":
             milvus.on_call = None
@@ -139,25 +102,25 @@ def test_copy_that_was_cut_short_goes_on(milvus: Milvus) -> None:
     assert run("verify", "--uri", SERVER).exit_code == 0
 
 
-def test_certificates_are_for_encrypted_addresses(milvus: Milvus, tmp_path: Path) -> None:
+def test_certificates_are_for_encrypted_addresses(milvus: Databases, tmp_path: Path) -> None:
     ca = tmp_path / "ca.pem"
     ca.touch()
     encrypted = SERVER.replace("http", "https")
     assert run("--tls-ca", str(ca), "--tls-server-name", "name", "copy", "--to-uri", encrypted).exit_code == 0
     assert [options["tls"] for options in milvus.opened] == [None, TLS(ca_file=ca, server_name="name")]
-    assert run("stats", "--uri", encrypted, MILVUS_TLS_CA=str(ca)).exit_code == 0
+    assert run("stats", "--uri", encrypted, env={"MILVUS_TLS_CA": str(ca)}).exit_code == 0
     assert milvus.opened[-1]["tls"] == TLS(ca_file=ca)
     assert run("stats", "--uri", encrypted).exit_code == 0
     assert milvus.opened[-1]["tls"] is None
     assert_fails(run("--tls-ca", "none.pem", "stats"), "ca_file must be a file, got 'none.pem'")
 
 
-def test_copy_of_what_is_not_there(milvus: Milvus) -> None:
+def test_copy_of_what_is_not_there(milvus: Databases) -> None:
     assert_fails(run("copy", "--to-uri", SERVER, "--collection", "other"), "no index was found in other")
     assert run("copy").exit_code == 2
 
 
-def test_reindex_makes_an_index_with_other_parameters(milvus: Milvus) -> None:
+def test_reindex_makes_an_index_with_other_parameters(milvus: Databases) -> None:
     command = ("reindex", "--to-collection", "new", "--set", "chunk_size=400,k1=1.2", "--set", "stem=false")
     assert run(*command, "--token", "mine").stdout == "new has 3 chunks; 0 chunks removed\n"
     assert [(options["collection"], options["token"]) for options in milvus.opened] == [
@@ -168,7 +131,7 @@ def test_reindex_makes_an_index_with_other_parameters(milvus: Milvus) -> None:
         assert (index.config.chunk_size, index.config.k1, index.config.b) == (400, 1.2, 0.75)
         assert index.config.analyzer == AnalyzerConfig(stem=False)
         assert index.verify().num_chunks == 3
-    assert json.loads(run(*command, "--json").stdout) == {"num_chunks": 3, "removed": 0}
+    assert run_json(*command) == {"num_chunks": 3, "removed": 0}
     assert_fails(
         run(*command, "--set", "b=0.1"),
         "'new' already exists, and the index was created with other parameters: b: stored 0.75, given 0.1. Drop it "
@@ -176,7 +139,7 @@ def test_reindex_makes_an_index_with_other_parameters(milvus: Milvus) -> None:
     )
 
 
-def test_reindex_replaces_the_defaults_of_version_0_1(milvus: Milvus) -> None:
+def test_reindex_replaces_the_defaults_of_version_0_1(milvus: Databases) -> None:
     analyzer = AnalyzerConfig(
         query_segmentation="search",
         word_bigrams=False,
@@ -197,8 +160,8 @@ def test_reindex_replaces_the_defaults_of_version_0_1(milvus: Milvus) -> None:
     )
 
 
-def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Milvus) -> None:
-    run("reindex", "--to-collection", "new", "--to-uri", SERVER, "--token", "mine", MILVUS_TO_TOKEN="theirs")
+def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Databases) -> None:
+    run("reindex", "--to-collection", "new", "--to-uri", SERVER, "--token", "mine", env={"MILVUS_TO_TOKEN": "theirs"})
     assert milvus.opened[1]["uri"] == SERVER
     assert milvus.opened[1]["token"] == "theirs"
     assert run("reindex", "--to-collection", "new", "--set", "colour=red").exit_code == 2
@@ -211,12 +174,12 @@ def test_an_index_is_given_a_field_and_its_rows_are_ingested_without_the_title(t
     new, field = ("--collection", "new"), "title:30:2.0"
     run("ingest", str(rows), "--collection", "old")
     run("reindex", "--collection", "old", "--to-collection", "new", "--set", f"field={field}")
-    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "Palms coconuts"
-    assert json.loads(run("ingest", str(rows), *new, "--field", field, "--json").stdout)["added"] == 0
-    assert json.loads(run("search", "palms", *new, "--json").stdout)[0]["text"] == "coconuts"
+    assert run_json("search", "palms", *new)[0]["text"] == "Palms coconuts"
+    assert run_json("ingest", str(rows), *new, "--field", field)["added"] == 0
+    assert run_json("search", "palms", *new)[0]["text"] == "coconuts"
 
 
-def test_drop_needs_yes(milvus: Milvus) -> None:
+def test_drop_needs_yes(milvus: Databases) -> None:
     result = run("drop")
     assert (result.exit_code, result.stdout) == (
         0,
@@ -229,11 +192,11 @@ def test_drop_needs_yes(milvus: Milvus) -> None:
     assert_fails(run("drop", "--yes"), "no index was found in memory")
 
 
-def test_drop_for_machines(milvus: Milvus) -> None:
-    assert json.loads(run("drop", "--json").stdout) == {"chunks": 3, "dropped": False}
-    assert json.loads(run("drop", "--json", "--yes").stdout) == {"chunks": 3, "dropped": True}
+def test_drop_for_machines(milvus: Databases) -> None:
+    assert run_json("drop") == {"chunks": 3, "dropped": False}
+    assert run_json("drop", "--yes") == {"chunks": 3, "dropped": True}
 
 
-def test_drop_makes_no_file(milvus: Milvus) -> None:
+def test_drop_makes_no_file(milvus: Databases) -> None:
     assert_fails(run("drop", "--yes", "--uri", "missing.db"), "there is no database at missing.db")
     assert milvus.opened == []

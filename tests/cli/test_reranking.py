@@ -153,15 +153,6 @@ def test_explanations_and_reasons_name_the_reranker(rows: Path) -> None:
     assert "reranked: 43.0000 by by_length, in place of the score of the search" in explained
     why = run("why", "notice period", "short", *rerank, "-k", 1).stdout
     assert "beyond k = 1: its score by by_length" in why
-    assert [hit["id"] for hit in run_json("similar", "short", *rerank)] == ["long"]
-
-
-def test_a_session_reranks(rows: Path) -> None:
-    typed = run("shell", "--rerank", "my_reranker:by_length", input="notice period\n:state\n:explain 1\n")
-    assert (typed.exit_code, typed.stderr) == (0, "")
-    assert typed.stdout.startswith(run("search", "notice period", "--rerank", "my_reranker:by_length").stdout)
-    assert "rerank     my_reranker:by_length\n" in typed.stdout
-    assert "reranked: 43.0000 by by_length" in typed.stdout
 
 
 RULE = (
@@ -184,7 +175,7 @@ RULE = (
         ("my_reranker:Large", " has failed: TypeError: "),
     ],
 )
-@pytest.mark.parametrize("command", [("search", "notice"), ("explain", "notice", "long"), ("shell",)])
+@pytest.mark.parametrize("command", [("search", "notice"), ("explain", "notice", "long")])
 def test_what_is_no_reranker_is_refused_before_the_index_opens(
     rows: Path, databases: Databases, name: str, says: str, command: tuple[str, ...]
 ) -> None:
@@ -206,7 +197,6 @@ def test_a_name_without_a_module_is_wrong_usage(rows: Path) -> None:
         ("none", ("search", "notice"), 2),
         ("too_few", ("explain", "notice", "long"), 2),
         ("none", ("explain", "notice", "long"), 2),
-        ("none", ("similar", "short"), 1),
         ("as_text", ("search", "notice"), 2),
         ("huge", ("search", "notice"), 2),
         ("huge", ("explain", "notice", "long"), 2),

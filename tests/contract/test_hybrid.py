@@ -15,23 +15,29 @@ from rag_bm25 import (
     BM25Index,
     ChunkNotFoundError,
     ConfigMismatchError,
+    FunctionBoost,
     IndexConfig,
     InputError,
-    NumberBoost,
     ParameterError,
     Query,
     StoreError,
+    ValueBoost,
     Weighted,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from rag_bm25 import Explanation, Hit
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import DenseMetric
+
+
+def number_of(metadata: Mapping[str, Any]) -> float:
+    return max(metadata.get("n", 1), 0.1)
+
 
 DIM = 4
 CONFIG = IndexConfig(chunk_size=12, analyzer=split, idf="lucene", dense_dim=DIM)
@@ -235,7 +241,7 @@ FUSIONS = [RRF(), RRF(k=1), Weighted(), Weighted(0.3, 2.0), Weighted(1, 2, norma
 @pytest.mark.parametrize("fusion", FUSIONS, ids=str)
 @pytest.mark.parametrize("query", ["apple cherry", "fig", "unknown words"])
 def test_the_explanation_of_a_fused_score_is_the_score(index: BM25Index, fusion: RRF | Weighted, query: str) -> None:
-    asked: dict[str, Any] = {"fusion": fusion, "dense_k": 3, "boosts": [NumberBoost("n", 0.5, least=0.1)]}
+    asked: dict[str, Any] = {"fusion": fusion, "dense_k": 3, "boosts": [FunctionBoost(number_of, 0.5)]}
     hits = index.search_hybrid(query, QUERY, 3, **asked, arm_scores=True)
     assert len(hits) == 3
     for hit in hits:
@@ -253,7 +259,7 @@ def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, norm
     plain = index.search_hybrid("fig", opposite, 10, **away)
     assert plain[-1].score <= 0
     for factor in (0.5, 1.0, 3.0):
-        boosts = [NumberBoost("no such key", 1, missing=factor)]
+        boosts = [ValueBoost("no such key", {1: 1}, default=factor)]
         hits = index.search_hybrid("fig", opposite, 10, **away, boosts=boosts)
         wanted = [hit.score * factor if hit.score > 0 else hit.score for hit in plain]
         assert [hit.id for hit in hits] == [hit.id for hit in plain]
@@ -261,7 +267,7 @@ def test_boosts_keep_hits_with_a_fused_score_of_0_or_less(index: BM25Index, norm
         for hit in hits:
             tree = index.explain_hybrid("fig", opposite, hit.id, 10, **away, boosts=boosts)
             assert tree.value == pytest.approx(hit.score)
-    assert not index.search_hybrid("fig", QUERY, 10, boosts=[NumberBoost("no such key", 1, missing=0)])
+    assert not index.search_hybrid("fig", QUERY, 10, boosts=[ValueBoost("no such key", {1: 1}, default=0)])
 
 
 def test_the_explanation_shows_rank_range_and_weight(index: BM25Index) -> None:
@@ -299,7 +305,7 @@ def by_id(_query: str, hits: Sequence[Hit]) -> list[float]:
     return [ord(hit.id) for hit in hits]
 
 
-BOOSTS = [NumberBoost("n", 0.5, least=0.1)]
+BOOSTS = [FunctionBoost(number_of, 0.5)]
 PLACED: dict[str, dict[str, Any]] = {
     "reranked": {"rerank": by_id, "candidates": 4},
     "reranked and grouped": {"rerank": by_id, "boosts": BOOSTS, "group_by": "kind", "group_score": "sum"},

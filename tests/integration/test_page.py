@@ -169,7 +169,7 @@ def test_what_a_chunk_holds_is_text(visit: Any) -> None:
 
 def test_nothing_found_has_reasons_and_another_spelling(visit: Any) -> None:
     page = visit().search("notise")
-    assert "no chunk has the word notise" in page.locator(".empty").inner_text()
+    assert "no chunk has a word of the query" in page.locator(".empty").inner_text()
     page.get_by_role("button", name="Did you mean").click()
     page.wait_for_selector(".hit")
     assert page.input_value("#query") == "notice"

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.documents import Document
 from support.langchain_models import Letters
 
-from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25Retriever, MilvusBM25VectorStore
+from rag_bm25.langchain import MilvusBM25Retriever, MilvusBM25VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +36,6 @@ def threads(dense_store: MemoryStore) -> set[str]:
         lambda index: MilvusBM25VectorStore(index, embedding=Letters()).aadd_documents([DOCUMENT]),
         lambda index: MilvusBM25VectorStore(index, embedding=Letters()).aadd_texts(["fade"], reembed=True),
         lambda index: MilvusBM25VectorStore(index).adelete(["a"]),
-        lambda index: MilvusBM25DocumentIndex(index=index, embedding=Letters()).aupsert([DOCUMENT]),
-        lambda index: MilvusBM25DocumentIndex(index=index).adelete(["a"]),
     ],
 )
 def test_writes_wait_in_the_thread_of_the_index(

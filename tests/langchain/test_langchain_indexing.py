@@ -13,7 +13,7 @@ from langchain_core.indexing import index as index_documents
 from support.langchain_models import DIM, Letters, vector_of
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25VectorStore
+from rag_bm25.langchain import MilvusBM25VectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,16 +31,11 @@ CHANGED = [page("apple banana grape", "x"), page("fig apple", "y")]
 
 # Every combination in memory; on an engine, where creating an index takes half a second, each way of each thing once.
 EVERY_WAY = [
-    *(
-        pytest.param("memory", dim, target, way)
-        for dim in (None, DIM)
-        for target in ("vector store", "document index")
-        for way in ("index", "aindex")
-    ),
-    pytest.param("embedded", None, "document index", "aindex"),
-    pytest.param("embedded", DIM, "vector store", "index"),
+    *(pytest.param("memory", dim, way) for dim in (None, DIM) for way in ("index", "aindex")),
+    pytest.param("embedded", None, "aindex"),
+    pytest.param("embedded", DIM, "index"),
 ]
-every_way = pytest.mark.parametrize(("new_store", "dim", "kind", "way"), EVERY_WAY, indirect=["new_store"])
+every_way = pytest.mark.parametrize(("new_store", "dim", "way"), EVERY_WAY, indirect=["new_store"])
 
 
 @pytest.fixture
@@ -50,15 +45,8 @@ def an_index(dim: int | None, new_store: Callable[[], Store]) -> Iterator[BM25In
 
 
 @pytest.fixture
-def target(kind: str, an_index: BM25Index) -> Any:
-    embedding = Letters() if an_index.config.dense_dim else None
-    if kind == "vector store":
-        return MilvusBM25VectorStore(an_index, embedding=embedding)
-    return MilvusBM25DocumentIndex(index=an_index, embedding=embedding)
-
-
-@pytest.fixture
-def run(way: str, target: Any) -> Callable[..., Any]:
+def run(way: str, an_index: BM25Index) -> Callable[..., Any]:
+    target = MilvusBM25VectorStore(an_index, embedding=Letters() if an_index.config.dense_dim else None)
     manager = InMemoryRecordManager("test")
     manager.create_schema()
 

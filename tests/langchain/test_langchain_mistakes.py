@@ -16,7 +16,6 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, IndexNotFoundError, InputError, StoreError
 from rag_bm25.langchain import (
-    MilvusBM25DocumentIndex,
     MilvusBM25Retriever,
     MilvusBM25VectorStore,
     MilvusHybridRetriever,
@@ -154,7 +153,7 @@ class TestFromUri:
         if not engines.lite_version():
             pytest.skip("milvus-lite is not installed")
 
-    @pytest.mark.parametrize("kind", [MilvusBM25Retriever, MilvusHybridRetriever, MilvusBM25DocumentIndex])
+    @pytest.mark.parametrize("kind", [MilvusBM25Retriever, MilvusHybridRetriever])
     def test_the_index_is_opened_and_closed(self, tmp_path: Path, kind: Any) -> None:
         uri, config = tmp_path / "rag.db", IndexConfig(chunk_size=4, analyzer=split)
         mode = {"mode": "sparse"} if kind is MilvusHybridRetriever else {}

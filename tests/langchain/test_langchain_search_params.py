@@ -11,7 +11,7 @@ from support.langchain_models import Letters, vector_of
 
 from rag_bm25 import ParameterError
 from rag_bm25.index.arguments import parse_scope
-from rag_bm25.langchain import MilvusBM25DocumentIndex, MilvusBM25VectorStore, MilvusHybridRetriever
+from rag_bm25.langchain import MilvusBM25VectorStore, MilvusHybridRetriever
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -36,12 +36,11 @@ def searches(index: BM25Index, mode: str, options: dict[str, Any]) -> Iterator[C
     """Every way to ask."""
     model = Letters()
     asked = MilvusHybridRetriever(index=index, embedding=model)
-    for kind in (MilvusHybridRetriever, MilvusBM25DocumentIndex):
-        made = kind(index=index, embedding=model, mode=mode, **options)
-        yield partial(made.invoke, "fade")
-        yield partial(run, made.ainvoke, "fade")
-        yield partial(made.batch, ["fade"])
-        yield partial(run, made.abatch, ["fade"])
+    made = MilvusHybridRetriever(index=index, embedding=model, mode=mode, **options)
+    yield partial(made.invoke, "fade")
+    yield partial(run, made.ainvoke, "fade")
+    yield partial(made.batch, ["fade"])
+    yield partial(run, made.abatch, ["fade"])
     yield lambda: asked.invoke("fade", mode=mode, **options)
     yield lambda: run(asked.abatch, ["fade"], mode=mode, **options)
     store = MilvusBM25VectorStore(index, embedding=model)

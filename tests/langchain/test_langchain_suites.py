@@ -8,11 +8,9 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_tests.integration_tests import RetrieversIntegrationTests, VectorStoreIntegrationTests
-from langchain_tests.integration_tests.indexer import AsyncDocumentIndexTestSuite, DocumentIndexerTestSuite
 from support.langchain_models import DIM
 
 from rag_bm25.langchain import (
-    MilvusBM25DocumentIndex,
     MilvusBM25Retriever,
     MilvusBM25VectorStore,
     MilvusHybridRetriever,
@@ -68,30 +66,6 @@ class TestHybridRetriever(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self) -> str:
         return "vectors"
-
-
-class TestDocumentIndex(DocumentIndexerTestSuite):
-    @pytest.fixture
-    def index(self, engine_index: BM25Index) -> MilvusBM25DocumentIndex:
-        return MilvusBM25DocumentIndex(index=engine_index)
-
-
-class TestAsyncDocumentIndex(AsyncDocumentIndexTestSuite):
-    @pytest.fixture
-    def index(self, engine_index: BM25Index) -> MilvusBM25DocumentIndex:
-        return MilvusBM25DocumentIndex(index=engine_index)
-
-
-class TestDenseDocumentIndex(DocumentIndexerTestSuite):
-    @pytest.fixture
-    def index(self, dense_engine_index: BM25Index) -> MilvusBM25DocumentIndex:
-        return MilvusBM25DocumentIndex(index=dense_engine_index, embedding=MODEL)
-
-
-class TestAsyncDenseDocumentIndex(AsyncDocumentIndexTestSuite):
-    @pytest.fixture
-    def index(self, dense_engine_index: BM25Index) -> MilvusBM25DocumentIndex:
-        return MilvusBM25DocumentIndex(index=dense_engine_index, embedding=MODEL)
 
 
 class TestPaddedVectorStore(VectorStoreIntegrationTests):

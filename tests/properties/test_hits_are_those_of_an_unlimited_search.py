@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, Decay, Hit, IndexConfig, NumberBoost, ValueBoost
+from rag_bm25 import BM25Index, Decay, FunctionBoost, Hit, IndexConfig, ValueBoost
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CONFIG = IndexConfig(chunk_size=4, analyzer=split, idf="lucene", dense_dim=2)
 ORIGIN = date(2026, 1, 31)
@@ -102,18 +102,23 @@ def factor(metadata: dict[str, Any], boosts: Sequence[Any]) -> float:
     """The product of the factors, by the formulas of the documentation."""
     product = 1.0
     for boost in boosts:
+        if isinstance(boost, FunctionBoost):
+            product *= min(stars(metadata), 2.0)
+            continue
         value = metadata.get(boost.key)
         if isinstance(boost, Decay):
             days = None if value in (None, "soon") else (ORIGIN - date.fromisoformat(value)).days
             product *= boost.missing if days is None else decayed(boost, max(0.0, days - boost.offset) / boost.scale)
-        elif isinstance(boost, ValueBoost):
+        else:
             values = value if isinstance(value, list) else [value]
             known = [boost.factors[one] for one in values if one in boost.factors]
             product *= max(known) if known else boost.default
-        else:
-            number = None if value is None else max(value, 0)
-            product *= boost.missing if number is None else min(max(math.log(1 + number), boost.least), boost.most)
     return product
+
+
+def stars(metadata: Mapping[str, Any]) -> float:
+    number = metadata.get("stars")
+    return 0.5 if number is None else math.log1p(max(number, 0))
 
 
 def decayed(boost: Decay, x: float) -> float:
@@ -142,15 +147,8 @@ by_value = st.builds(
     factors=st.just({"law": 3.0, "draft": 0.25}),
     default=st.sampled_from([0.0, 1.0]),
 )
-by_number = st.builds(
-    NumberBoost,
-    key=st.just("stars"),
-    most=st.just(2.0),
-    modifier=st.just("log1p"),
-    least=st.sampled_from([0.0, 0.5]),
-    missing=st.just(0.5),
-)
-boosts_of_any_kind = st.lists(decays | by_value | by_number, min_size=1, max_size=2)
+by_stars = st.just(FunctionBoost(stars, maximum=2.0))
+boosts_of_any_kind = st.lists(decays | by_value | by_stars, min_size=1, max_size=2)
 
 
 @given(chunks, queries, sizes, sizes)

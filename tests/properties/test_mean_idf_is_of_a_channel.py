@@ -211,9 +211,6 @@ def test_repair_reencoding_export_and_copy_keep_the_means(tmp_path: Path) -> Non
     assert_right(index, model)
     index.reencode()
     assert_right(index, model)
-    index.export_statistics(tmp_path / "file")
-    index.import_statistics(tmp_path / "file")
-    assert_right(index, model)
     copy_index(store, target := MemoryStore())
     assert_right(opened(target), model)
     log = store.collections.log

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import AnalyzerConfig, BM25Index, IndexConfig, Query, QueryExpansion, QueryPart, Synonyms
+from rag_bm25.adapters import BM25Encoder
 from rag_bm25.analysis import config as analyzer_settings
 from rag_bm25.checks import check_parameter
 from rag_bm25.errors import FilterError, FormatError, InputError, ParameterError, short_repr
@@ -27,6 +27,8 @@ from rag_bm25.vectors.terms import MAX_TERM_BYTES, Vocabulary, term_id
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from support.memory_store import MemoryStore
 
 HUGE = 10**5000  # Python does not write it in decimals
 BEYOND_FLOAT = 10**400
@@ -177,9 +179,7 @@ class TestFiles:
 
     def test_a_line_of_statistics(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = tmp_path / "statistics.json.gz"
-        index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
-        index.add(["apple"])
-        index.export_statistics(file)
+        BM25Encoder(IndexConfig(4, analyzer=split)).fit(["apple"]).save(file)
         read_statistics(file)
         monkeypatch.setattr(portable, "MAX_LINE", 40)
         with pytest.raises(FormatError, match="or is damaged: a line has more than 40 characters"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from rag_bm25.analysis import Analyzer
@@ -56,11 +55,9 @@ def _pairs_in_words(terms: Iterable[str]) -> set[str]:
 def highlight_hits(highlighter: Highlighter, hits: Sequence[H], fields: Iterable[str]) -> list[H]:
     """Give each hit the fragments of its text and of its fields."""
     names = list(fields)
-    texts = [[hit.text, *(field_text(hit.metadata, name) for name in names)] for hit in hits]
-    found = iter(highlighter.highlight_all(list(chain.from_iterable(texts))))
     highlighted = []
     for hit in hits:
-        highlights, of_fields = next(found), {name: next(found) for name in names}
+        of_fields = {name: highlighter.highlight(field_text(hit.metadata, name)) for name in names}
         some = {name: fragments for name, fragments in of_fields.items() if fragments} if names else None
-        highlighted.append(replace(hit, highlights=highlights, field_highlights=some))
+        highlighted.append(replace(hit, highlights=highlighter.highlight(hit.text), field_highlights=some))
     return highlighted

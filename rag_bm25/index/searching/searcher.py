@@ -24,6 +24,7 @@ from rag_bm25.index.searching.rows import latest_rows, read_chunks, read_one
 from rag_bm25.index.searching.weigher import WeightedQuery
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.explanation import ChunkFacts, QueryFacts
+from rag_bm25.query.feedback import BIM
 from rag_bm25.query.learning import apply_feedback
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.query.options import (
@@ -342,7 +343,8 @@ class Searcher:
         self, queries: list[WeightedQuery], method: Feedback, scope: Scope, options: QueryOptions
     ) -> list[list[FeedbackChunk]]:
         """Read the chunks that each query learns from: the marked ones, or else the best ones of a search."""
-        if options.get("relevant") is not None or options.get("irrelevant") is not None:
+        marked = options.get("relevant") is not None or options.get("irrelevant") is not None
+        if marked or isinstance(method, BIM):  # which is refused without marked chunks
             return [self._read_marked("relevant", scope, options)] * len(queries)
         found = self.search(queries, method.fb_docs, scope, options)
         pks = {match.row.pk for matches in found for match in matches}

@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 import rag_bm25
 from rag_bm25.analysis import normalization
-from rag_bm25.analysis.normalization import is_plain, normalize, plain_form, plain_forms
+from rag_bm25.analysis.normalization import is_plain, normalize, plain_form
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -100,18 +98,6 @@ def test_the_licence_of_the_table_is_beside_it() -> None:
 def test_only_what_is_not_plain_is_normalised(text: str, form: str) -> None:
     assert plain_form(text) == form
     assert len(form) == len(normalize(text))
-
-
-@example(texts=["檢", "1，", "000", "1，000"], simplify=False)
-@given(texts=st.lists(st.text("合，檢\u200b 1１.e\u0301🙂…", max_size=4), max_size=6), simplify=st.booleans())
-def test_the_forms_of_texts_are_those_of_each_one(texts: list[str], simplify: bool) -> None:
-    assert plain_forms(texts, simplify=simplify) == [plain_form(text, simplify=simplify) for text in texts]
-
-
-def test_texts_are_judged_by_the_same_characters_as_one_is() -> None:
-    characters = [chr(point) for point in range(0x30000) if not 0xD800 <= point < 0xE000]
-    plain = normalization._plain_points(True).take(list(map(ord, characters)), mode="clip").tolist()
-    assert plain == [is_plain(character) for character in characters]
 
 
 def test_a_text_with_many_parts_that_are_not_plain_is_normalised_as_a_whole() -> None:

@@ -17,7 +17,7 @@ from support.data import shared_data
 
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, segmentation
 from rag_bm25.analysis.dictionary import read_dictionary, whole_word_frequencies
-from rag_bm25.analysis.segmentation import BORDER, load_segmenter
+from rag_bm25.analysis.segmentation import load_segmenter
 from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -133,19 +133,6 @@ def test_threads_load_the_dictionary_once() -> None:
 
 def test_analyzers_with_equal_words_share_a_dictionary() -> None:
     assert load_segmenter("auto", {"数据湖": 3}) is load_segmenter("auto", {"数据湖": 3})
-
-
-@pytest.mark.parametrize("name", ["jieba", "rjieba"])
-@pytest.mark.parametrize("mode", MODES)
-def test_runs_that_are_cut_at_once_are_cut_as_each_alone(
-    name: segmentation.SegmenterName, mode: Literal["search", "exact"]
-) -> None:
-    if name == "rjieba":
-        pytest.importorskip("rjieba")
-    cut = getattr(load_segmenter(name, {"数据湖": None}), mode)
-    runs = ["中华人民共和国", "人民法院", "数据湖", "湖", "的", "全文检索引擎", "喜", "劳动合同的解除"]
-    one_by_one = [word for run in runs for word in (*cut(run), BORDER)]
-    assert [*cut(BORDER.join(runs)), BORDER] == one_by_one
 
 
 @pytest.mark.usefixtures("_no_rjieba")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,16 +9,25 @@ from hypothesis import strategies as st
 from support import reference
 from support.strategies import document_weightings, texts, weightings, words
 
-from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit, term_frequencies
+from rag_bm25.documents.encoder import DocumentEncoder, LengthUnit, _with_ids
+from rag_bm25.documents.token_numbers import number_tokens
 from rag_bm25.vectors.terms import NO_TERMS_ID, term_id
 from rag_bm25.weighting.document import DocumentWeighting
 from rag_bm25.weighting.fields import FieldWeight
+
+if TYPE_CHECKING:
+    from rag_bm25.vectors.sparse import SparseBatch
 
 IDS = {"a": 5, "b": 3, "c": 2**32 - 2}
 
 
 def encoder(length_unit: LengthUnit = "terms", chunk_size: float = 4) -> DocumentEncoder:
     return DocumentEncoder(str.split, DocumentWeighting(chunk_size), length_unit)
+
+
+def term_frequencies(tokens: list[list[str]], ids: dict[str, int]) -> SparseBatch:
+    numbered = number_tokens(tokens)
+    return _with_ids(numbered.frequencies(), numbered.terms, ids)
 
 
 @given(st.lists(st.lists(words, max_size=8), max_size=6))

@@ -10,7 +10,6 @@ from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, MissingExtraError, ParameterError, Progress
 from rag_bm25.evaluation import (
-    MEASURES,
     BeirDataset,
     add_corpus,
     evaluate,
@@ -22,7 +21,6 @@ from rag_bm25.evaluation import (
     search_queries,
     write_run,
 )
-from rag_bm25.evaluation.measures import query_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -234,15 +232,6 @@ def test_measures_of_each_query_are_in_the_order_of_the_judgements() -> None:
     assert found.values["recall@100"].tolist() == [1.0, 0.5, 0.0]
     assert found.values["mrr@10"].tolist() == [1.0, 0.5, 0.0]
     assert found.mean() == measure(qrels, {"q1": ["x", "a"], "q2": ["a"]})
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_one_measure_alone_is_the_same(name: str) -> None:
-    qrels = {"q1": {"a": 1, "b": 2}, "q2": {"a": 1}}
-    run = {"q1": ["b", "x", "a"], "q2": ["x", "a"]}
-    [(found, values)] = query_values(qrels, run, [name]).items()  # type: ignore[list-item]
-    assert found == name
-    assert values.tolist() == measure_queries(qrels, run).values[name].tolist()  # type: ignore[index]
 
 
 # Several configurations

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
 from datetime import date, datetime, timedelta, timezone
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag_bm25 import Decay, NumberBoost, ParameterError, ValueBoost
+from rag_bm25 import Decay, FunctionBoost, InputError, ParameterError, ValueBoost
 from rag_bm25.hits.boosts import check_boosts, factor_of, largest_factor
+from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.scores import ScoreExplanation, with_factors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @pytest.mark.parametrize(
@@ -50,7 +57,7 @@ def test_values() -> None:
     given = ["law", 1, True, 1.0, "other", None, ["memo", "law"], []]
     assert [boost.factor({"kind": value}) for value in given] == [2.0, 4.0, 0.5, 4.0, 0.5, 0.5, 2.0, 0.5]
     assert [ValueBoost("kind", {True: 3.0}).factor({"kind": value}) for value in (True, 1)] == [3.0, 1.0]
-    assert boost.largest == 4.0
+    assert boost.upper_bound == 4.0
 
 
 def test_the_factor_of_a_value_is_looked_up_however_many_there_are() -> None:
@@ -70,10 +77,23 @@ def test_the_factor_of_a_value_is_looked_up_however_many_there_are() -> None:
     assert compared < 10
 
 
-def test_numbers() -> None:
-    boost = NumberBoost("stars", most=3.0, weight=0.5, modifier="sqrt", least=0.25, missing=1.5)
-    assert [boost.factor({"stars": n}) for n in (8, 1000, 0, -4, "8")] == [2.0, 3.0, 0.25, 0.25, 1.5]
-    assert NumberBoost("n", most=9, modifier="reciprocal").factor({"n": 0}) == 9
+def stars(metadata: Mapping[str, Any]) -> Any:
+    return metadata.get("stars")
+
+
+def test_the_result_of_a_function_is_the_factor_up_to_its_maximum() -> None:
+    boost = FunctionBoost(stars, maximum=3)
+    assert [boost.factor({"stars": n}) for n in (2, 0, 1000, math.inf, 10**400)] == [2.0, 0.0, 3.0, 3.0, 3.0]
+    assert boost.explain({"stars": 2}) == Explanation(2.0, "factor by stars, at most 3")
+    assert FunctionBoost(partial(stars), 3).explain({"stars": 2}).description == "factor by partial, at most 3"
+
+
+@pytest.mark.parametrize("result", [-1, math.nan, True, None, "2"])
+def test_what_is_no_factor_is_refused(result: object) -> None:
+    with pytest.raises(
+        InputError, match=re.escape(f"stars of FunctionBoost must return a number >= 0, got {result!r}")
+    ):
+        FunctionBoost(stars, maximum=3).factor({"stars": result})
 
 
 def test_the_explanation_of_a_decay_has_what_is_not_the_default() -> None:
@@ -95,7 +115,7 @@ def test_the_explanation_of_a_decay_says_that_a_value_is_of_another_kind() -> No
 
 
 def test_factors_multiply_and_are_explained_one_by_one() -> None:
-    boosts = [Decay("n", 10, 0), ValueBoost("kind", {"law": 3.0}), NumberBoost("stars", most=2.0)]
+    boosts = [Decay("n", 10, 0), ValueBoost("kind", {"law": 3.0}), FunctionBoost(stars, 2.0)]
     metadata = {"n": 20, "kind": "law", "stars": 1.5}
     assert factor_of(boosts, metadata) == pytest.approx(0.25 * 3 * 1.5)
     assert largest_factor(boosts) == 6.0
@@ -103,7 +123,7 @@ def test_factors_multiply_and_are_explained_one_by_one() -> None:
     assert tree.value == pytest.approx(2 * 0.25 * 3 * 1.5)
     assert [line.value for line in tree.details] == pytest.approx([2, 0.25, 3, 1.5])
     assert tree.tree().splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
-    missing = with_factors(ScoreExplanation(2.0, "score"), [boost.explain({}) for boost in boosts])
+    missing = with_factors(ScoreExplanation(2.0, "score"), [boost.explain({"stars": 1}) for boost in boosts])
     assert [line.value for line in missing.details] == [2, 1, 1, 1]
     assert with_factors(ScoreExplanation(2.0, "score"), []) == ScoreExplanation(2.0, "score")
 
@@ -123,12 +143,9 @@ def test_factors_multiply_and_are_explained_one_by_one() -> None:
         (lambda: ValueBoost("n", {}), "factors of ValueBoost must be a mapping"),
         (lambda: ValueBoost("n", {"a": float("nan")}), "factor of 'a' in ValueBoost must be"),
         (lambda: ValueBoost("n", {"a": 1}, default=2000), "default of ValueBoost must be"),
-        (lambda: NumberBoost("n", most=0), r"most of NumberBoost must be a number in \(0, 1,000\], got 0"),
-        (
-            lambda: NumberBoost("n", most=2, least=3),
-            r"least of NumberBoost must be a number in \[0, 2\], which is `most`",
-        ),
-        (lambda: check_boosts({"date": 3}), "boosts must be a list of Decay, ValueBoost or NumberBoost"),
+        (lambda: FunctionBoost(stars, 0), r"maximum of FunctionBoost must be a number in \(0, 1,000\], got 0"),
+        (lambda: FunctionBoost("n", 2), "function of FunctionBoost must be a callable, got 'n'"),  # type: ignore[arg-type]
+        (lambda: check_boosts({"date": 3}), "boosts must be a list of Decay, ValueBoost or FunctionBoost"),
     ],
 )
 def test_what_breaks_a_rule_is_refused(make: Any, message: str) -> None:

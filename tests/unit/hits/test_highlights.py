@@ -17,6 +17,8 @@ from rag_bm25.hits.highlights import Highlighter, check_highlight
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rag_bm25.analysis import TextAnalyzer
+
 ANALYZER = Analyzer()
 
 
@@ -156,12 +158,16 @@ def test_the_tokens_of_any_analyzer_are_found() -> None:
     assert show(found) == "劳动[合]同"
 
 
-def test_several_texts_have_the_fragments_of_each_one() -> None:
-    texts = ["Of information\nRetrieval and", "", "第一条 合同成立。", "fig" + " x" * 40 + " Fig", "nothing"]
-    weights = {"\0inform retriev": 1.0, "合同": 2.0, "fig": 3.0}
-    highlighter = Highlighter(ANALYZER, weights, Highlighting(max_fragments=2, size=20))
-    assert highlighter.highlight_all(texts) == [highlighter.highlight(text) for text in texts]
-    assert highlighter.highlight_all([]) == []
+def test_two_terms_at_one_place_are_one_mark() -> None:
+    (found,) = highlight({"劳动": 1.0, "\0合同": 2.0, "检索": 4.0, "合同": 8.0}, "勞\u200b動合同檢")
+    assert (found.marks, found.score) == (((0, 3), (3, 5)), 11.0)
+
+
+@pytest.mark.parametrize("analyzer", [ANALYZER, str.split])
+def test_of_any_number_of_terms_each_is_marked(analyzer: TextAnalyzer) -> None:
+    terms = [f"w{at}" for at in range(200)]
+    (found,) = Highlighter(analyzer, dict.fromkeys(terms, 1.0), Highlighting()).highlight(f"㎏ {terms[-1]} w0")
+    assert (show(found), found.score) == ("㎏ [w199] [w0]", 2.0)
 
 
 def test_of_windows_that_weigh_the_same_the_first_is_the_best() -> None:
@@ -184,7 +190,7 @@ def test_fragments_are_disjoint_parts_that_cover_every_located_term(text: str, t
     weights = {term: 1.0 + at for at, term in enumerate(sorted(terms))}
     found = highlight(weights, text, max_fragments=1000, size=size)
     assert [(-one.score, one.start) for one in found] == sorted((-one.score, one.start) for one in found)
-    located = ANALYZER.locator(terms)(text)
+    located = [token for token in ANALYZER.locate(text) if token.text in terms]
     by_place = sorted(found, key=lambda one: one.start)
     for one, other in pairwise(by_place):
         assert one.end <= other.start

@@ -145,7 +145,6 @@ LONG: dict[str, tuple[str, Callable[[BM25Index, Path], object]]] = {
     "repair": ("scan_chunks", lambda index, _: index.repair()),
     "iteration": ("scan_chunks", lambda index, _: list(index.chunks())),
     "copy": ("scan_chunks", lambda index, _: copy_index(index._store, MemoryStore())),
-    "export": ("log_keys", lambda index, path: index.export_statistics(path / "statistics")),
     "refresh": ("log_keys", lambda index, _: index.refresh()),
     "drop": ("scan_chunks", lambda index, _: index.drop_namespace("other")),
     "search": ("search", lambda index, _: index.search("apple")),

@@ -7,8 +7,17 @@ from support.reference import split
 from support.strategies import field_names, field_weights
 
 from rag_bm25 import AnalyzerConfig, FieldWeight, IndexConfig, ParameterError
-from rag_bm25.evaluation import SETTING_NAMES, config_line, differing, with_settings
-from rag_bm25.index.settings import document_side, format_fields, parse_field, parse_setting, parse_value, query_options
+from rag_bm25.index.settings import (
+    SETTING_NAMES,
+    differing,
+    document_side,
+    format_fields,
+    parse_field,
+    parse_setting,
+    parse_value,
+    query_options,
+    with_settings,
+)
 from rag_bm25.weighting.query import QueryWeighting
 
 BASE = IndexConfig(500)
@@ -60,16 +69,6 @@ def test_what_differs_leads_from_one_config_to_the_other(settings: dict[str, obj
     changed = with_settings(BASE, settings)  # type: ignore[arg-type]
     assert differing(BASE, changed) == settings
     assert with_settings(BASE, differing(BASE, changed)) == changed
-
-
-@pytest.mark.parametrize("settings", [{}, {"k1": 0.9, "k3": 8.0}, {"stem": False, "idf": "zero"}])
-def test_the_line_of_a_config_is_python_that_makes_it(settings: dict[str, object]) -> None:
-    config = with_settings(BASE, settings)  # type: ignore[arg-type]
-    assert eval(config_line(config), {"IndexConfig": IndexConfig, "AnalyzerConfig": AnalyzerConfig}) == config
-
-
-def test_the_line_names_a_callable() -> None:
-    assert config_line(IndexConfig(5, analyzer=split)) == "IndexConfig(chunk_size=5, analyzer=split)"
 
 
 def test_the_query_side_is_what_a_query_weighting_has() -> None:

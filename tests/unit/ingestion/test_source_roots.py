@@ -424,12 +424,10 @@ def test_reading_goes_on_while_roots_are_folded(index: BM25Index, store: MemoryS
     assert reader.source_roots() == [root]
 
 
-def test_repair_and_import_keep_the_roots(small: Path, index: BM25Index, tmp_path: Path) -> None:
+def test_repair_keeps_the_roots(small: Path, index: BM25Index) -> None:
     run(index, small)
-    index.export_statistics(tmp_path / "s.gz")
-    for change in (index.repair, lambda: index.import_statistics(tmp_path / "s.gz")):
-        change()
-        assert roots(index) == {"small": str(small)}
+    index.repair()
+    assert roots(index) == {"small": str(small)}
 
 
 @pytest.mark.parametrize("packed", ["", "[]", "{", "[1]", '[["", "a"]]', '[["", "a", 5, true, "1", ""]]'])

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from support.reference import Corpus, split
 from support.reference import idf as printed_idf
 
-from rag_bm25 import Analyzer, Fuzzy, ParameterError, Prefix, Query, QueryExpansion, Synonyms
+from rag_bm25 import Analyzer, Fuzzy, ParameterError, Query, QueryExpansion, Synonyms
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.query.encoder import QueryEncoder
-from rag_bm25.query.expansion import Expander
+from rag_bm25.query.expansion import MAX_COMPLETIONS, Expander
 from rag_bm25.query.lookup import TermLookup
 from rag_bm25.query.synonyms import SynonymTable
 from rag_bm25.statistics.corpus import Contribution, CorpusStatistics
@@ -159,7 +159,12 @@ def test_completions_weigh_as_the_most_frequent_one() -> None:
     expected = {"car": idf("car")} | dict.fromkeys(["lab", "label", "labor"], 2 * idf("labor"))
     assert weights(terms) == pytest.approx(expected)
     assert reasons(terms)["label"] == "completes 'lab*'"
-    assert weigh(Query.parse("lab*"), prefix=Prefix(max_terms=1)).terms == ["labor"]
+
+
+def test_the_most_frequent_completions_are_added() -> None:
+    chunks = ["labor", *(f"lab{number}" for number in range(60)), "labor"]
+    terms = weigh(Query.parse("lab*"), chunks=chunks).terms
+    assert (len(terms), terms[0]) == (MAX_COMPLETIONS, "labor")
 
 
 @pytest.mark.parametrize(("text", "asked"), [("lab* " * 100, 1), (" ".join(f"x{at}*" for at in range(100)), 64)])
@@ -246,20 +251,12 @@ def test_empty_index_adds_nothing() -> None:
     [
         ({"synonyms": {"a": ["b"]}}, "synonyms must be a Synonyms, got {'a': ['b']}"),
         ({"fuzzy": True}, "fuzzy must be a Fuzzy, got True"),
-        ({"prefix": None}, "prefix must be a Prefix, got None"),
     ],
 )
 def test_values_of_other_types_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError) as caught:
         QueryExpansion(**options)
     assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("max_terms", [0, 1025, 1.5, "7"])
-def test_number_of_completions_is_checked(max_terms: Any) -> None:
-    with pytest.raises(ParameterError) as caught:
-        Prefix(max_terms)
-    assert str(caught.value) == f"max_terms must be an int in 1..1024, got {max_terms!r}"
 
 
 TOWNS = ["ny", "new york", "york, new", "new car", "a new york state of mind", "ny new york", "york"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import reference
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import BIM, BM25PRF, RM3, Axiomatic, BM25Index, IndexConfig, QueryExpansion, Rocchio, Synonyms
+from rag_bm25 import BIM, RM3, BM25Index, IndexConfig, QueryExpansion, Rocchio, Synonyms
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.errors import ChunkNotFoundError, InputError, ParameterError
 from rag_bm25.query.encoder import QueryEncoder
@@ -239,94 +239,6 @@ def test_bim_adds_terms_where_the_statistics_are_older_than_the_chunks(recwarn: 
     assert not recwarn.list
 
 
-# BM25PRF
-
-
-@given(corpora(min_size=2), texts(), st.data(), st.sampled_from([0.0, 0.2, 1.0]), st.none() | st.floats(0, 9))
-def test_bm25prf_is_the_model_written_with_loops(
-    chunks: dict[str, str], query: str, data: st.DataObject, weight: float, k3: float | None
-) -> None:
-    world = World(chunks, k3=k3)
-    relevant = data.draw(st.lists(st.sampled_from(sorted(chunks)), min_size=1, unique=True))
-    min_df, max_df = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([0.3, 0.6, 1.0]))
-    method = BM25PRF(weight, fb_terms=99, min_df=min_df, max_df=max_df)
-    terms = world.learn(method, query, dict.fromkeys(relevant, 1.0))
-    dfs = reference.Corpus(world.tokens).dfs()
-    may_be_added = {term for term, df in dfs.items() if min_df <= df <= max_df * len(chunks)}
-    words = [set(world.tokens[id_]) for id_ in relevant]
-    check_same(terms, reference.bm25prf(world.asked(query), dfs, len(chunks), words, may_be_added, 99, weight))
-
-
-def test_bm25prf_adds_terms_by_the_logarithm_of_their_chunks() -> None:
-    relevant = {str(at): "apple wide" for at in range(6)} | {"6": "apple rare", "7": "apple rare", "8": "apple lone"}
-    others = {f"w{at}": "wide" for at in range(26)} | {f"f{at}": f"filler{at}" for at in range(60)}
-    wide, rare = (reference.relevance_weight(df, 95, r, 9) for df, r in ((32, 6), (2, 2)))
-    assert math.log(6) * wide < math.log(2) * rare < 2 * rare < 6 * wide  # r itself would prefer the wide one
-    world = World(relevant | others)
-    terms = world.learn(BM25PRF(fb_terms=1, **EVERY_TERM), "apple", dict.fromkeys(relevant, 1.0))
-    assert terms.terms == ["apple", "rare"]
-    every = world.learn(BM25PRF(**EVERY_TERM), "apple", dict.fromkeys(relevant, 1.0))
-    assert every.terms == ["apple", "rare", "wide"]  # one chunk is no evidence
-    assert every.sources[1].reason == "in 2 of 9 relevant chunks"
-    assert every.boost.tolist() == [1, 0.2, 0.2]
-
-
-# Axiomatic semantic term matching
-
-
-@given(corpora(min_size=2), texts(), st.data(), st.sampled_from([0.0, 0.4, 3.0]), st.sampled_from([1, 2, 29]))
-def test_axiomatic_matching_is_the_formula_written_with_loops(
-    chunks: dict[str, str], query: str, data: st.DataObject, beta: float, background: int
-) -> None:
-    world = World(chunks)
-    relevant = data.draw(st.lists(st.sampled_from(sorted(chunks)), min_size=1, unique=True))
-    min_df, max_df = data.draw(st.integers(1, 2)), data.draw(st.sampled_from([0.3, 0.6, 1.0]))
-    method = Axiomatic(beta, background, fb_terms=99, min_df=min_df, max_df=max_df)
-    terms = world.learn(method, query, dict.fromkeys(relevant, 1.0))
-    dfs, idfs = reference.Corpus(world.tokens).dfs(), world.idfs()
-    may_be_added = {term for term, df in dfs.items() if min_df <= df <= max_df * len(chunks)}
-    asked = {term: qtf * idfs[term] for term, qtf in world.asked(query).items() if term in idfs}
-    words = [set(world.tokens[id_]) for id_ in relevant]
-    check_same(terms, reference.axiomatic(asked, dfs, len(chunks), words, may_be_added, beta, background))
-
-
-def test_a_word_that_always_comes_with_another_gets_its_whole_weight() -> None:
-    chunks = {"1": "apple banana", "2": "apple banana", **{str(at): f"filler{at}" for at in range(3, 43)}}
-    terms = World(chunks).learn(Axiomatic(beta=0.5, fb_docs=2, **EVERY_TERM), "apple", {"1": 1.0, "2": 1.0})
-    assert terms.terms == ["apple", "banana"]
-    assert terms.weights[1] == pytest.approx(0.5 * terms.weights[0])
-
-
-def test_a_word_that_avoids_those_of_the_query_is_not_added() -> None:
-    fillers = {f"f{at}": f"filler{at}" for at in range(30)}
-    marked = dict.fromkeys("1234", 1.0)
-    apart = World({"1": "apple", "2": "fig", "3": "apple", "4": "fig"} | fillers)
-    assert apart.learn(Axiomatic(**EVERY_TERM), "apple", marked).terms == ["apple"]
-    together = World({"1": "apple fig", "2": "grape", "3": "apple fig", "4": "grape"} | fillers)
-    assert together.learn(Axiomatic(**EVERY_TERM), "apple", marked).terms == ["apple", "fig"]
-
-
-def test_words_of_the_query_strengthen_each_other() -> None:
-    chunks = {"1": "apple fig", "2": "apple fig", "3": "grape", **{str(at): f"filler{at}" for at in range(4, 30)}}
-    world = World(chunks)
-    plain = weights(world.encoder.terms("apple fig grape", world.statistics))
-    learnt = weights(world.learn(Axiomatic(beta=0.3, **EVERY_TERM), "apple fig grape", {"1": 1.0, "2": 1.0}))
-    assert learnt["apple"] == pytest.approx(1.3 * plain["apple"])
-    assert learnt["grape"] == plain["grape"]
-
-
-def test_axiomatic_matching_with_more_marks_than_the_statistics_allow_stays_finite(
-    recwarn: pytest.WarningsRecorder,
-) -> None:
-    world = World({"1": "apple fig", "2": "fig"})
-    outside = DocumentEncoder(reference.split, DocumentWeighting(4.0)).encode(["apple fig", "fig"] * 5).vectors
-    marked = [FeedbackChunk(str(at), vector) for at, vector in enumerate(outside)]
-    evidence = Evidence(marked, [], world.encoder, world.statistics, world.names.get)
-    terms = apply_feedback(Axiomatic(**EVERY_TERM), "apple", evidence)
-    assert np.isfinite(terms.weights).all()
-    assert not recwarn.list
-
-
 # All of them
 
 
@@ -341,7 +253,7 @@ def test_without_chunks_the_query_is_as_it_is(method: Feedback) -> None:
     assert (terms.terms, terms.weights.tolist(), terms.sources) == (plain.terms, plain.weights.tolist(), plain.sources)
 
 
-@pytest.mark.parametrize("method", [RM3(), Rocchio(), BIM(), Axiomatic()], ids=lambda method: type(method).__name__)
+@pytest.mark.parametrize("method", [RM3(), Rocchio(), BIM()], ids=lambda method: type(method).__name__)
 @pytest.mark.parametrize(
     ("limits", "added"),
     [
@@ -409,7 +321,7 @@ def test_chunk_without_terms_teaches_nothing(method: Feedback) -> None:
     [
         (RM3, "fb_docs", 0, "fb_docs must be an int in 1..1,000, got 0"),
         (Rocchio, "fb_docs", 1001, "fb_docs must be an int in 1..1,000, got 1001"),
-        (BIM, "fb_docs", True, "fb_docs must be an int in 1..1,000, got True"),
+        (Rocchio, "fb_docs", True, "fb_docs must be an int in 1..1,000, got True"),
         (RM3, "fb_docs", 2.0, "fb_docs must be an int in 1..1,000, got 2.0"),
         (BIM, "fb_terms", -1, "fb_terms must be an int >= 0, got -1"),
         (Rocchio, "min_df", 0, "min_df must be an int >= 1, got 0"),
@@ -593,12 +505,11 @@ def test_feedback_that_cannot_be_is_refused(filled: BM25Index, options: dict[str
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feedback": "rm3"}, "feedback must be one of RM3, Rocchio, BIM, BM25PRF, Axiomatic, got 'rm3'"),
-        ({"feedback": RM3}, "feedback must be one of RM3, Rocchio, BIM, BM25PRF, Axiomatic, got <class"),
-        ({"feedback": False}, "feedback must be one of RM3, Rocchio, BIM, BM25PRF, Axiomatic, got False"),
+        ({"feedback": "rm3"}, "feedback must be one of RM3, Rocchio, BIM, got 'rm3'"),
+        ({"feedback": RM3}, "feedback must be one of RM3, Rocchio, BIM, got <class"),
+        ({"feedback": False}, "feedback must be one of RM3, Rocchio, BIM, got False"),
         ({"irrelevant": ["1"], "feedback": BIM()}, "irrelevant chunks need feedback=Rocchio(), got BIM("),
-        ({"irrelevant": ["1"], "feedback": BM25PRF()}, "irrelevant chunks need feedback=Rocchio(), got BM25PRF("),
-        ({"irrelevant": ["1"], "feedback": Axiomatic()}, "irrelevant chunks need feedback=Rocchio(), got Axiomatic("),
+        ({"feedback": BIM()}, "feedback=BIM() needs chunks that are marked: give their ids as relevant"),
     ],
 )
 def test_methods_of_feedback_that_there_are_not_are_refused(
@@ -643,20 +554,6 @@ def test_explanation_shows_the_counts_of_the_binary_independence_model(filled: B
     assert "1 = r, relevant chunks with the term" in text
     assert "2 = R, relevant chunks" in text
     assert "'banana' (in 2 of 2 relevant chunks), product of:" in text
-
-
-def test_explanation_shows_what_an_added_word_is_similar_to(filled: BM25Index) -> None:
-    text = filled.explain("apple", "3", feedback=Axiomatic(fb_docs=2, **EVERY_TERM)).tree()
-    assert "'banana' (similar: " in text
-    assert " to 'apple'), product of:" in text
-    assert "beta * sum of w(q) * I(q, t) / I(q, q) over the words q of the query / idf(t)" in text
-
-
-def test_explanation_shows_the_weight_of_new_terms(filled: BM25Index) -> None:
-    text = filled.explain("apple", "3", relevant=["1", "3"], feedback=BM25PRF(**EVERY_TERM)).tree()
-    assert "'banana' (in 2 of 2 relevant chunks), product of:" in text
-    assert "0.2 = new_term_weight" in text
-    assert "2 = r, relevant chunks with the term" in text
 
 
 def test_explanation_needs_the_filter_of_the_first_search(filled: BM25Index) -> None:

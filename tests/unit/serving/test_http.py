@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from rag_bm25 import Decay, NumberBoost, ValueBoost
+from rag_bm25 import Decay, ValueBoost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,8 +68,8 @@ def test_search_answers_as_the_index_does_by_get_and_by_post(asker: Any, index: 
         ({"text": "+notice -period", "syntax": True}, ["memo.txt#0"]),
         ({"min_should_match": 2}, ["law.txt#1"]),
         ({"boosts": [{"type": "value", "key": "source", "factors": {"memo.txt": 100}}], "k": 1}, ["memo.txt#0"]),
-        ({"boosts": [{"type": "number", "key": "chunk", "most": 9}], "k": 1}, ["law.txt#1"]),
-        ({"boosts": [{"type": "number", "key": "chunk", "most": 9, "modifier": "reciprocal"}], "k": 1}, ["memo.txt#0"]),
+        ({"boosts": [{"type": "value", "key": "chunk", "factors": {"1": 9}}], "k": 1}, ["law.txt#1"]),
+        ({"boosts": [{"type": "decay", "key": "chunk", "scale": 0.1, "origin": 0}], "k": 1}, ["memo.txt#0"]),
         ({"boosts": [{"type": "value", "key": "chunk", "factors": {"0": 100}}], "k": 1}, ["memo.txt#0"]),
         ({"text": "probation", "synonyms": {"probation": ["trial"]}}, ["law.txt#2"]),
         ({"text": "probation", "feedback": "rocchio", "relevant": ["memo.txt#0"]}, 1),
@@ -102,12 +102,15 @@ def test_options_become_those_of_the_index() -> None:
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.serving.requests import Search
 
-    boosts = [{"type": "decay", "key": "date", "scale": 30.0}, {"type": "number", "key": "votes", "most": 9.0}]
+    boosts = [
+        {"type": "decay", "key": "date", "scale": 30.0},
+        {"type": "value", "key": "kind", "factors": {"law": 2.0}},
+    ]
     given = {"feedback": "rm3", "fuzzy": True, "boosts": boosts, "highlight": True, "fragment_size": 80, "slop": 0}
     assert Search.model_validate({"text": "a", **given}).options() == {
         "feedback": RM3(),
         "expansion": QueryExpansion(fuzzy=Fuzzy()),
-        "boosts": [Decay("date", 30.0), NumberBoost("votes", 9.0)],
+        "boosts": [Decay("date", 30.0), ValueBoost("kind", {"law": 2.0})],
         "highlight": Highlighting(3, 80),
         "slop": 0,
         "syntax": False,
@@ -116,10 +119,10 @@ def test_options_become_those_of_the_index() -> None:
 
 
 def test_boosts_have_the_parameters_and_defaults_of_those_in_python() -> None:
-    from rag_bm25.serving.requests import DecayFactor, NumberFactor, ValueFactors
+    from rag_bm25.serving.requests import DecayFactor, ValueFactors
 
-    required = {"type": "", "key": "at", "factors": {"law": 2.0}, "scale": 3.0, "most": 4.0}
-    for model, boost in ((ValueFactors, ValueBoost), (DecayFactor, Decay), (NumberFactor, NumberBoost)):
+    required = {"type": "", "key": "at", "factors": {"law": 2.0}, "scale": 3.0}
+    for model, boost in ((ValueFactors, ValueBoost), (DecayFactor, Decay)):
         asked = {name: field for name, field in model.model_fields.items() if name != "type"}
         assert list(asked) == [one.name for one in fields(boost)]
         assert all(field.description for field in asked.values())
@@ -137,10 +140,6 @@ def test_boosts_have_the_parameters_and_defaults_of_those_in_python() -> None:
         (
             {"type": "decay", "scale": 5, "origin": 100, "floor": 0.1, "missing": 0.7},
             Decay("at", 5, 100, floor=0.1, missing=0.7),
-        ),
-        (
-            {"type": "number", "most": 4, "weight": 0.5, "modifier": "log1p", "least": 0.2, "missing": 0.7},
-            NumberBoost("at", 4, weight=0.5, modifier="log1p", least=0.2, missing=0.7),
         ),
         ({"type": "value", "factors": {"law": 2}, "default": 0.5}, ValueBoost("at", {"law": 2}, default=0.5)),
     ],
@@ -339,7 +338,7 @@ def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: B
         ("search", {"text": "a", "slop": -1, "phrases": ["a b"]}, ["slop must be"]),
         ("search", {"text": "a", "idf": "bm26"}, ["idf must be"]),
         ("search", {"text": "a", "boosts": [{"type": "value", "key": "a"}]}, ["factors is missing"]),
-        ("search", {"text": "a", "boosts": [{"type": "number", "modifier": "ln"}]}, ["boosts.0.number.modifier must"]),
+        ("search", {"text": "a", "boosts": [{"type": "decay", "shape": "round"}]}, ["boosts.0.decay.shape must"]),
         ("search", {"text": "a", "boosts": [{"type": "other"}]}, ["boosts.0: Input tag 'other' found"]),
         ("search", {"text": "a", "namespace": "a\nb"}, ["control characters"]),
         ("search", {"text": "a", "group_size": 3}, ["need group_by"]),

@@ -18,7 +18,6 @@ from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from rag_bm25 import IndexConfig
     from rag_bm25.events import Event
@@ -148,27 +147,6 @@ def test_after_a_repair_terms_without_chunks_are_missed_as_well(
     assert reopened().damage == []
     delete_log(store, lambda key: key.startswith("terms"))
     assert reopened().damage == ["terms missing from the vocabulary: 2"]
-
-
-def test_imported_statistics_do_not_hide_what_was_lost(
-    filled: BM25Index, store: MemoryStore, reopened: Reopened, tmp_path: Path
-) -> None:
-    delete_a_row_of_the_first_terms(store)
-    index = reopened()
-    index.export_statistics(tmp_path / "s.gz")
-    index.import_statistics(tmp_path / "s.gz")
-    for reader in (index, reopened()):
-        assert reader.damage == ["terms missing from the vocabulary: 3"]
-    assert_mended(filled, reopened)
-
-
-def test_import_of_older_statistics_is_told(filled: BM25Index, tmp_path: Path) -> None:
-    filled.export_statistics(tmp_path / "s.gz")
-    filled.add(["mango"])
-    filled.import_statistics(tmp_path / "s.gz")
-    assert filled.damage == ["the statistics count 3 chunks, but 4 are stored"]
-    filled.repair()
-    assert filled.damage == []
 
 
 def test_lost_change_is_told(filled: BM25Index, store: MemoryStore, reopened: Reopened) -> None:

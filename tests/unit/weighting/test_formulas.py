@@ -9,7 +9,6 @@ from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, Weighted
 from rag_bm25.errors import ParameterError
-from rag_bm25.evaluation import BeirDataset, CorpusCounts, OfflineScorer, evaluate
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES, WEIGHTINGS, WeightingName, tf_function
 
 
@@ -104,16 +103,3 @@ def test_weighting_without_an_upper_bound_cannot_be_divided_by_it() -> None:
     assert str(caught.value) == "normalization must be 'min-max' with the weighting 'tf', which has no upper bound"
     assert index.search_hybrid("fig", [1.0, 0.0], fusion=Weighted())[0].id == "1"
     assert index.search_hybrid("fig", [1.0, 0.0])[0].id == "1"
-
-
-@pytest.mark.parametrize("form", WEIGHTING_NAMES)
-def test_evaluation_on_counts_and_through_an_index_agree(form: WeightingName) -> None:
-    corpus = {"1": "a a a a b", "2": "b a", "3": "c c c a b b", "4": "d", "5": "a a a c", "6": "c c b"}
-    config = IndexConfig(3.5, "terms", analyzer=split, weighting=form, idf="lucene")
-    counts = CorpusCounts.of(corpus, split)
-    offline = OfflineScorer(counts, config).search("a b c")
-    dataset = BeirDataset(corpus, {"q": "a b c"}, {"q": {"1": 1}})
-    pytest.importorskip("ir_measures")
-    online = evaluate(BM25Index.from_store(MemoryStore(), config=config), dataset).run["q"]
-    assert list(offline) == list(online)
-    assert offline == pytest.approx(online, rel=1e-6)

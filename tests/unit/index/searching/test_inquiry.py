@@ -9,8 +9,8 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, Decay, IndexConfig, InputError, ParameterError, Query, ValueBoost
-from rag_bm25.index.searching import chunk_inquiry, inquiry
+from rag_bm25 import BM25Index, IndexConfig, InputError, ParameterError, Query, Rocchio, ValueBoost
+from rag_bm25.index.searching import inquiry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +43,17 @@ def codes(diagnosis: Diagnosis) -> list[str]:
     return [reason.code for reason in diagnosis.reasons]
 
 
+def nothing(_: object) -> float:
+    return 0
+
+
 def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
     return [len(hit.text) for hit in hits]
+
+
+NO_WORDS = "the query has no words: punctuation, and words of more than 64 characters, are not indexed"
+UNKNOWN = "no chunk of the default namespace has a word of the query"
+ZERO, LAW = ValueBoost("kind", {"memo": 0}), {"kind": "law"}
 
 
 @pytest.mark.parametrize(
@@ -52,122 +61,48 @@ def by_length(_: str, hits: Sequence[Hit]) -> list[float]:
     [
         ("", {}, "empty_query", "the query is empty"),
         (" \n", {}, "empty_query", "the query is empty"),
-        ("？！ …", {}, "no_words", "the query has no words, only punctuation"),
-        ("…" * 70, {}, "no_words", "the query has no words, only punctuation"),
-        ("y" * 64, {}, "unknown_words", f"no chunk of the default namespace has the word {'y' * 64}"),
-        ("y" * 65, {}, "no_words", "the query has no words but some of more than 64 characters, which are not indexed"),
+        ("？！ …", {}, "no_words", NO_WORDS),
+        ("y" * 64, {}, "unknown_words", UNKNOWN),
+        ("y" * 65, {}, "no_words", NO_WORDS),
         (Query("", must_not=["contract"]), {}, "empty_query", "the query only says what hits must not have"),
         ("-contract", {"syntax": True}, "empty_query", "the query only says what hits must not have"),
         ("the", {}, "stop_words", "the query has stop words only, which the index leaves out: the"),
-        (
-            "什么",
-            {},
-            "unknown_words",
-            "the query has question words only, and no chunk of the default namespace has them",
-        ),
-        ("unheard", {}, "unknown_words", "no chunk of the default namespace has the word unheard"),
-        ("Unheard 飞机", {}, "unknown_words", "no chunk of the default namespace has any of the words Unheard, 飞机"),
-        ("zeb* unheard", {"syntax": True}, "unknown_words", "no chunk of the default namespace has any of the words "),
-        (
-            "contract",
-            {"statistics": {"kind": "law"}},
-            "statistics",
-            "no chunk that fits the filter of `statistics` has",
-        ),
+        ("Unheard 飞机", {}, "unknown_words", UNKNOWN),
+        ("the*", {"syntax": True}, "unknown_words", UNKNOWN),
+        ("unheard", {"filter": {"year": 3}}, "unknown_words", UNKNOWN),
+        ("unheard", {"namespace": ["", "swamp"]}, "unknown_words", "no chunk has a word of the query"),
+        ("unheard", {"namespace": None}, "unknown_words", "no chunk has a word of the query"),
+        ("contract", {"statistics": LAW}, "statistics", "without statistics, the search has hits"),
+        ("contract", {"namespace": "team"}, "empty_namespace", "no chunk is in the namespace 'team'; other namespaces"),
+        ("contract", {"filter": {"kinds": 3}}, "filter_field", "the filter names 'kinds', which none of 4 chunks has"),
+        ("contract", {"filter": {"by.age": 3}}, "filter_field", "the filter names 'by.age', which none of 4 chunks"),
+        ("contract", {"filter": LAW}, "filter", "without the filter, the search has hits; 'kind' has 'law', 'memo'"),
+        ("contract", {"filter": {"number": "3"}}, "filter", "without the filter, the search has hits; 'number' has 3"),
         (
             "contract",
-            {"namespace": "team"},
-            "empty_namespace",
-            "the namespace 'team' has no chunks; there are some in the default namespace (4), ",
-        ),
-        (
-            "contract",
-            {"filter": {"kinds": 3}},
-            "filter_field",
-            "the filter names 'kinds', which no chunk has; the fields are 'kind', 'by', 'number', 'source'",
-        ),
-        ("contract", {"filter": {"by.age": 3}}, "filter_field", "the filter names 'by.age', which no chunk has"),
-        ("contract", {"filter": {"kind": "x"}}, "filter", "no chunk passes the filter; 'kind' has "),
-        (
-            "contract",
-            {"filter": {"kind": "lav"}},
+            {"filter": {"$or": [{"number": {"$in": [4]}}, {"$not": {"kind": {"$exists": True}}}, {"by.name": "Lis"}]}},
             "filter",
-            "no chunk passes the filter; similar values of 'kind' are 'law'",
+            "without the filter, the search has hits; 'number' has 3; 'by.name' has 'Li'",
         ),
-        (
-            "contract",
-            {"filter": {"$or": [{"source": {"$in": ["LAW.txt"]}}, {"by.name": "Lis"}]}},
-            "filter",
-            "no chunk passes the filter; similar values of 'source' are 'docs/law.txt'; similar values of",
-        ),
-        ("contract", {"filter": {"number": {"$gt": 3}}}, "filter", "no chunk passes the filter; 'number' has 3"),
-        (
-            "contract",
-            {"filter": {"number": "3"}},
-            "filter",
-            "no chunk passes the filter; it has text for 'number', the chunks have numbers: 3",
-        ),
-        (
-            "contract",
-            {"filter": {"kind": {"$in": [3, True]}}},
-            "filter",
-            "no chunk passes the filter; it has bools and numbers for 'kind', the chunks have text: ",
-        ),
-        (
-            "contract",
-            {"filter": {"kind": "law"}},
-            "filter",
-            "the filter excludes all chunks with a word of the query; the best of them, 'end', has kind = 'memo'",
-        ),
-        (
-            "contract",
-            {"must": ["labratory"]},
-            "must",
-            (
-                "none of 2 chunks with a word of the query has all words of must 'labratory'; no chunk has labratory; "
-                "did you mean 'laboratory'?"
-            ),
-        ),
-        (
-            "contract",
-            {"must": ["证明"]},
-            "must",
-            "none of 2 chunks with a word of the query has all words of must '证明'",
-        ),
-        (
-            "contract",
-            {"must_not": ["contracts"]},
-            "must_not",
-            "all 2 chunks with a word of the query have the words of must_not 'contracts'",
-        ),
-        (
-            "contract",
-            {"phrases": ["laboratory contract"]},
-            "phrases",
-            "none of 2 chunks with a word of the query has the phrase 'laboratory contract'; 1 has ",
-        ),
-        (
-            "contract",
-            {"must": ["laboratory"], "phrases": ["both sides"]},
-            "conditions",
-            (
-                "no chunk meets all conditions together: of 2 chunks with a word of the query, must 'laboratory' "
-                "leaves 1, phrases 'both sides' leaves 1"
-            ),
-        ),
-        (
-            "contract staff unheard sides",
-            {"min_should_match": 3},
-            "min_should_match",
-            "min_should_match '3' asks for 3 of the 4 words of the query; no chunk has more than 2",
-        ),
-        (
-            "contract",
-            {"boosts": [ValueBoost("kind", {"memo": 0})]},
-            "boosts",
-            "the boosts multiply the scores of all chunks that match by 0: those of 'kind'",
-        ),
+        ("contract", {"must": ["labratory"]}, "must", "without must ['labratory'], the search has hits"),
+        (Query("contract", must=["证明"]), {}, "must", "without must ['证明'], the search has hits"),
+        ("+contract +证明", {"syntax": True}, "must", "without must ['contract', '证明'], the search has hits"),
+        ("contract", {"must_not": ["contracts"]}, "must_not", "without must_not ['contracts'], the search has hits"),
+        ("contract", {"phrases": ["a lab"], "slop": 1}, "phrases", "without phrases ['a lab'], the search has hits"),
+        ("contract staff sides", {"min_should_match": 3}, "min_should_match", "without min_should_match 3, the search"),
+        ("contract", {"boosts": [ZERO]}, "boosts", "without boosts [ValueBoost("),
         ("contract", {"min_score": 9}, "min_score", "the best score is 0."),
+        (
+            "contract",
+            {
+                "must": ["unheard"],
+                "phrases": ["staff sides"],
+                "group_by": "kind",
+                "boosts": [ValueBoost("kind", {"x": 2})],
+            },
+            "options",
+            "without must ['unheard'] and phrases ['staff sides'] together, the search has hits",
+        ),
     ],
 )
 def test_a_search_without_hits_has_a_reason(
@@ -176,10 +111,15 @@ def test_a_search_without_hits_has_a_reason(
     asked = {name: value for name, value in options.items() if name != "min_score"}
     assert "min_score" in options or index.search(query, **asked) == []
     diagnosis = index.why_nothing(query, **options)
-    assert diagnosis.reasons[0].code == code
-    assert diagnosis.reasons[0].message.startswith(message)
+    assert codes(diagnosis) == [code]
     assert str(diagnosis).startswith(f"nothing found: {message}")
-    assert json.loads(diagnosis.to_json()) == diagnosis.to_dict()
+    assert json.loads(json.dumps(diagnosis.to_dict())) == diagnosis.to_dict()
+
+
+def test_each_option_whose_absence_suffices_is_named(index: BM25Index) -> None:
+    found = index.why_nothing("contract", must=["laboratory"], phrases=["both sides"], must_not=["quagmire"])
+    assert codes(found) == ["must", "phrases"]
+    assert str(found).splitlines()[1] == "  also: without phrases ['both sides'], the search has hits"
 
 
 def test_a_search_with_hits_has_none(index: BM25Index) -> None:
@@ -198,128 +138,76 @@ def test_misspelt_words_come_with_a_suggestion(index: BM25Index) -> None:
     assert index.why_nothing("unheard").suggestion is None
 
 
-def test_words_of_other_namespaces_are_found_there(index: BM25Index) -> None:
-    diagnosis = index.why_nothing("quagmire")
-    assert codes(diagnosis) == ["unknown_words", "other_namespaces"]
-    assert diagnosis.reasons[1].details == {"namespaces": {"swamp": 1}}
-    assert str(diagnosis).splitlines()[1] == (
-        "  also: other namespaces have chunks with words of the query: the namespace 'swamp' (1)"
-    )
+def test_misspelt_fields_come_with_a_suggestion(index: BM25Index) -> None:
+    (reason,) = index.why_nothing("contract", filter={"kinds": 3}).reasons
+    assert str(reason).endswith("; the fields are 'by', 'kind', 'number', 'source'; did you mean 'kind'?")
+    assert reason.details == {"missing": ["kinds"], "fields": ["by", "kind", "number", "source"]}
 
 
-def test_other_namespaces_are_not_named_where_they_must_not_be_known(index: BM25Index) -> None:
-    options: Any = {"other_namespaces": False}
-    assert codes(index.why_nothing("quagmire", **options)) == ["unknown_words"]
-    assert "swamp" not in index.why_nothing("quagmire", **options).to_json()
-    assert "swamp" not in index.why_nothing("quagmire", namespace="team", **options).to_json()
-    assert codes(index.why_not("quagmire", "mire", **options)) == ["no_chunk"]
-    with pytest.raises(ParameterError, match="other_namespaces must be True or False"):
-        index.why_nothing("quagmire", other_namespaces="no")  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="min_score must be a finite number"):
-        index.why_nothing("quagmire", min_score=float("nan"))
-
-
-def test_an_index_without_chunks_says_so() -> None:
+def test_an_index_without_chunks_or_metadata_says_so() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=60))
     assert codes(index.why_nothing("contract")) == ["empty_index"]
-    assert codes(index.why_nothing("")) == ["empty_query", "empty_index"]
     index.add(["A contract."])
-    assert codes(index.why_nothing("contract", filter={"kind": 3})) == ["filter_field"]
     assert str(index.why_nothing("contract", filter={"kind": 3})).endswith("; the chunks have no metadata")
-
-
-def test_words_and_filter_may_both_be_wrong(index: BM25Index) -> None:
-    assert codes(index.why_nothing("unheard", filter={"year": 3})) == ["unknown_words", "filter_field"]
-    assert codes(index.why_nothing("unheard", filter={"kind": "law"})) == ["unknown_words"]
-
-
-def test_each_condition_that_excludes_all_is_named(index: BM25Index) -> None:
-    query = Query("contract", must=["unheard", "laboratory"], phrases=["staff sides"])
-    found = index.why_nothing(query, min_should_match="100%")
-    assert [(one.code, one.details["text"]) for one in found.reasons] == [
-        ("must", "unheard"),
-        ("phrases", "staff sides"),
-    ]
-
-
-def test_the_best_chunks_alone_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "MAX_CHECKED", 2)
-    index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
-    index.add(["fig"] * 5, ids=list("abcde"))
-    index.add(["fig"] * 5, ids=list("abcde"), namespace="other")
-    (reason,) = index.why_nothing("fig", must=["plum"]).reasons
-    assert reason.message.startswith("none of the 2 best chunks with a word of the query has")
-    elsewhere = index.why_nothing("fig", namespace="none").reasons[0]
-    assert elsewhere.code == "empty_namespace"
 
 
 def test_the_fields_of_many_chunks_are_those_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inquiry, "MAX_SAMPLED", 2)
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
     index.add(["fig"] * 6, ids=list("abcdef"), metadatas=[{f"n{at}": at} for at in range(6)])
-    for at in range(6):
-        assert codes(index.why_nothing("fig", filter={f"n{at}": 9})) == ["filter"], "the engine says which there are"
     (missing,) = index.why_nothing("fig", filter={"none": 9}).reasons
     assert missing.message.startswith("the filter names 'none', which none of 2 chunks has; the fields are 'n")
 
 
 def test_feedback_may_take_the_words_away() -> None:
-    from rag_bm25 import Rocchio
-
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
     index.add(["fig", "plum"], ids=["a", "b"])
     options: Any = {"irrelevant": ["a"], "feedback": Rocchio(gamma=100.0, min_df=1, max_df=1.0)}
     assert index.search("fig", **options) == []
     assert codes(index.why_nothing("fig", **options)) == ["feedback"]
+    assert codes(index.why_not("fig", "a", **options)) == ["feedback"]
 
 
 @pytest.mark.parametrize(
     ("query", "id_", "options", "code", "message"),
     [
-        ("contract", "nothing", {}, "no_chunk", "the default namespace has no chunk with this id"),
-        (
-            "contract",
-            "docs/law.txt",
-            {},
-            "no_chunk",
-            "the default namespace has no chunk with this id; it is the source",
-        ),
-        ("contract", "nothing", {"namespace": None}, "no_chunk", "the index has no chunk with this id"),
-        ("contract", "mire", {}, "other_namespaces", "it is in the namespace 'swamp', which the search leaves out"),
+        ("contract", "nothing", {}, "no_chunk", "no chunk of the default namespace has this id"),
+        ("contract", "mire", {}, "no_chunk", "no chunk of the default namespace has this id"),
+        ("contract", "nothing", {"namespace": None}, "no_chunk", "no chunk has this id"),
         ("the", "end", {}, "stop_words", "the query has stop words only"),
-        ("contract", "law", {}, "no_term", "it has no word of the query: contract"),
-        ("Contracts unheard", "law", {}, "no_term", "it has no word of the query: Contracts, unheard"),
-        ("contract", "lab", {"filter": {"kind": "law"}}, "filter", "it does not pass the filter: it has kind = 'memo'"),
-        ("contract", "lab", {"filter": {"year": 3}}, "filter", "it does not pass the filter: it has no 'year'"),
-        ("contract", "end", {"filter": {"by.name": "Li"}}, "filter", "it does not pass the filter: it has no 'by'"),
-        ("contract", "lab", {"must": ["sides"]}, "must", "it lacks a word of must 'sides'"),
-        ("contract", "lab", {"must_not": ["staff"]}, "must_not", "it has the words of must_not 'staff'"),
-        ("contract", "lab", {"phrases": ["both sides"]}, "phrases", "it lacks the phrase 'both sides'"),
-        ("contract sides", "lab", {"min_should_match": 2}, "min_should_match", "it has 1 of the 2 words of the query"),
+        ("Contracts unheard", "law", {"filter": LAW}, "no_term", "it has no word of the query"),
+        ("contract", "lab", {"filter": LAW}, "filter", "without the filter, it matches; 'kind' has 'memo'"),
+        ("contract", "lab", {"filter": {"year": 3}}, "filter", "without the filter, it matches; 'year' has no value"),
+        ("contract", "lab", {"must": ["sides"]}, "must", "without must ['sides'], it matches"),
+        ("contract", "lab", {"must_not": ["staff"]}, "must_not", "without must_not ['staff'], it matches"),
+        ("contract", "lab", {"phrases": ["both sides"]}, "phrases", "without phrases ['both sides'], it matches"),
         (
-            "contract",
+            "contract sides",
             "lab",
-            {"boosts": [ValueBoost("kind", {"memo": 0})]},
-            "boosts",
-            "the boosts multiply its score by",
+            {"min_should_match": 2},
+            "min_should_match",
+            "without min_should_match 2, it matches",
         ),
-        ("contract", "lab", {"k": 1}, "k", "it is hit 2 by score, beyond k = 1: its score is 0.0"),
-        ("contract", "lab", {"min_score": 5}, "min_score", "its score is 0.0"),
+        ("contract", "lab", {"statistics": LAW}, "statistics", "without statistics, it matches"),
+        ("contract", "lab", {"boosts": [ZERO]}, "boosts", "without boosts [ValueBoost("),
         (
             "contract",
             "lab",
-            {"k": 2, "group_by": "kind"},
+            {"must": ["staff", "sides"], "must_not": ["laboratory"], "filter": LAW, "phrases": ["signs a contract"]},
+            "options",
+            "without the filter and must ['staff', 'sides'] and must_not ['laboratory'] together, it matches",
+        ),
+        ("contract", "lab", {"min_score": 5}, "min_score", "its score is 0."),
+        ("contract", "lab", {"k": 1}, "k", "it is hit 2 by score, beyond k = 1: its score is 0."),
+        (
+            "contract",
+            "lab",
+            {"k": 2, "group_by": "kind", "group_score": "sum"},
             "group_by",
-            "better hits of its group, kind = 'memo', are 'end'; without group_by, it is a hit",
+            "without group_by 'kind', it is a hit",
         ),
-        ("contract", "end", {"k": 1, "rerank": by_length}, "k", "it is hit 1 by score, beyond k = 1: its score by by_"),
-        (
-            "contract",
-            "lab",
-            {"k": 1, "rerank": by_length, "candidates": 1},
-            "rerank",
-            "it is hit 2 by score, and by_length scores the first 1",
-        ),
+        ("contract", "end", {"k": 1, "rerank": by_length}, "rerank", "without rerank, it is a hit"),
+        ("contract", "lab", {"k": 1, "rerank": by_length, "candidates": 1}, "k", "it is hit 2 by score, beyond k = 1"),
     ],
 )
 def test_a_chunk_that_is_no_hit_has_a_reason(
@@ -328,10 +216,9 @@ def test_a_chunk_that_is_no_hit_has_a_reason(
     asked = {name: value for name, value in options.items() if name != "min_score"}
     assert "min_score" in options or id_ not in [hit.id for hit in index.search(query, **asked)]
     diagnosis = index.why_not(query, id_, **options)
-    assert diagnosis.reasons[0].code == code
-    assert diagnosis.reasons[0].message.startswith(message)
+    assert codes(diagnosis) == [code]
     assert str(diagnosis).startswith(f"{id_!r} is not found: {message}")
-    assert json.loads(diagnosis.to_json()) == diagnosis.to_dict()
+    assert json.loads(json.dumps(diagnosis.to_dict())) == diagnosis.to_dict()
 
 
 def test_a_chunk_that_is_a_hit_has_its_rank_and_score(index: BM25Index) -> None:
@@ -343,19 +230,13 @@ def test_a_chunk_that_is_a_hit_has_its_rank_and_score(index: BM25Index) -> None:
         assert str(diagnosis) == f"{hit.id!r} is found: rank {rank}, score {hit.score:.4f}"
 
 
-def test_all_conditions_that_a_chunk_does_not_meet_are_named(index: BM25Index) -> None:
-    query = Query("contract", must=["staff", "sides"], must_not=["laboratory"], phrases=["both sides"])
-    found = index.why_not(query, "lab", filter={"kind": "law"}, min_should_match=1)
-    assert codes(found) == ["filter", "must", "must_not", "phrases"]
-
-
 def test_a_near_duplicate_is_left_out_for_a_better_hit() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(4, analyzer=split))
     index.add(["fig plum", "fig plum", "fig pear"], ids=list("abc"))
     assert codes(index.why_not("fig", "b", k=2, near_duplicates=0.9)) == ["near_duplicates"]
     assert codes(index.why_not("fig", "b", k=2, mmr=0.1)) == ["mmr"]
-    found = index.why_not("fig", "b", k=2, mmr=0.1)
-    assert found.reasons[0].message == "the hits that were chosen differ more from each other; without mmr, it is a hit"
+    both = index.why_not("fig", "b", k=2, mmr=0.1, near_duplicates=0.9)
+    assert both.reasons[0].message == "without near_duplicates 0.9 and mmr 0.1 together, it is a hit"
 
 
 def test_the_rank_is_looked_for_far_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,7 +247,7 @@ def test_the_rank_is_looked_for_far_down(monkeypatch: pytest.MonkeyPatch) -> Non
     recent = index.why_not("fig", "149", k=3, boosts=[ValueBoost("none", {1: 2.0}, default=0.5)])
     assert recent.rank == 150
     assert recent.score == pytest.approx(last.score / 2)  # type: ignore[operator]
-    monkeypatch.setattr(chunk_inquiry, "MAX_K", 120)
+    monkeypatch.setattr(inquiry, "RANKED", (100, 120))
     beyond = index.why_not("fig", "149", k=3)
     assert beyond.rank is None
     assert beyond.reasons[0].message.startswith("it is not among the best 120 chunks, beyond k = 3")
@@ -390,8 +271,9 @@ def test_asking_writes_nothing_and_takes_the_options_of_a_search(index: BM25Inde
         index.why_nothing("contract", fiter={})  # type: ignore[call-arg]
     with pytest.raises(ParameterError, match="k must be"):
         index.why_nothing("contract", 0)
-    boosts = [Decay("date", 30)]
-    assert index.why_nothing("contract", 1, boosts=boosts, expand="document", group_by="kind").num_hits == 1
+    with pytest.raises(ParameterError, match="min_score must be a finite number"):
+        index.why_nothing("contract", min_score=float("nan"))
+    assert index.why_nothing("contract", 1, expand="document", highlight=True, group_by="kind").num_hits == 1
 
 
 def test_a_word_that_the_statistics_do_not_count_is_in_the_chunk_all_the_same() -> None:
@@ -405,5 +287,5 @@ def test_a_word_that_the_statistics_do_not_count_is_in_the_chunk_all_the_same() 
     assert "'合同' has no weight: no chunk that the statistics count has it" in explained.tree()
     assert "'never' is unknown: no chunk has it" in explained.tree()
     (reason,) = index.why_not("合同", "law", statistics=part).reasons
-    assert (reason.code, reason.message) == ("statistics", uncounted)
+    assert reason.code == "statistics"
     assert index.explain("never", "law", statistics=part).reason == "no term of the query is in the chunk"

@@ -1,0 +1,99 @@
+"""The names that the package exports; the package imports them when the first of them is used."""
+
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.documents.chunks import AddReport, Chunk, Fragment, Hit, HybridHit, Passage
+from rag_bm25.errors import (
+    ChunkNotFoundError,
+    ConfigMismatchError,
+    FilterError,
+    FormatError,
+    IndexNotFoundError,
+    InputError,
+    MissingExtraError,
+    ParameterError,
+    RagBM25Error,
+    ReadOnlyError,
+    StoreError,
+    StoreLockedError,
+    WorkerError,
+)
+from rag_bm25.events import Event, Progress
+from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost
+from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.index.config import IndexConfig
+from rag_bm25.index.index import BM25Index
+from rag_bm25.index.maintenance.reencoding import ReencodeReport
+from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
+from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
+from rag_bm25.index.stats import IndexStats
+from rag_bm25.query.diagnosis import Diagnosis, Reason
+from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.explanation import Explanation
+from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.query import Query, QueryPart
+from rag_bm25.query.scores import Placement, ScoreExplanation, TermScore
+from rag_bm25.query.spelling import Fuzzy
+from rag_bm25.query.synonyms import Synonyms
+from rag_bm25.store.storage import StorageInfo, StorageOptions
+from rag_bm25.store.tls import TLS
+from rag_bm25.weighting.fields import FieldWeight
+
+__all__ = [
+    "BIM",
+    "RM3",
+    "RRF",
+    "TLS",
+    "AddReport",
+    "Analyzer",
+    "AnalyzerConfig",
+    "BM25Index",
+    "Chunk",
+    "ChunkNotFoundError",
+    "ChunkTerm",
+    "ConfigMismatchError",
+    "Decay",
+    "Diagnosis",
+    "Difference",
+    "Event",
+    "Explanation",
+    "FieldWeight",
+    "FilterError",
+    "FormatError",
+    "Fragment",
+    "FunctionBoost",
+    "Fuzzy",
+    "Highlighting",
+    "Hit",
+    "HybridHit",
+    "IndexConfig",
+    "IndexNotFoundError",
+    "IndexStats",
+    "InputError",
+    "MissingExtraError",
+    "ParameterError",
+    "Passage",
+    "Placement",
+    "Progress",
+    "Query",
+    "QueryExpansion",
+    "QueryPart",
+    "RagBM25Error",
+    "ReadOnlyError",
+    "Reason",
+    "ReencodeReport",
+    "RepairReport",
+    "Rocchio",
+    "ScoreExplanation",
+    "StorageInfo",
+    "StorageOptions",
+    "StoreError",
+    "StoreLockedError",
+    "Synonyms",
+    "TermScore",
+    "TermStatistics",
+    "ValueBoost",
+    "VerifyReport",
+    "Weighted",
+    "WorkerError",
+]
