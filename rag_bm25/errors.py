@@ -42,7 +42,7 @@ __all__ = [
     "short_repr",
 ]
 
-REINDEX = "If an earlier state of rag_bm25 made it, `rag-bm25 reindex` makes a new index from its texts."
+REINDEX = "`rag-bm25 reindex` makes a new index from its texts"
 """The way out of an index of an earlier format."""
 
 MAX_SHOWN = 200

@@ -38,7 +38,7 @@ LONG = ("tests/integration/", "tests/properties/", "tests/contract/", "tests/exa
 REPETITIONS = (
     *("tests/properties/", "tests/integration/", "tests/golden/", "tests/test_bench.py", "tests/test_fuzz.py"),
     *("tests/contract/test_filters.py", "tests/contract/test_dense.py", "tests/cli/test_engine.py"),
-    *("tests/unit/statistics/log/test_growth.py", "tests/unit/statistics/log/test_format_1.py"),
+    "tests/unit/statistics/log/test_growth.py",
     *("tests/unit/index/test_nobody_waits.py", "tests/langchain/test_langchain_indexing.py"),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_bm25.index.maintenance.former import FormerIndex
 from rag_bm25.ingestion.documents import Document, Heading
 from rag_bm25.ingestion.files import SUFFIXES, Found, SourceFile, find_files, needs_package
 from rag_bm25.ingestion.ingesting import EmbeddingModel, IngestReport, ingest
@@ -17,6 +18,7 @@ __all__ = [
     "SUFFIXES",
     "Document",
     "EmbeddingModel",
+    "FormerIndex",
     "Found",
     "Heading",
     "IngestReport",

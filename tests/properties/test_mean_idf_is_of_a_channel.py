@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.format_1 import take_back_to_format_1
 from support.lazy_store import LazyStore
-from support.memory_store import MemoryStore, copied
+from support.memory_store import MemoryStore
 from support.reference import BIGRAM, BM25, Corpus, words_and_bigrams
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -106,81 +105,8 @@ def test_two_writers_and_a_new_process_have_the_means(history: list[Any], by_sea
         assert index.verify().ok
 
 
-def forget_marks(store: MemoryStore) -> None:
-    """Pack the counts as format 2 did before it had marks."""
-    log = store.collections.log
-    for key in keys_of(log, "delta", "run"):
-        if (packed := log[key].packed).startswith(MARKED):
-            log[key] = replace(log[key], packed=pack_page(replace(unpack_page(packed), is_bigram=None)))
-
-
-@pytest.mark.parametrize("before", ["format 1", "format 2 without marks"])
-@given(first=histories, later=histories, folded=st.integers(0, 6))
-def test_counts_without_marks_get_them_from_the_terms(
-    before: str, first: list[Any], later: list[Any], folded: int
-) -> None:
-    store, model = MemoryStore(), Model()
-    index = opened(store)
-    for step, _, compacts in first:
-        apply(index, step)
-        model.apply(step)
-        if compacts and before != "format 1":
-            index._live.log.compact(above=0)
-    if before == "format 1":
-        deltas = len(keys_of(store.collections.log, "delta"))
-        take_back_to_format_1(store, folded=min(folded, deltas))
-    else:
-        forget_marks(store)
-    reader = opened(MemoryStore(collections=copied(store.collections)), read_only=True)
-    assert_right(reader, model)
-    assert reader.verify().ok
-    index = opened(store.reopen())
-    for step, _, compacts in later:
-        apply(index, step)
-        model.apply(step)
-        if compacts:
-            index._live.log.compact(above=0)
-        assert_right(index, model)
-    index._live.log.compact(above=0)
-    assert_right(index, model)
-    assert_right(opened(store.reopen()), model)
-
-
-def test_changes_without_marks_may_come_at_any_time() -> None:
-    """An older version writes beside this one, and its terms are read when they come."""
-    store, model = MemoryStore(exclusive=False), Model()
-    writer, reader = opened(store), opened(store.reopen(), read_only=True)
-    for texts in ({"a": "合同 a", "b": "法"}, {"c": "合同法 劳动 a"}, {"d": "同法 a"}):
-        apply(writer, ("add", "", texts))
-        model.apply(("add", "", texts))
-        forget_marks(store)
-        assert_right(reader, model)
-
-
-def test_compaction_carries_an_old_index_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From then on nobody reads the terms for their channels."""
-    store, model = MemoryStore(), Model()
-    index = opened(store)
-    for step in [("add", "", {"a": "合同 a", "b": "合同法"}), ("add", "", {"c": "法"}), ("delete", "", {"b": ""})]:
-        apply(index, step)  # type: ignore[arg-type]
-        model.apply(step)  # type: ignore[arg-type]
-    take_back_to_format_1(store, folded=2)
-    index = opened(store.reopen())
-    index._live.log.compact(above=0)
-    index.close()
-    log = store.collections.log
-    assert all(log[key].packed.startswith(MARKED) for key in keys_of(log, "run") if key.endswith(":0:1"))
-    monkeypatch.setattr("rag_bm25.statistics.log.channels.StoredChannels._read_new", forbidden)
-    assert_right(opened(store.reopen(), read_only=True), model)
-
-
-def forbidden(_: object) -> None:
-    raise AssertionError("the terms were read")
-
-
-def test_new_counts_have_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_counts_have_marks() -> None:
     """Additions, updates and deletions, and what a writer of another process left."""
-    monkeypatch.setattr("rag_bm25.statistics.log.channels.StoredChannels._read_new", forbidden)
     store, model = MemoryStore(), Model()
     for step in [("add", "", {"a": "合同 a", "b": "合同法"}), ("add", "", {"b": "合同 a"}), ("delete", "", {"a": ""})]:
         index = opened(store.reopen())

@@ -100,7 +100,7 @@ def _config_rows(store: LogStore, keys: Sequence[str]) -> list[LogRow]:
         msg = f"{store.name} has format {version}, this version of rag_bm25 reads format {FORMAT}: upgrade rag_bm25"
         raise OtherFormatError(msg)
     if version < FORMAT:
-        msg = f"{store.name} has format {version}, this version of rag_bm25 reads format {FORMAT}. {REINDEX}"
+        msg = f"{store.name} has format {version}, this version of rag_bm25 reads format {FORMAT}: {REINDEX}"
         raise OtherFormatError(msg)
     return rows
 

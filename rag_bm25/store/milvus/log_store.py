@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rag_bm25.errors import REINDEX, FormatError
 from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.handle import EngineHandle
 from rag_bm25.store.milvus.schema import LOG_FACTS, LOG_FIELDS, check_fields, field_types, log_entity, log_row
@@ -42,7 +43,11 @@ class MilvusLogStore:
 
     def exists(self) -> bool:
         """Return whether the log exists and is complete."""
-        return self._log.is_complete(LOG_FIELDS)
+        try:
+            return self._log.is_complete(LOG_FIELDS)
+        except FormatError as error:
+            self._check_kind()
+            raise FormatError(f"{self.name} has an earlier format: {REINDEX} ({error})") from None
 
     def _check_kind(self) -> None:
         """Refuse a collection that is the log of no index, of whatever format."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rag_bm25.checks import parameter_error
-from rag_bm25.errors import REINDEX, FormatError, ParameterError
+from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.store.rows import ChunkRow, LogRow
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
 
@@ -83,7 +83,7 @@ def check_fields(collection: str, fields: Mapping[str, Mapping[str, Any]], found
         shown = ", ".join(
             f"{name} (is {found.get(name, 'missing')}, must be {wanted.get(name, 'absent')})" for name in differing
         )
-        msg = f"collection {collection!r} is not one of an index of this version; its fields differ: {shown}. {REINDEX}"
+        msg = f"collection {collection!r} is not one of an index of this version; its fields differ: {shown}"
         raise FormatError(msg)
 
 

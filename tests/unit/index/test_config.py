@@ -12,7 +12,7 @@ from support.reference import split
 from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of
 from rag_bm25.errors import ConfigMismatchError, FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, renew_defaults, require_same
+from rag_bm25.index.stored_config import config_from_dict, config_to_dict, dense_field_of, require_same
 from rag_bm25.weighting.fields import FieldWeight
 from rag_bm25.weighting.formulas import WEIGHTING_NAMES
 
@@ -177,68 +177,6 @@ def test_stored_config_is_used_where_none_is_given() -> None:
     assert config_from_dict(stored(config), None) == config
 
 
-OF_0_1 = AnalyzerConfig(
-    query_segmentation="search",
-    word_bigrams=False,
-    compounds="all",
-    query_stop_words=(),
-    query_stop_structures=False,
-)
-BEFORE_BIGRAMS = replace(OF_0_1, bigrams=False)
-
-
-def made_before(config: IndexConfig, analyzer: AnalyzerConfig) -> dict[str, Any]:
-    """Return what was stored when the analyzer had fewer settings, and other defaults."""
-    kept: dict[str, Any] = stored(replace(config, length_unit="characters", bigram_weight=0.4, analyzer=analyzer))
-    names = ["word_bigrams", "compounds", "query_stop_words", "query_stop_structures"]
-    names += [] if analyzer.bigrams else ["bigrams"]
-    for name in names:
-        del kept["analyzer"]["settings"][name]
-    del kept["query"]["word_bigram_weight"], kept["query"]["latin_weight"]
-    return kept
-
-
-def made_before_bigrams(config: IndexConfig) -> dict[str, Any]:
-    kept = made_before(config, BEFORE_BIGRAMS)
-    del kept["query"]["bigram_weight"]
-    return kept
-
-
-@pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
-def test_an_index_made_before_bigrams_is_used_as_it_was_made(given: IndexConfig | None) -> None:
-    used = config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
-    assert used == IndexConfig(chunk_size=500, length_unit="characters", latin_weight=1, analyzer=BEFORE_BIGRAMS)
-
-
-@pytest.mark.parametrize("given", [None, IndexConfig(chunk_size=500)])
-def test_an_index_of_version_0_1_is_used_as_it_was_made(given: IndexConfig | None) -> None:
-    used = config_from_dict(made_before(IndexConfig(chunk_size=500), OF_0_1), given)
-    assert used == IndexConfig(
-        chunk_size=500, length_unit="characters", bigram_weight=0.4, latin_weight=1, analyzer=OF_0_1
-    )
-
-
-def test_a_weight_of_bigrams_that_was_chosen_is_used_with_an_index_of_version_0_1() -> None:
-    kept = made_before(IndexConfig(chunk_size=500), OF_0_1)
-    assert config_from_dict(kept, IndexConfig(chunk_size=500, bigram_weight=0.3)).bigram_weight == 0.3
-
-
-def test_the_former_weight_of_bigrams_is_no_default_of_a_new_index() -> None:
-    kept = stored(IndexConfig(chunk_size=500, bigram_weight=0.4))
-    assert config_from_dict(kept, IndexConfig(chunk_size=500)).bigram_weight == 0.5
-
-
-def test_an_index_of_version_0_1_is_not_taken_for_one_in_terms() -> None:
-    with pytest.raises(ConfigMismatchError, match="length_unit: stored 'characters', given 'terms'"):
-        config_from_dict(made_before(IndexConfig(chunk_size=500), OF_0_1), IndexConfig(500, "terms"))
-
-
-def test_an_index_made_before_bigrams_needs_all_other_settings() -> None:
-    given = IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(simplify=False))
-    with pytest.raises(ConfigMismatchError, match="parameters: simplify: stored True, given False"):
-        config_from_dict(made_before_bigrams(IndexConfig(chunk_size=500)), given)
-
-
 def test_bigrams_are_a_difference_where_they_could_be_chosen() -> None:
     kept = stored(IndexConfig(chunk_size=500, analyzer=AnalyzerConfig(bigrams=False)))
     with pytest.raises(ConfigMismatchError, match="bigrams: stored False, given True"):
@@ -253,18 +191,6 @@ def test_callable_analyzer_must_be_given_again() -> None:
 def test_method_of_a_builtin_type_is_an_analyzer() -> None:
     config = IndexConfig(chunk_size=500, analyzer=str.split)
     assert config_from_dict(stored(config), config) is config
-
-
-def test_config_of_an_older_version_is_that_of_the_default_weighting() -> None:
-    kept = stored()
-    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
-    in_characters = replace(CONFIG, length_unit="characters")
-    assert config_from_dict(kept, in_characters) is in_characters
-    kept = stored(IndexConfig(chunk_size=500))
-    kept["document"] = {"chunk_size": 500, "length_unit": "characters", "k1": 1.5, "b": 0.75}
-    assert config_from_dict(kept, None) == IndexConfig(500, "characters")
-    with pytest.raises(ConfigMismatchError, match="weighting: stored 'bm25', given 'tf'"):
-        require_same(kept, IndexConfig(500, "characters", weighting="tf"))
 
 
 def test_weighting_and_fields_come_back_from_the_stored_config() -> None:
@@ -329,21 +255,3 @@ def test_the_dense_field_of_what_is_no_config_is_refused() -> None:
         dense_field_of({"document": 1})
     with pytest.raises(ParameterError, match="metric must be one of COSINE, IP, got None"):
         dense_field_of({**stored(), "document": {"dense_dim": 8}})
-
-
-def test_choices_are_no_former_defaults() -> None:
-    chosen = IndexConfig(
-        chunk_size=100,
-        length_unit="terms",
-        bigram_weight=0.7,
-        analyzer=AnalyzerConfig(bigrams=False, query_stop_words=["wie"], compounds="identifiers"),
-    )
-    assert renew_defaults(chosen) == chosen
-    assert renew_defaults(CONFIG) == CONFIG
-    assert renew_defaults(replace(CONFIG, length_unit="characters", bigram_weight=0.4)) == CONFIG
-
-
-def test_former_defaults_are_replaced() -> None:
-    analyzer = replace(OF_0_1, bigrams=False)
-    former = IndexConfig(chunk_size=100, k1=1, length_unit="characters", bigram_weight=0.4, analyzer=analyzer)
-    assert renew_defaults(former) == IndexConfig(chunk_size=100, k1=1, analyzer=AnalyzerConfig(bigrams=False))

@@ -298,16 +298,6 @@ def test_writer_that_finishes_while_rows_are_counted_is_no_damage(
     assert BM25Index.from_store(reading, config=config).damage == []
 
 
-def test_index_of_an_earlier_version_has_no_numbers(filled: BM25Index, store: MemoryStore, reopened: Reopened) -> None:
-    for key, row in store.collections.log.items():
-        meta = {name: value for name, value in row.meta.items() if name not in {"number", "terms"}}
-        store.collections.log[key] = replace(row, meta=meta)
-    index = reopened()
-    assert index.damage == []
-    index.add(["mango"])
-    assert reopened().damage == []
-
-
 # A batch that was cut short
 
 

@@ -282,9 +282,10 @@ def test_parameters_of_another_shape_are_replaced_by_the_given_ones(
     mended(store, config, filled)
 
 
-def test_an_index_of_a_newer_version_is_not_repaired(
-    filled: BM25Index, store: MemoryStore, config: IndexConfig
+@pytest.mark.parametrize(("version", "way_out"), [(2, "`rag-bm25 reindex` makes"), (4, "upgrade rag_bm25")])
+def test_an_index_of_another_format_is_not_repaired(
+    filled: BM25Index, store: MemoryStore, config: IndexConfig, version: int, way_out: str
 ) -> None:
-    spoil(store, "config", meta={"format": 3})
-    with pytest.raises(FormatError, match="upgrade rag_bm25"):
+    spoil(store, "config", meta={"format": version})
+    with pytest.raises(FormatError, match=way_out):
         BM25Index.from_store(store.reopen(), config=config, repair=True)

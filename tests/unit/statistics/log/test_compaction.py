@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from support.faulty_store import FaultyStore
-from support.format_1 import snapshot_rows
 from support.log_writing import counted, intent, kinds, read_anew, rows, shown, taken, write, write_words
 
 from rag_bm25.errors import StoreError
@@ -99,19 +98,6 @@ def test_delta_that_another_writer_is_writing_is_left_by_compaction(
     reader = read_anew(store)
     assert reader.statistics.whole.num_chunks == 9
     assert reader.statistics.whole.df(np.array([term_id("c")], np.uint32)).tolist() == [1]
-
-
-def test_snapshot_of_which_rows_are_missing_does_not_count(grown: StatisticsLog, store: MemoryStore) -> None:
-    """A compaction of format 1 was cut short."""
-    name = grown.new_batch()
-    store.insert_log(snapshot_rows(10, name, {"x": counted(), "y": counted()})[:1])
-    reader = read_anew(store)
-    for _ in range(2):
-        reader.refresh()
-        assert shown(reader) == shown(grown)
-    reader.compact(above=3)
-    assert shown(read_anew(store)) == shown(grown)
-    assert "snapshot" not in kinds(store)
 
 
 def test_run_without_a_head_does_not_count_and_goes_with_the_next_compaction(

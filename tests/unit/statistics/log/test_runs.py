@@ -140,7 +140,7 @@ def test_sum_of_runs_is_that_of_what_they_were_made_of(
         assert opened.totals == total.totals
         for run in (total, opened):
             assert read_parts(run) == expected
-        statistics = StoredStatistics(ODD, [*written, *held_ones])
+        statistics = StoredStatistics([*written, *held_ones])
         for part, some in expected.items():
             assert listed(statistics._part(part).contribution()) == some  # as a search reads it
         found = {name: listed(some) for name, some in statistics.contributions().items()}
@@ -177,7 +177,7 @@ def test_merge_yields_rising_ids_without_zeros(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, chosen)
-        for _, _, _, pieces in merge([held(changes) for changes in history], ODD):
+        for _, _, _, pieces in merge([held(changes) for changes in history]):
             found = [pair for piece in pieces for pair in pairs(piece)]
             assert [id_ for id_, _ in found] == sorted({id_ for id_, _ in found})
             assert all(count for _, count in found)
@@ -186,7 +186,7 @@ def test_merge_yields_rising_ids_without_zeros(
 def test_merge_of_parts_that_nobody_uses_goes_on_with_the_next(tiny: None) -> None:
     history = [{"a": Counts(1, 1, dict.fromkeys(range(1, 20), 1)), "z": Counts(1, 1, {5: 1})}]
     found = {}
-    for part, _, _, pieces in merge([held(history[0])], ODD):
+    for part, _, _, pieces in merge([held(history[0])]):
         if part == "z":
             found = dict(pair for piece in pieces for pair in pairs(piece))
     assert found == {5: 1}

@@ -35,10 +35,15 @@ def test_config_of_which_a_part_is_missing_is_none(store: MemoryStore) -> None:
     assert read_config(store) is None
 
 
-def test_newer_format_is_refused_with_both_versions(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as newer:
-        newer.setattr("rag_bm25.statistics.log.settings.FORMAT", 3)
+@pytest.mark.parametrize(
+    ("version", "way_out"), [(2, "`rag-bm25 reindex` makes a new index from its texts"), (4, "upgrade rag_bm25")]
+)
+def test_another_format_is_refused_with_both_versions_and_the_way_out(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, version: int, way_out: str
+) -> None:
+    with monkeypatch.context() as other:
+        other.setattr("rag_bm25.statistics.log.settings.FORMAT", version)
         write_config(store, {})
     with pytest.raises(FormatError) as caught:
         read_config(store)
-    assert str(caught.value) == "memory has format 3, this version of rag_bm25 reads up to 2: upgrade rag_bm25"
+    assert str(caught.value) == f"memory has format {version}, this version of rag_bm25 reads format 3: {way_out}"

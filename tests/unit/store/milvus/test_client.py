@@ -44,8 +44,6 @@ log_rows = st.builds(
     kind=any_terms,
     meta=metadatas,
     packed=any_terms,
-    added=vectors | st.just(EMPTY),
-    removed=vectors | st.just(EMPTY),
 )
 
 

@@ -15,13 +15,13 @@ from rag_bm25.vectors.sparse import SparseVector
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
-
 ONE = SparseVector.from_dict({1: 1.0})
+
+pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
 
 def rows(*names: str) -> list[LogRow]:
-    return [LogRow(f"delta:{name}", "delta", {"of": name}, "packed", ONE) for name in names]
+    return [LogRow(f"delta:{name}", "delta", {"of": name}, "packed") for name in names]
 
 
 @pytest.fixture

@@ -287,7 +287,7 @@ class TestEmbedded:
         docs.create()
         log = MilvusStore(tmp_path / "rag.db", "docs_bm25")
         with pytest.raises(
-            FormatError, match=r"collection 'docs_bm25' is not one of an index .*added \(is SPARSE_FLOA"
+            FormatError, match=r"collection 'docs_bm25' is not one of an index .*key \(is VARCHAR, must be absent"
         ):
             log.exists()
         with pytest.raises(FormatError, match=r"pk \(is missing, must be VARCHAR\)"):

@@ -1,0 +1,154 @@
+"""An index of an earlier format is refused by name, and `reindex` makes a new one from its texts.
+
+The files were made by commit 8fbae08, whose format is 2: three chunks, of which one was updated, one of the same id in
+another namespace, a deleted one, and an older row of "法" that an update has left in the other slot.
+"""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import engines
+from support.memory_store import MemoryStore
+from typer.testing import CliRunner
+
+from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, FormatError, IndexConfig
+from rag_bm25.cli.app import app
+from rag_bm25.index.maintenance.former import FormerIndex, is_former
+from rag_bm25.ingestion import reindex
+from rag_bm25.statistics.log.settings import ConfigRow, read_config, write_config
+from rag_bm25.store.milvus import MilvusStore
+
+if TYPE_CHECKING:
+    from click.testing import Result
+
+embedded = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+CONFIG = IndexConfig(
+    40,
+    k1=1.2,
+    idf="lucene",
+    length_unit="characters",
+    dense_dim=2,
+    fields={"title": FieldWeight(chunk_size=20, weight=2.0)},
+    analyzer=AnalyzerConfig(split_camel_case=True),
+)
+CHUNKS = {
+    ("", "法", "劳动合同期满，用人单位解除劳动合同", '{"source": "law/a.md", "title": "劳动合同法"}'),
+    ("", "b", "The notice period of a contract is thirty days", '{"year": 2024}'),
+    ("", "c", "a new text of camelCase", "{}"),
+    ("团队", "b", "the same id in another namespace", "{}"),
+}
+HITS = [("法", 2.41579), ("c", 1.32487)]  # of "劳动合同 text" in all namespaces, as 8fbae08 found them
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    suffix = "" if engines.lite_version().startswith("2.") else "-lite3"
+    with tarfile.open(FIXTURES / f"format-2{suffix}.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not in every Python 3.10
+        archive.extractall(tmp_path)
+    return str(tmp_path / "former.db")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def assert_made_anew(index: BM25Index) -> None:
+    assert index.config == CONFIG
+    found = index.chunks(namespace=None)
+    assert {
+        (one.namespace, one.id, one.text, json.dumps(one.metadata, ensure_ascii=False, sort_keys=True)) for one in found
+    } == CHUNKS
+    assert index.get_embeddings(["法"])["法"].tolist() == [1, 0]
+    assert index.verify().ok
+    hits = index.search("劳动合同 text", namespace=None)
+    assert [hit.id for hit in hits] == [id_ for id_, _ in HITS]
+    assert [hit.score for hit in hits] == pytest.approx([score for _, score in HITS], rel=1e-5)
+
+
+@embedded
+class TestFile:
+    @pytest.mark.parametrize("options", [{}, {"config": CONFIG}, {"read_only": True}, {"repair": True}])
+    def test_is_refused_by_name_with_the_way_out(self, uri: str, options: dict[str, Any]) -> None:
+        with pytest.raises(FormatError, match=r"'docs' .*has an earlier format: `rag-bm25 reindex` makes a new index"):
+            BM25Index.open(uri, "docs", **options)
+
+    def test_reindexing_makes_it_anew(self, uri: str) -> None:
+        with FormerIndex(MilvusStore(uri, "docs", read_only=True)) as source:
+            assert source.left_out == []
+            with BM25Index.open(uri, "docs_3", config=source.config) as target:
+                report = reindex(source, target)
+                assert (report.num_chunks, report.removed) == (4, 0)
+                assert_made_anew(target)
+                target.delete(["c"])
+                assert reindex(source, target).num_chunks == 4
+
+    def test_the_command_line_refuses_reindexes_lists_and_drops_it(self, uri: str) -> None:
+        place = ("--uri", uri)
+        for command in ("stats", "verify", "repair"):
+            refused = run(command, *place)
+            assert refused.exit_code == 1
+            assert "`rag-bm25 reindex` makes a new index from its texts" in refused.stderr
+        done = run("reindex", "--to-collection", "docs_3", *place)
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert "docs_3" in done.stdout
+        assert "4 chunks" in done.stdout
+        with BM25Index.open(uri, "docs_3") as index:
+            assert_made_anew(index)
+        assert {"docs", "docs_3"} <= set(run("list", *place).stdout.split())
+        assert run("drop", "--yes", *place).exit_code == 0
+        assert "docs " not in run("list", *place).stdout
+
+
+def former(store: MemoryStore, **changes: Any) -> MemoryStore:
+    """Give an index in memory the format before, and other stored parameters."""
+    with BM25Index.from_store(store, config=IndexConfig(100)) as index:
+        index.add(["apple pie"], ids=["a"])
+    opened = store.reopen()
+    stored = read_config(opened) or {}
+    for part, values in changes.items():
+        stored[part] = {**stored[part], **values}
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr("rag_bm25.statistics.log.settings.FORMAT", 2)
+        write_config(opened, stored)
+    return opened
+
+
+def test_settings_that_this_version_does_not_have_are_told() -> None:
+    settings = {"analyzer": "rag_bm25", "stem": False, "lemmas": True}
+    store = former(MemoryStore(), document={"k1": 0.9, "b": -1}, query={"k4": 3}, analyzer={"settings": settings})
+    assert is_former(store)
+    source = FormerIndex(store)
+    assert source.config == IndexConfig(100, k1=0.9, analyzer=AnalyzerConfig(stem=False))
+    assert source.left_out == ["lemmas", "b", "k4"]
+
+
+def test_the_name_of_a_callable_is_told_as_it_must_be_given_anew() -> None:
+    source = FormerIndex(former(MemoryStore(), analyzer={"settings": {"analyzer": "callable", "name": "mine.tok"}}))
+    assert source.left_out == ["analyzer"]
+    assert source.config.analyzer == AnalyzerConfig()
+
+
+def test_parameters_that_cannot_be_read_must_be_given() -> None:
+    store = former(MemoryStore())
+    [row] = ConfigRow.encode({})
+    store.collections.log[row.key] = row
+    with pytest.raises(FormatError, match="the parameters of memory cannot be read: give those of the new index"):
+        FormerIndex(store)
+    with FormerIndex(store, IndexConfig(50)) as source:
+        assert source.config == IndexConfig(50)
+        assert source.stats() == ("memory", 1, [""])
+
+
+def test_an_index_of_this_format_is_no_former_one() -> None:
+    store = MemoryStore()
+    with BM25Index.from_store(store, config=IndexConfig(100)) as index:
+        index.add(["apple"])
+    assert not is_former(store.reopen())
+    assert not is_former(MemoryStore())
