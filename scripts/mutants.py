@@ -192,9 +192,6 @@ MUTANTS = [
     ),
     Mutant("statistics/corpus", "(changes & 1) * 2 - 1", "changes & 1"),
     Mutant("statistics/count_table", "at += step * (", "at += 0 * ("),
-    Mutant("store/milvus/combining", "            self._wake(turn)\n            return\n", "            raise\n"),
-    Mutant("store/milvus/combining", "            lane.in_flight -= turn.in_flight\n", ""),
-    Mutant("store/milvus/combining", "if turn.in_flight + len(following.queries) > most:", "if False:"),
     Mutant(
         "statistics/corpus", "        self._collection_stats = None\n\n    def contribution", "\n    def contribution"
     ),

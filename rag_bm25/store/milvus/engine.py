@@ -58,7 +58,6 @@ class Engine:
 
     exclusive = False
     defers = False  # whether log rows may wait for those after them
-    searches_at_once: int | None = None  # queries in flight before the next ones are combined; None: they never are
     imports = False  # whether it can read files from its object storage
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; FLAT of the embedded engines is exact

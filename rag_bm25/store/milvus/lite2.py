@@ -52,7 +52,6 @@ class Engine(EmbeddedEngine):
     partition_key = False  # accepted without effect
     dense_index = "FLAT"
     dense_bytes = 2 * 2**20  # above 7 MB, a row takes 5 ms instead of 0.3 to write, and 15 to read
-    searches_at_once = max(2, os.cpu_count() or 1)  # no more run side by side
     dialect = Lite2Dialect()
 
     def __init__(self, path: Path) -> None:

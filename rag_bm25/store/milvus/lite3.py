@@ -30,7 +30,6 @@ class FlushingEngine(BaseEngine):
     """The care that milvus-lite 3 needs, in this process or behind an address."""
 
     dense_index = "FLAT"
-    searches_at_once = 1  # the others would wait for its lock, see `_call`
     dialect = Lite3Dialect()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

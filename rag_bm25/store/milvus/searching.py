@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.store.milvus.collection import PAGE, SPARSE_METRIC, pages
-from rag_bm25.store.milvus.combining import CombinedCalls
+from rag_bm25.store.milvus.collection import SPARSE_METRIC, pages
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.found_rows import VERSION, read_found_rows
 from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
@@ -38,8 +36,6 @@ class ChunkSearch:
     def __init__(self, chunks: Collection, consistency: ConsistencyLevel) -> None:
         self._chunks = chunks
         self._consistency = consistency
-        at_once = chunks.engine.searches_at_once
-        self._calls: CombinedCalls[Any, Hits] | None = None if at_once is None else CombinedCalls(at_once)
 
     def search(self, queries: Sequence[SparseVector] | NDArray[np.float32], arm: SearchArm) -> list[list[Match]]:
         field, metric = (DENSE, arm.metric) if isinstance(queries, np.ndarray) else (SPARSE, SPARSE_METRIC)
@@ -92,15 +88,7 @@ class ChunkSearch:
         return hits
 
     def _hits(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
-        """Call the engine, together with other threads that ask for the same of other queries."""
-        send = partial(self._send, request)
-        if self._calls is None or request["anns_field"] != SPARSE or self._chunks.engine.is_inherited:
-            return send(queries)  # dense scores differ in their last bits by how many queries a call has
-        rows = VECTORS_OF_A_SEARCH if SPARSE in request["output_fields"] else PAGE
-        most = min(QUERIES_PER_CALL, rows // request["limit"])
-        return send(queries) if len(queries) >= most else self._calls.call(repr(request), queries, most, send)
-
-    def _send(self, request: Mapping[str, Any], queries: Sequence[Any]) -> list[Hits]:
+        """Call the engine."""
         options = {"data": queries, "consistency_level": self._consistency, **request}
         found = self._chunks.engine.read("search", self._chunks.name, **options)
         return [[(float(hit["distance"]), hit["entity"]) for hit in hits] for hits in found]
