@@ -91,7 +91,6 @@ def test_fields_are_a_dict_in_all_else() -> None:
         ({"epsilon": 1001}, "epsilon must be at most 1,000, got 1001"),
         ({"k3": 1e308}, "k3 must be at most 1,000,000, got 1e+308"),
         ({"bigram_weight": 1e300}, "bigram_weight must be at most 1,000, got 1e+300"),
-        ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'bm25'"),
         ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
         ({"latin_weight": 1001}, "latin_weight must be at most 1,000, got 1001"),
         ({"latin_weight": 0}, "latin_weight must be a finite number > 0, got 0"),

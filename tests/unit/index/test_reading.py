@@ -124,7 +124,6 @@ def test_bad_namespace_is_refused(filled: BM25Index, namespace: Any, message: st
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"idf": "bm25"}, "idf must be one of epsilon, lucene, zero, plus, tfidf, plain, got 'bm25'"),
         ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
         ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
     ],
