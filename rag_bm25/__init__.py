@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rag_bm25.documents.chunks import AddReport, Chunk, Fragment, Hit, HybridHit, Passage
     from rag_bm25.errors import (
         ChunkNotFoundError,
+        ClockError,
         ConfigMismatchError,
         FilterError,
         FormatError,
@@ -66,6 +67,7 @@ __all__ = [
     "Chunk",
     "ChunkNotFoundError",
     "ChunkTerm",
+    "ClockError",
     "ConfigMismatchError",
     "Decay",
     "Diagnosis",
@@ -126,6 +128,7 @@ _HOMES = {
     "Chunk": "rag_bm25.documents.chunks",
     "ChunkNotFoundError": "rag_bm25.errors",
     "ChunkTerm": "rag_bm25.index.searching.term_listing",
+    "ClockError": "rag_bm25.errors",
     "ConfigMismatchError": "rag_bm25.errors",
     "Decay": "rag_bm25.hits.boosts",
     "Diagnosis": "rag_bm25.query.diagnosis",

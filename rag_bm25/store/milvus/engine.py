@@ -104,6 +104,9 @@ class Engine:
     def prepare(self, collection: str) -> None:
         """Make a collection ready for calls, once after opening it."""
 
+    def reveal_rows(self) -> None:
+        """Mend rows that the engine hides."""
+
     def after_write(self, collection: str, rows: int) -> None:
         """Return once a write is visible."""
 
