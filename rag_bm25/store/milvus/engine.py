@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import re
+import shutil
 import signal
 import threading
 from collections import Counter, defaultdict
@@ -262,6 +264,14 @@ class EmbeddedEngine(Engine):
             self._lock.release()
         if not self.is_inherited:
             self.afterwards()
+
+
+def free_bytes(path: Path) -> float:
+    """Return the free bytes on the disk of a database; infinite if unknown."""
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return math.inf
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 import shutil
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import ClockError, MissingExtraError, ParameterError, StoreError, StoreLockedError
-from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, quiet
+from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, free_bytes, quiet
 from rag_bm25.store.milvus.expressions import Lite2Dialect
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES
 from rag_bm25.store.milvus.schema import LOG_FIELDS, SPARSE, vector_fields
@@ -227,7 +226,7 @@ class Engine(EmbeddedEngine):
 
     def _advice(self, error: StoreError) -> str:
         """Return the free space and advice, where a write may have failed for want of it."""
-        free = _free_bytes(self.path)
+        free = free_bytes(self.path)
         if free <= ENOUGH_BYTES:
             return f"its disk has {free / 2**20:,.1f} MiB left: make room, and call again"
         if isinstance(error, NotStoredError):
@@ -334,14 +333,6 @@ class NotStoredError(StoreError):
 def _has_changed_rows(method: str, result: Any) -> bool:
     """Return whether the engine says that a call has changed rows; it reports itself where other calls failed."""
     return method == "insert" or (method == "delete" and not (isinstance(result, dict) and not result["delete_count"]))
-
-
-def _free_bytes(path: Path) -> float:
-    """Return the free bytes on the disk of a database; infinite if unknown."""
-    try:
-        return shutil.disk_usage(path.parent).free
-    except OSError:
-        return math.inf
 
 
 def check_file_name(path: Path) -> None:
