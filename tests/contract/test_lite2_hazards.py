@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
@@ -24,6 +26,7 @@ from support import engines
 
 from rag_bm25.errors import ClockError, FilterError, ParameterError, StoreError
 from rag_bm25.filters import Expression
+from rag_bm25.store.milvus.sqlite_file import count_transactions
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -329,6 +332,88 @@ class TestEngineProcess:
             with pytest.raises(StoreError, match=r"test\.db is closed$"):
                 call("list_collections")
         assert engines_of(path) == []
+
+
+class TestStoring:
+    """The engine acknowledges inserts that SQLite could not store."""
+
+    @pytest.mark.parametrize("rows", [1, 5, 1000])
+    def test_each_call_that_stores_something_is_one_transaction(
+        self, store: MilvusStore, path: Path, rows: int
+    ) -> None:
+        some = [chunk(number) for number in range(rows)]
+        counted = [count_transactions(path)]
+        for write in (
+            lambda: store.insert_chunks(some),
+            lambda: store.insert_log([LogRow(row.pk, "delta") for row in some]),
+            lambda: store.delete_chunks([row.pk for row in some]),
+            lambda: store.delete_chunks([row.pk for row in some]),  # there are none
+            lambda: store.delete_log([row.pk for row in some]),
+            store.drop,
+        ):
+            write()
+            counted.append(count_transactions(path))
+        assert [after - before for before, after in pairwise(counted)] == [1, 1, 1, 0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("method", "answer", "write"),
+        [
+            ("insert", {"insert_count": 1}, lambda store: store.insert_chunks([chunk(2)])),
+            ("insert", {"insert_count": 1}, lambda store: store.insert_log([LogRow("k", "delta")])),
+            ("delete", [chunk(1).pk], lambda store: store.delete_chunks([chunk(1).pk])),
+        ],
+    )
+    def test_what_was_acknowledged_and_not_stored_is_an_error_with_the_free_space(
+        self,
+        method: str,
+        answer: object,
+        write: Callable[[MilvusStore], None],
+        store: MilvusStore,
+        path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        pid = engine_pid(path)
+        monkeypatch.setattr(store._open.client, method, lambda *_, **__: answer)
+        message = rf"{method} failed at .*: nothing was written to the file; its disk has [\d,]+ MiB left: make"
+        with pytest.raises(StoreError, match=message):
+            write(store)
+        assert engine_pid(path) != pid  # its memory is no longer that of the file
+        assert store.count_chunks() == 1
+        write(store)
+
+    def test_a_transaction_whose_journal_is_left_is_not_stored(
+        self, store: MilvusStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        insert, journal = store._open.client.insert, path.with_name("test.db-journal")
+        monkeypatch.setattr(
+            store._open.client, "insert", lambda *args, **kwargs: (insert(*args, **kwargs), journal.touch())[0]
+        )
+        with pytest.raises(StoreError, match="nothing was written to the file"):
+            store.insert_chunks([chunk(1)])
+
+    def test_another_journal_mode_is_refused(self, store: MilvusStore, path: Path) -> None:
+        store.close()
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("pragma journal_mode=wal")
+        reopened = opened_again(path)
+        with pytest.raises(StoreError, match=r"has another journal than .*pragma journal_mode=delete"):
+            reopened.insert_chunks([chunk(1)])
+        reopened.close()
+
+    def test_an_engine_that_cannot_be_started_is_started_by_the_next_call(
+        self, store: MilvusStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        with monkeypatch.context() as full:
+            full.setattr(store._open.client, "insert", lambda *_, **__: None)
+            full.setattr(tempfile, "mkdtemp", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+            with pytest.raises(StoreError, match="nothing was written to the file; its disk has"):
+                store.insert_chunks([chunk(2)])
+            with pytest.raises(StoreError, match=r"cannot open .*No space left on device"):
+                store.insert_chunks([chunk(2)])
+        store.insert_chunks([chunk(2)])
+        assert store.count_chunks() == 2
 
 
 class TestVisibility:
