@@ -4,6 +4,7 @@ from rag_bm25.analysis import Analyzer, AnalyzerConfig
 from rag_bm25.documents.chunks import AddReport, Chunk, Fragment, Hit, HybridHit, Passage
 from rag_bm25.errors import (
     ChunkNotFoundError,
+    ClockError,
     ConfigMismatchError,
     FilterError,
     FormatError,
@@ -51,6 +52,7 @@ __all__ = [
     "Chunk",
     "ChunkNotFoundError",
     "ChunkTerm",
+    "ClockError",
     "ConfigMismatchError",
     "Decay",
     "Diagnosis",

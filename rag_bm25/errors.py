@@ -14,6 +14,7 @@
     ├── MissingExtraError(ImportError)    an optional package is not installed; the message names the extra
     ├── WorkerError(RuntimeError)         a process that analyses chunks died
     └── StoreError(ConnectionError)       Milvus is not reachable, refused, timed out or failed
+        ├── ClockError                    the clock of this computer is behind the rows of the database file
         └── StoreLockedError              another process has the database file open
 
 **InputError or ParameterError?** *Input* is the data that an index stores or searches for: texts, ids, metadata,
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 __all__ = [
     "ChunkNotFoundError",
+    "ClockError",
     "ConfigMismatchError",
     "FilterError",
     "FormatError",
@@ -119,6 +121,10 @@ class MissingExtraError(RagBM25Error, ImportError):
 
 class StoreError(RagBM25Error, ConnectionError):
     """Milvus is not reachable, refused the token, timed out or failed."""
+
+
+class ClockError(StoreError):
+    """The clock of this computer is behind the last write: milvus-lite 2.5 hides rows that were written later."""
 
 
 class StoreLockedError(StoreError):

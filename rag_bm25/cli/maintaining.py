@@ -9,7 +9,7 @@ from rag_bm25.cli import options as opt
 from rag_bm25.cli.console import is_terminal, print_note, print_result, progress_bars
 from rag_bm25.cli.rendering import count, join_first, natural_key, render_stats
 from rag_bm25.cli.settings import DEFAULT_CHUNK_SIZE, IndexOptions, WordFiles
-from rag_bm25.errors import FormatError
+from rag_bm25.errors import ClockError, FormatError
 from rag_bm25.filters import parse_filter
 from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
@@ -83,7 +83,7 @@ def _repair(place: opt.Place, config: IndexConfig, progress: bool | None) -> Rep
     """Repair an index, also one that cannot be opened."""
     try:
         index = place.open_existing()
-    except FormatError:  # it is repaired while it is opened
+    except (ClockError, FormatError):  # it is repaired while it is opened
         try:
             index = place.open(repair=True)
         except FormatError:  # its own settings are lost, too

@@ -71,7 +71,11 @@ def open_store(uri: str | Path, collection: str, options: OpenOptions, **connect
     if in_memory:
         _refuse_server_options(connection)
         return MemoryStore(collection)
-    return MilvusStore(uri, collection, read_only=options.read_only, **connection)
+    store = MilvusStore(uri, collection, read_only=options.read_only, **connection)
+    if options.repair:
+        with closed_on_failure(store):
+            store.reveal_rows()
+    return store
 
 
 def _refuse_server_options(connection: Mapping[str, Any]) -> None:

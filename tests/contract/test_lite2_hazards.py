@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -11,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
@@ -22,8 +24,9 @@ import numpy as np
 import pytest
 from support import engines
 
-from rag_bm25.errors import FilterError, ParameterError, StoreError
+from rag_bm25.errors import ClockError, FilterError, ParameterError, StoreError
 from rag_bm25.filters import Expression
+from rag_bm25.store.milvus.sqlite_file import count_transactions
 from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Scope, SearchArm
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -273,7 +276,10 @@ class TestEngineProcess:
         store.count_chunks()
         given: list[object] = []
         client = store._open.client
-        monkeypatch.setattr(client, "insert", lambda *args, **kwargs: given.append(kwargs["retry_times"]))
+        insert = client.insert
+        monkeypatch.setattr(
+            client, "insert", lambda *args, **kwargs: given.append(kwargs["retry_times"]) or insert(*args, **kwargs)
+        )
         monkeypatch.setattr(client, "query", lambda *args, **kwargs: given.append(kwargs["retry_times"]) or [])
         store.insert_chunks([chunk(1)])
         list(store.scan_chunks())
@@ -328,16 +334,97 @@ class TestEngineProcess:
         assert engines_of(path) == []
 
 
+class TestStoring:
+    """The engine acknowledges inserts that SQLite could not store."""
+
+    @pytest.mark.parametrize("rows", [1, 5, 1000])
+    def test_each_call_that_stores_something_is_one_transaction(
+        self, store: MilvusStore, path: Path, rows: int
+    ) -> None:
+        some = [chunk(number) for number in range(rows)]
+        counted = [count_transactions(path)]
+        for write in (
+            lambda: store.insert_chunks(some),
+            lambda: store.insert_log([LogRow(row.pk, "delta") for row in some]),
+            lambda: store.delete_chunks([row.pk for row in some]),
+            lambda: store.delete_chunks([row.pk for row in some]),  # there are none
+            lambda: store.delete_log([row.pk for row in some]),
+            store.drop,
+        ):
+            write()
+            counted.append(count_transactions(path))
+        assert [after - before for before, after in pairwise(counted)] == [1, 1, 1, 0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("method", "answer", "write"),
+        [
+            ("insert", {"insert_count": 1}, lambda store: store.insert_chunks([chunk(2)])),
+            ("insert", {"insert_count": 1}, lambda store: store.insert_log([LogRow("k", "delta")])),
+            ("delete", [chunk(1).pk], lambda store: store.delete_chunks([chunk(1).pk])),
+        ],
+    )
+    def test_what_was_acknowledged_and_not_stored_is_an_error_with_the_free_space(
+        self,
+        method: str,
+        answer: object,
+        write: Callable[[MilvusStore], None],
+        store: MilvusStore,
+        path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        pid = engine_pid(path)
+        monkeypatch.setattr(store._open.client, method, lambda *_, **__: answer)
+        message = rf"{method} failed at .*: nothing was written to the file; its disk has [\d,]+ MiB left: make"
+        with pytest.raises(StoreError, match=message):
+            write(store)
+        assert engine_pid(path) != pid  # its memory is no longer that of the file
+        assert store.count_chunks() == 1
+        write(store)
+
+    def test_a_transaction_whose_journal_is_left_is_not_stored(
+        self, store: MilvusStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        insert, journal = store._open.client.insert, path.with_name("test.db-journal")
+        monkeypatch.setattr(
+            store._open.client, "insert", lambda *args, **kwargs: (insert(*args, **kwargs), journal.touch())[0]
+        )
+        with pytest.raises(StoreError, match="nothing was written to the file"):
+            store.insert_chunks([chunk(1)])
+
+    def test_another_journal_mode_is_refused(self, store: MilvusStore, path: Path) -> None:
+        store.close()
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("pragma journal_mode=wal")
+        reopened = opened_again(path)
+        with pytest.raises(StoreError, match=r"has another journal than .*pragma journal_mode=delete"):
+            reopened.insert_chunks([chunk(1)])
+        reopened.close()
+
+    def test_an_engine_that_cannot_be_started_is_started_by_the_next_call(
+        self, store: MilvusStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        with monkeypatch.context() as full:
+            full.setattr(store._open.client, "insert", lambda *_, **__: None)
+            full.setattr(tempfile, "mkdtemp", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+            with pytest.raises(StoreError, match="nothing was written to the file; its disk has"):
+                store.insert_chunks([chunk(2)])
+            with pytest.raises(StoreError, match=r"cannot open .*No space left on device"):
+                store.insert_chunks([chunk(2)])
+        store.insert_chunks([chunk(2)])
+        assert store.count_chunks() == 2
+
+
 class TestVisibility:
     @pytest.mark.parametrize("rows", [0, 262_144, 2_621_440])
     def test_calls_that_see_rows_wait_until_the_engine_s_clock_has_caught_up(
         self, store: MilvusStore, monkeypatch: pytest.MonkeyPatch, rows: int
     ) -> None:
-        waited: list[float] = []
         store.insert_chunks([chunk(1)])
         monkeypatch.setattr(store._open, "_rows", rows)
-        monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
-        monkeypatch.setattr(time, "sleep", waited.append)
+        clock = Clock(monkeypatch, begun := time.time())
+        waited = clock.waited
         store._open.after_write("docs", 262_144)
         store.insert_chunks([chunk(2)])
         store.insert_log([LogRow("k", "delta")])
@@ -346,6 +433,8 @@ class TestVisibility:
         for call in (store.count_chunks, lambda: store.search([ONE], SearchArm(2)), lambda: store.delete_chunks(["a"])):
             call()
             assert waited.pop() == pytest.approx((rows / 262_144 + 2 + 2) / 1000, abs=1e-4)
+            clock.now = begun
+            store._open._latest = clock.now
         store.log_keys()
         assert waited.pop() == pytest.approx((rows / 262_144 + 1 + 2) / 1000, abs=1e-4)  # of its own rows
 
@@ -395,10 +484,209 @@ class TestVisibility:
         move_to_tomorrow(path, chunk(2).pk)
         reopened = opened()
         assert reopened.exists()
-        with pytest.raises(StoreError, match=r"hides 1 of 2 rows of 'docs'\. Either the clock"):
+        with pytest.raises(ClockError, match=r"hides 1 of 2 rows of 'docs' until .* UTC: the clock .* set back after"):
             reopened.count_chunks()
-        with pytest.raises(StoreError, match=r"hides 1 of 2 rows"):
+        with pytest.raises(ClockError, match=r"hides 1 of 2 rows"):
             reopened.insert_chunks([chunk(3)])
+
+    def test_rows_of_the_future_are_revealed_by_a_repair(self, opened: Callable[..., MilvusStore], path: Path) -> None:
+        store = opened()
+        store.create()
+        store.insert_chunks([chunk(1), chunk(2)])
+        store.insert_log([LogRow("k", "delta")])
+        store.close()
+        before = stored(path)
+        move_to_tomorrow(path, chunk(2).pk)
+        reopened = opened()
+        reopened.reveal_rows()
+        assert {row.id for row in reopened.get_chunks([chunk(1).pk, chunk(2).pk])} == {"id-1", "id-2"}
+        reopened.delete_chunks([chunk(2).pk])
+        reopened.close()
+        assert opened_ids(opened()) == ["id-1"]
+        assert [row for row in before if chunk(2).pk not in row] == stored(path)  # the others are as they were
+
+    def test_a_missing_row_is_no_matter_of_the_clock(
+        self, opened: Callable[..., MilvusStore], store: MilvusStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.insert_chunks([chunk(1)])
+        other = opened()
+        monkeypatch.setattr(other._open, "num_rows", lambda _: 2)
+        with pytest.raises(StoreError, match=r"hides 1 of 2 rows of 'docs': it is damaged") as refused:
+            other.count_chunks()
+        assert not isinstance(refused.value, ClockError)
+
+
+class Clock:
+    """A wall clock that only moves when it is slept by, and a list of how long that was."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, now: float) -> None:
+        self.now = now
+        self.waited: list[float] = []
+        patch.setattr(time, "time", lambda: self.now)
+        patch.setattr(time, "monotonic", lambda: self.now)
+        patch.setattr(time, "sleep", self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture(scope="session")
+def shifted_clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that sets the wall clock of a program and its engine, by the seconds in the file $SHIFT_FILE."""
+    folder = tmp_path_factory.mktemp("clock")
+    compiler = shutil.which("cc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("no C compiler, or no LD_PRELOAD, to shift the clock of the engine")
+    source, library = Path(__file__).parents[1] / "support" / "shifted_clock.c", folder / "clock.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+SHIFTED = """
+import os, time
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.errors import ClockError, StoreError
+def shift(seconds):
+    open(os.environ["SHIFT_FILE"], "w").write(str(seconds))
+def show(index):
+    chunks, hits = list(index.chunks()), index.search("alpha", k=50)
+    print(index.stats().num_chunks, len(chunks), sorted({hit.text for hit in hits}), index.verify().ok, flush=True)
+def fails(act):
+    try: print("no error:", act())
+    except ClockError: print("ClockError", flush=True)
+def opened(**options):
+    return BM25Index.open(sys.argv[1], "docs", config=IndexConfig(chunk_size=500), **options)
+shift(0)
+"""
+
+
+class TestClock:
+    """What the engine does where the clock steps, shown by a real engine with a clock of its own."""
+
+    @pytest.fixture
+    def shifted(self, shifted_clock: Path, path: Path, tmp_path: Path) -> Callable[[str], list[str]]:
+        env = {**os.environ, "LD_PRELOAD": str(shifted_clock), "SHIFT_FILE": str(tmp_path / "shift")}
+
+        def run_shifted(code: str) -> list[str]:
+            done = run(SHIFTED + code, path, env=env)
+            assert done.returncode == 0, done.stderr
+            return done.stdout.splitlines()
+
+        return run_shifted
+
+    def test_set_back_an_hour_nothing_is_answered_nor_written_until_it_is_right_again(
+        self, shifted: Callable[[str], list[str]]
+    ) -> None:
+        shown = shifted("""
+with opened() as index:
+    index.add(["alpha"] * 3, ids=list("abc"))
+    shift(-3600)
+    fails(lambda: index.search("alpha"))
+    fails(lambda: index.add(["alpha 2"], ids=["a"]))
+    fails(lambda: index.delete(["b"]))
+    fails(lambda: opened())
+    shift(0)
+    show(index)
+    index.delete(["b"])
+with opened() as index:
+    show(index)
+""")
+        assert shown == [*["ClockError"] * 4, "3 3 ['alpha'] True", "2 2 ['alpha'] True"]
+
+    def test_set_back_seconds_in_the_middle_of_updates_it_is_waited_for(
+        self, shifted: Callable[[str], list[str]]
+    ) -> None:
+        shown = shifted("""
+with opened() as index:
+    for number in range(9):
+        index.add([f"alpha {number}"] * 3, ids=list("abc"))
+        if number == 4:
+            shift(-2)
+            index.delete(["a"])
+    show(index)
+with opened() as index:
+    show(index)
+""")
+        assert shown == ["3 3 ['alpha 8'] True"] * 2
+
+    def test_set_back_while_a_call_is_in_progress_the_call_is_made_again_or_fails(
+        self, shifted: Callable[[str], list[str]]
+    ) -> None:
+        shown = shifted("""
+def shifting(client, method):
+    call = getattr(client, method)
+    def shift_then_call(*args, **kwargs):
+        setattr(client, method, call)
+        shift(-2)
+        return call(*args, **kwargs)
+    setattr(client, method, shift_then_call)
+with opened() as index:
+    index.add(["alpha"], ids=["a"])
+    shifting(index._store._open.client, "search")
+    show(index)
+    shift(2)
+    index.add(["alpha 2"], ids=["b"])
+    shifting(index._store._open.client, "delete")
+    try: index.delete(["b"])
+    except StoreError as error: print("set back during delete" in str(error))
+    index.delete(["b"])
+    show(index)
+""")
+        assert shown == ["1 1 ['alpha'] True", "True", "1 1 ['alpha'] True"]
+
+    def test_rows_that_are_older_than_the_step_are_found(self, shifted: Callable[[str], list[str]]) -> None:
+        """A server that was started with a clock that was ahead goes on when it is corrected."""
+        shown = shifted("""
+opened().close()
+with opened() as index: index.add(["alpha"], ids=["a"])
+shift(7200)
+with opened() as index:
+    show(index)
+    shift(3600)
+    show(index)
+    index.add(["alpha 2"], ids=["a"])
+    show(index)
+""")
+        assert shown == ["1 1 ['alpha'] True", "1 1 ['alpha'] True", "1 1 ['alpha 2'] True"]
+
+    def test_what_was_written_ahead_of_time_is_rescued_by_a_repair(self, shifted: Callable[[str], list[str]]) -> None:
+        shown = shifted("""
+shift(500_000_000)
+with opened() as index: index.add(["alpha"] * 2, ids=["a", "b"])
+shift(0)
+fails(opened)
+fails(lambda: opened(read_only=True))
+with opened(repair=True) as index:
+    show(index)
+    index.add(["alpha 2"], ids=["a"])
+    index.delete(["b"])
+with opened() as index: show(index)
+""")
+        assert shown == ["ClockError", "ClockError", "2 2 ['alpha'] True", "1 1 ['alpha 2'] True"]
+
+    def test_the_command_repairs_it_too(self, shifted: Callable[[str], list[str]]) -> None:
+        shown = shifted("""
+from typer.testing import CliRunner
+from rag_bm25.cli.app import app
+shift(86_400)
+with opened() as index: index.add(["alpha"], ids=["a"])
+shift(0)
+for command in (["search", "alpha"], ["repair"], ["search", "alpha"]):
+    print(CliRunner().invoke(app, [*command, "--uri", sys.argv[1]]).exit_code)
+""")
+        assert shown == ["1", "0", "0"]
+
+
+def stored(path: Path) -> list[tuple[Any, ...]]:
+    """The rows of the file."""
+    with closing(sqlite3.connect(path)) as database:
+        database.text_factory = bytes
+        return [(key.decode(), data) for key, data in database.execute("select milvus_id, data from docs")]
+
+
+def opened_ids(store: MilvusStore) -> list[str]:
+    return [row.id for rows in store.scan_chunks() for row in rows]
 
 
 def move_to_tomorrow(path: Path, pk: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -47,6 +48,76 @@ def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
         StoreError, match=r"is a file, a database of milvus-lite 2\.5; milvus-lite 3 is installed .* pip ins"
     ):
         engines.open_store("embedded", tmp_path)
+
+
+@pytest.mark.parametrize("method", ["flush", "insert", "delete"])
+def test_after_a_failure_nothing_is_asked_of_the_engine_until_the_database_is_opened_again(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    store.insert_chunks([ChunkRow("1a", "first", "", 1, "b", vector=ONE)])
+    engine, failing = store._open, [True]
+    monkeypatch.setattr(engine.client, method, lambda *_, **__: fail())
+    start = engine._start
+
+    def start_again() -> Any:
+        if failing:
+            raise StoreError("no room")
+        return start()
+
+    monkeypatch.setattr(engine, "_start", start_again)
+    acts = {
+        "flush": lambda: store.search([ONE], SearchArm(9)),
+        "insert": lambda: store.insert_chunks([ChunkRow("2a", "second", "", 1, "b", vector=ONE)]),
+        "delete": lambda: store.delete_chunks(["1a"]),
+    }
+    with pytest.raises(
+        StoreError, match=rf"{method} failed at .*No space left on device; its disk has [\d,.]+ MiB left"
+    ):
+        acts[method]()
+    for act in (*acts.values(), store.count_chunks):
+        with pytest.raises(StoreError, match="no room"):
+            act()
+    failing.clear()
+    (found,) = store.search([ONE], SearchArm(9))
+    assert [match.row.id for match in found] == ["first"]
+    acts["insert"]()
+    store.close()
+    store = engines.open_store("embedded", tmp_path)
+    assert sorted(row.id for rows in store.scan_chunks() for row in rows) == ["first", "second"]
+    store.close()
+
+
+def fail() -> None:
+    from pymilvus import MilvusException
+
+    raise MilvusException(1, "[Errno 28] No space left on device")
+
+
+def fail_to_flush(**_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the engine forgets the journal of such a flush
+def test_rows_that_were_acknowledged_before_a_failed_flush_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from milvus_lite.engine import collection
+
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    store.insert_chunks([ChunkRow("1a", "first", "", 1, "b", vector=ONE)])
+    with monkeypatch.context() as full:
+        full.setattr(collection, "execute_flush", fail_to_flush)
+        for _ in range(2):
+            with pytest.raises(StoreError, match="No space left on device; its disk has"):
+                store.search([ONE], SearchArm(9))
+    store.insert_chunks([ChunkRow("2a", "second", "", 1, "b", vector=ONE)])
+    assert store.count_chunks() == 2
+    (found,) = store.search([ONE], SearchArm(9))
+    assert {match.row.id for match in found} == {"first", "second"}
+    store.close()
 
 
 def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,6 +228,120 @@ def test_full_disk_loses_nothing_that_was_acknowledged(size: int, small_disk: Pa
     assert_sound(opened(engines.open_store("embedded", small_disk)), acknowledged | batch)
 
 
+@pytest.fixture(params=["tmpfs", "ext4"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A file system of some MB, of each kind."""
+    image, folder = tmp_path / "image", tmp_path / "disk"
+    folder.mkdir()
+    make = {
+        "tmpfs": f"mount -t tmpfs -o size=6m tmpfs {folder}",
+        "ext4": f"truncate -s 40M {image} && mkfs.ext4 -q -F -m 0 {image} && mount -o loop {image} {folder}",
+    }[request.param]
+    made = subprocess.run(make, shell=True, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"cannot mount a small file system: {made.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@contextmanager
+def ballast(disk: Path) -> Iterator[None]:
+    """Fill a disk to the last byte."""
+    file = disk / "ballast"
+    with file.open("wb", buffering=0) as full:
+        for size in (65536, 512, 1):
+            with suppress(OSError):
+                while full.write(bytes(size)):
+                    pass
+    yield
+    file.unlink()
+
+
+def some_chunks(name: str, number: int) -> dict[str, str]:
+    return {f"{name}-{i}": f"{name} {i} " + " ".join(f"w{i * 7 + k}" for k in range(40)) for i in range(number)}
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_on_a_full_disk_a_write_is_refused_or_stored_and_the_open_index_goes_on(
+    size: int, disk: Path, opened: Open
+) -> None:
+    index = opened(engines.open_store("embedded", disk))
+    expected = some_chunks("before", size) | {"deleted": "gone"}
+    add(index, expected)
+    refused = []
+    with ballast(disk):
+        for number in range(4):
+            new = some_chunks(f"full{number}", size)
+            try:
+                add(index, new)
+            except StoreError as error:
+                refused.append(str(error))
+            else:
+                expected |= new
+        with suppress(StoreError):
+            assert index.delete(["deleted"]) == 1
+            del expected["deleted"]
+        with suppress(StoreError):
+            index._live.log.compact(above=0)
+        assert refused
+        assert "MiB left" in refused[0]
+    add(index, some_chunks("after", size))
+    expected |= some_chunks("after", size)
+    found = texts(index)
+    assert expected.items() <= found.items() | {("deleted", "gone")}
+    assert index.verify().differences == []
+    index.close()
+    assert_sound(opened(engines.open_store("embedded", disk)), found)
+
+
+@pytest.mark.usefixtures("lite2")
+@pytest.mark.parametrize("disk", ["ext4"], indirect=True)
+def test_on_a_file_system_that_becomes_read_only_writes_are_refused(disk: Path, opened: Open) -> None:
+    """As after an I/O error."""
+    index = opened(engines.open_store("embedded", disk))
+    for number in range(3):
+        add(index, some_chunks(f"before{number}", 1))
+    expected = texts(index)
+    os.sync()
+    subprocess.run(["mount", "-o", "remount,abort", str(disk)], check=True)
+    for number in range(3):
+        with pytest.raises(StoreError):
+            add(index, some_chunks(f"after{number}", 1))
+    index.close()
+    image = disk.parent / "image"
+    subprocess.run(f"umount {disk}; e2fsck -fy {image}; mount -o loop {image} {disk}", shell=True, check=True)
+    assert_sound(opened(engines.open_store("embedded", disk)), expected)
+
+
+LIMITED = """
+import resource
+with BM25Index.open(uri, "docs", config=config) as index:
+    index.add(["apple"], ids=["a"])
+    acknowledged, refused = ["a"], 0
+    def limit(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    limit(os.path.getsize(uri) + 40_000)
+    index._store._open._restart(index._store._open._starts)  # with the limit
+    for number in range(60):
+        try: index.add([" ".join(f"w{number * 9 + k}" for k in range(200))], ids=[str(number)])
+        except StoreError: refused += 1
+        else: acknowledged.append(str(number))
+    limit(resource.RLIM_INFINITY)
+    index._store._open._restart(index._store._open._starts)
+    index.add(["fig"], ids=["f"])
+    print(refused > 0, set(acknowledged) <= {chunk.id for chunk in index.chunks()}, index.verify().ok, flush=True)
+with BM25Index.open(uri, "docs", config=config) as index:
+    print(set(acknowledged) <= {chunk.id for chunk in index.chunks()}, index.verify().ok, index.damage)
+"""
+
+
+@pytest.mark.usefixtures("lite2")
+def test_at_a_limit_of_file_sizes_a_write_is_refused_or_stored(tmp_path: Path) -> None:
+    done = run_python(LIMITED, tmp_path / "test.db")
+    assert done.stdout.splitlines() == ["True True True", "True True []"], done.stderr
+
+
 # Other processes
 
 

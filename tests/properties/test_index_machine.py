@@ -50,7 +50,7 @@ SLOW = bool(os.environ.get("RAG_BM25_SLOW"))
 namespaces = st.sampled_from(["", "law"])
 ids = st.sampled_from("abcdefghij")
 failing_calls = st.none() | st.integers(0, 25)
-moments = st.sampled_from(["before", "halfway", "after"])
+moments = st.sampled_from(["before", "halfway", "after", "full"])
 
 
 def counts(index: BM25Index) -> dict[str, Count]:

@@ -1,4 +1,4 @@
-"""A MemoryStore that fails at a chosen write: before it, after it, or halfway through it."""
+"""A MemoryStore that fails at a chosen write: before it, after it, halfway through it, or from then on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from rag_bm25.store.rows import ChunkRow, KeyRange, LogRow
 
-Moment: TypeAlias = Literal["before", "halfway", "after"]
+Moment: TypeAlias = Literal["before", "halfway", "after", "full"]  # as a disk: no later write is stored, either
 
 
 class FaultyStore(MemoryStore):
-    """Raises ``StoreError`` once, at the call after :meth:`fail_at` let so many others pass."""
+    """Raises ``StoreError`` at the call after :meth:`fail_at` let so many others pass: once, or until it has room."""
 
     _calls_left: int | None = None
     _moment: Moment = "before"
@@ -39,20 +39,22 @@ class FaultyStore(MemoryStore):
         self._write(super().delete_log, keys)
 
     def get_chunks(self, pks: Sequence[str], **options: bool) -> list[ChunkRow]:
-        self._raise_if(self._is_due())
+        self._raise_if(self._moment != "full" and self._is_due())
         return super().get_chunks(pks, **options)
 
     def get_log(self, keys: Sequence[str], **options: bool) -> list[LogRow]:
-        self._raise_if(self._is_due())
+        self._raise_if(self._moment != "full" and self._is_due())
         return super().get_log(keys, **options)
 
     def log_keys(self, ranges: Sequence[KeyRange] | None = None) -> list[str]:
-        self._raise_if(self._is_due())
+        self._raise_if(self._moment != "full" and self._is_due())
         return super().log_keys(ranges)
 
     def _write(self, method: Callable[[Any], None], items: Sequence[Any]) -> None:
         due = self._is_due()
-        self._raise_if(due and self._moment == "before")
+        if due and self._moment == "full":
+            self._calls_left = 0
+        self._raise_if(due and self._moment in ("before", "full"))
         method(items[: len(items) // 2] if due and self._moment == "halfway" else items)
         self._raise_if(due)
 

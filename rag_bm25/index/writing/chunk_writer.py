@@ -20,6 +20,7 @@ from rag_bm25.documents.checks import canonical_json
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS, AddReport, NewChunk, pk_digest
 from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.life_signs import is_of_the_future
 from rag_bm25.statistics.log.writes import Change, Intent
 from rag_bm25.store.rows import SLOTS, ChunkRow
 
@@ -115,13 +116,19 @@ class ChunkWriter:
 
     def recover(self) -> None:
         """Finish the writes of writers that died."""
+        self._log.refresh()
+        self._finish_dead()
+        self._unfinished = False
+
+    def _finish_dead(self) -> None:
+        """Finish the writes of dead writers, as of the last refresh."""
         # An embedded engine has one process, so that every intent found is a dead one's. On a server an intent may
         # belong to a living writer, and is left alone for the time of its lease.
-        self._log.refresh()
         for intent in self._log.intents():
-            if self._store.exclusive or intent.writer == self._writer or _is_expired(intent):
+            if self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS:
                 self._finish(intent)
-        self._unfinished = False
+            elif is_of_the_future(intent.time):
+                self._log.note_sign(intent)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -132,6 +139,8 @@ class ChunkWriter:
         try:
             if not self._store.exclusive:
                 self._log.refresh()
+                if self._log.may_have_dead_writers(LEASE_SECONDS):
+                    self._finish_dead()
             self._log.require_terms()
             self._log.compact()
             yield
@@ -329,7 +338,3 @@ def _contribution(rows: Iterable[ChunkRow]) -> Contribution:
 
 def _flatten(stored: _Rows) -> list[ChunkRow]:
     return [row for rows in stored.values() for row in rows.values()]
-
-
-def _is_expired(intent: Intent) -> bool:
-    return time.time() - intent.time > LEASE_SECONDS

@@ -25,9 +25,18 @@ class BatchClock:
         self._last = f"{clock:016x}{self._writer}"
         return self._last
 
+    def present(self) -> str:
+        """Return an id of the present, also where a wrong clock has made ids of the future."""
+        return f"{time.time_ns() // 1_000:016x}{self._writer}"
+
     def age(self, batch: str) -> float:
         """Return how many seconds ago a batch began, on the clock that all writers share."""
         return (int(self.new_batch()[:CLOCK_DIGITS], 16) - int(batch[:CLOCK_DIGITS], 16)) / 1e6
+
+
+def time_of(batch: str) -> float:
+    """Return when a batch began, in seconds since 1970 on its writer's clock."""
+    return int(batch[:CLOCK_DIGITS], 16) / 1e6
 
 
 def writer_of(batch: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,8 +11,9 @@ from typing import TYPE_CHECKING
 from rag_bm25.errors import FormatError, StoreError
 from rag_bm25.events import Events
 from rag_bm25.statistics.damage import damage_message
-from rag_bm25.statistics.log.batches import BatchClock
+from rag_bm25.statistics.log.batches import BatchClock, time_of
 from rag_bm25.statistics.log.keys import LogKey, keys_of, parse_sound_keys
+from rag_bm25.statistics.log.life_signs import LifeSigns, is_of_the_future, last_time
 from rag_bm25.statistics.log.open_write import OpenBatches, OpenWrite
 from rag_bm25.statistics.log.sums import LogSums
 from rag_bm25.statistics.log.table import READ_ATTEMPTS, Listing, LogTable, RowsMovedError
@@ -22,7 +25,7 @@ from rag_bm25.store.rows import LogRow
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rag_bm25.statistics.corpus import Contribution
     from rag_bm25.statistics.log.stored_statistics import StoredStatistics
@@ -60,6 +63,8 @@ class StatisticsLog:
         self._k1_table = ""  # name of the newest one that was read
         self._term_k1: SparseVector = EMPTY
         self.open_batches = OpenBatches()  # as of the last refresh
+        self._writers = LifeSigns()
+        self._compactions = LifeSigns()
         self.events = events or Events(store.name)
         self.view = StatisticsView()  # what was read or written last, as a whole
 
@@ -123,6 +128,7 @@ class StatisticsLog:
         self.open_batches.read(listing)
         for batch in self._sums.counted:  # the rows of some may be deleted, or lost
             self.open_batches.end(batch)
+        self._writers.look(self.open_batches.batches)
         self._incomplete = (self._incomplete - listing.names()) | listing.incomplete()
         self._clock.observe(max((LogKey.parse(key).batch for key in listing.keys), default=""))
 
@@ -155,7 +161,7 @@ class StatisticsLog:
         return self._sums.head.name, self._sums.num_deltas, *self.open_batches.batches
 
     def intents(self) -> list[Intent]:
-        """Read the intents that were unfinished at the last refresh, oldest first, with the times of their leases."""
+        """Read the intents that were unfinished at the last refresh, oldest first, with their writers' last signs."""
         if not self.open_batches:
             return []
         listing = self._table.list_all("intent", "lease")
@@ -165,11 +171,25 @@ class StatisticsLog:
                 with suppress(RowsMovedError):
                     found.append(self._table.decode(IntentRow.decode, self._table.read(keys, packed=True)))
         leases = keys_of(listing.keys, "lease")
-        renewed: dict[str, float] = {}
+        renewed: defaultdict[str, list[float]] = defaultdict(list)
         for row in self._store.get_log(leases) if leases else []:
             lease = self._table.decode(LeaseRow.decode, row)
-            renewed[lease.batch] = max(renewed.get(lease.batch, 0.0), lease.time)
-        return [replace(intent, time=max(intent.time, renewed.get(intent.batch, 0.0))) for intent in found]
+            renewed[lease.batch].append(lease.time)
+        return [self._with_last_sign(intent, renewed[intent.batch]) for intent in found]
+
+    def _with_last_sign(self, intent: Intent, renewed: Sequence[float]) -> Intent:
+        """Return an intent with the time of its writer's last sign."""
+        times = [intent.time, *renewed]
+        return replace(intent, time=last_time(times), silence=self._writers.silence(intent.batch, times))
+
+    def may_have_dead_writers(self, seconds: float) -> bool:
+        """Return whether a write is in progress that this process has seen for so long, without a newer sign."""
+        return self._writers.any_silent_for(seconds)
+
+    def note_sign(self, intent: Intent) -> None:
+        """Note that an intent with a time of the future is there: others age it from now on."""
+        now = time.time()
+        self._store.insert_log(LeaseRow(intent.batch, now).encode(int(now) // 60))
 
     # Damage
 
@@ -286,12 +306,34 @@ class StatisticsLog:
         if self._store.exclusive:
             yield True
             return
-        own = LogKey("compaction", self.new_batch())
-        self._table.insert([LogRow(str(own), own.kind)])
+        own = self._mark_compaction()
         try:
-            others = [LogKey.parse(key) for key in self._table.list_all(own.kind).keys if key != str(own)]
-            dead = [str(key) for key in others if self._clock.age(key.name) > COMPACTION_SECONDS]
-            self._table.delete(dead)
-            yield len(dead) == len(others)
+            keys = [key for key in self._table.list_all("compaction").keys if key != own]
+            yield self._end_dead_compactions(list(map(LogKey.parse, keys)))
         finally:
-            self._table.delete([str(own)])
+            self._table.delete([own])
+
+    def _mark_compaction(self) -> str:
+        """Tell others that a compaction is in progress; return the key that does."""
+        key = LogKey("compaction", self._clock.present())
+        self._table.insert([LogRow(str(key), key.kind)])
+        return str(key)
+
+    def _end_dead_compactions(self, keys: Sequence[LogKey]) -> bool:
+        """Delete the marks of dead writers; return whether all were."""
+        marks = defaultdict(list)
+        for key in keys:
+            marks[key.name].append(key)
+        self._compactions.look(marks)
+        dead = [key for some in marks.values() if self._is_dead(some) for key in some]
+        self._table.delete(list(map(str, dead)))
+        return len(dead) == len(keys)
+
+    def _is_dead(self, marks: Sequence[LogKey]) -> bool:
+        """Return whether the writer of a compaction is dead; `marks` are its own one, and when others have noted it."""
+        name = marks[0].name
+        times = [time_of(name), *(mark.part * 60.0 for mark in marks if mark.part)]
+        if is_of_the_future(last_time(times)):
+            note = LogKey.row("compaction", name, int(time.time()) // 60)
+            self._table.insert([LogRow(str(note), note.kind)])
+        return self._compactions.silence(name, times) > COMPACTION_SECONDS

@@ -56,6 +56,7 @@ class Intent:
     namespace: str
     changes: list[Change]
     before: Contribution  # of the changed chunks, before the write
+    silence: float = 0.0  # seconds since its writer's last sign of life; not stored
 
 
 class IntentRow:
@@ -102,7 +103,7 @@ class LeaseRow(NamedTuple):
     """Sign that the writer of an intent is alive, and its codec."""
 
     batch: str  # of the intent
-    time: float  # seconds since 1970 on the writer's clock
+    time: float  # seconds since 1970, on the clock of its writer, or of another one that has noted it
 
     def encode(self, renewal: int) -> list[LogRow]:
         """Encode the sign as its only row; `renewal` counts those before it."""

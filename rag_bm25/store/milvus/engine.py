@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import re
+import shutil
 import signal
 import threading
 from collections import Counter, defaultdict
@@ -102,6 +104,9 @@ class Engine:
 
     def prepare(self, collection: str) -> None:
         """Make a collection ready for calls, once after opening it."""
+
+    def reveal_rows(self) -> None:
+        """Mend rows that the engine hides."""
 
     def after_write(self, collection: str, rows: int) -> None:
         """Return once a write is visible."""
@@ -258,6 +263,14 @@ class EmbeddedEngine(Engine):
             self._lock.release()
         if not self.is_inherited:
             self.afterwards()
+
+
+def free_bytes(path: Path) -> float:
+    """Return the free bytes on the disk of a database; infinite if unknown."""
+    try:
+        return shutil.disk_usage(path.parent).free
+    except OSError:
+        return math.inf
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -16,14 +16,16 @@ import threading
 import time
 import warnings
 import weakref
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.errors import MissingExtraError, ParameterError, StoreError, StoreLockedError
-from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, quiet
+from rag_bm25.errors import ClockError, MissingExtraError, ParameterError, StoreError, StoreLockedError
+from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, EmbeddedEngine, connect_client, free_bytes, quiet
 from rag_bm25.store.milvus.expressions import Lite2Dialect
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES
 from rag_bm25.store.milvus.schema import LOG_FIELDS, SPARSE, vector_fields
+from rag_bm25.store.milvus.sqlite_file import count_transactions, is_stored_after, newest_stamp, stamp_anew
 from rag_bm25.store.storage import INDEX_TYPES, MILVUS_2_ALGOS
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ MAX_SOCKET_PATH = 107
 ROWS_PER_MS = 262_144
 SETTLE_MS = 2.0
 SEES_ROWS = frozenset({"query", "search", "delete"})  # methods, whose first argument is the collection
+STAMPED = SEES_ROWS | {"insert"}  # calls that take the time from the wall clock
+PATIENCE = 10.0  # seconds that the wall clock may be set back before a call fails instead of waiting
+SLOWEST = 0.8  # of the true speed: that of a clock that is slowed down to be corrected, and not set back
 COUNT_ATTEMPTS = 10  # another thread may insert or delete rows between two of its calls
 STATS_TIMEOUT = 10.0
 START_TIMEOUT = 60.0
@@ -61,7 +66,11 @@ class Engine(EmbeddedEngine):
         self._serves = False  # whether the last start succeeded
         self._rows = 0
         self._filled: set[str] = set()
-        self._visible: dict[str, float] = {}  # when the last rows of a collection are, on the monotonic clock
+        self._writing = threading.Lock()  # one write at a time, so that what it has stored can be counted
+        self._has_written = False  # since its start
+        self._prepared: set[str] = set()
+        self._latest = 0.0  # time that the engine has stamped calls with, on the wall clock
+        self._visible: dict[str, float] = {}  # when the last rows of a collection are, likewise
         super().__init__(path)
 
     def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:
@@ -83,15 +92,46 @@ class Engine(EmbeddedEngine):
 
     def prepare(self, collection: str) -> None:
         """Refuse a collection with hidden rows."""
+        self._await_clock("query", collection)
+        self._latest = max(self._latest, time.time())
+        self._require_visible(collection)
+        self._prepared.add(collection)
+
+    def _require_visible(self, collection: str) -> None:
+        """Refuse a collection with hidden rows, after waiting for those of the next seconds."""
         for _ in range(COUNT_ATTEMPTS):
             stored = self.num_rows(collection)  # first: rows that come afterwards are no hidden ones
-            seen = self.read("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
+            seen = self._call_watched("query", collection, filter="", output_fields=["count(*)"])[0]["count(*)"]
             if seen >= stored:
                 return
-        raise StoreError(
-            f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}. Either the clock of this computer "
-            "was set back after they were written: correct it and open again. Or the file is damaged"
-        )
+            self._await_stamps(collection, f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}")
+        raise StoreError(f"{self.place} hides {stored - seen} of {stored} rows of {collection!r}: it is damaged")
+
+    def _await_stamps(self, collection: str, hides: str) -> None:
+        """Wait until no row of a collection has a later stamp than now, or raise an error that says when that is."""
+        newest = newest_stamp(self.path, collection) + SETTLE_MS / 1000
+        if newest > time.time() + PATIENCE:
+            until = datetime.fromtimestamp(newest, timezone.utc)
+            raise ClockError(
+                f"{hides} until {until:%Y-%m-%d %H:%M:%S} UTC: the clock of this computer was set back after they were "
+                "written. If it is wrong now, correct it, and call again. If it was wrong then, open the index with "
+                "repair=True, or run `rag-bm25 repair`: the rows are kept, and get the present time"
+            )
+        time.sleep(max(0.0, newest - time.time()))
+
+    def reveal_rows(self) -> None:
+        """Give the rows of the future the present time, in the file."""
+        with self._write_lock, self._writing, self._restarting:
+            self.check_in_place()
+            self._stop_engine()
+            try:
+                stamp_anew(self.path)
+            except sqlite3.Error as error:
+                raise StoreError(f"cannot repair {self.place}: {error}") from error
+            finally:
+                self._visible.clear()
+                self._latest = 0.0
+                self.client = self._start()
 
     def after_write(self, collection: str, rows: int) -> None:
         """Note when the rows are visible: the next call that has to see them waits for that, and no other.
@@ -100,15 +140,45 @@ class Engine(EmbeddedEngine):
         neither reads nor deletes rows with a later stamp than now.
         """
         self._rows += rows
-        self._visible[collection] = time.monotonic() + (self._rows / ROWS_PER_MS + SETTLE_MS) / 1000
+        self._visible[collection] = time.time() + (self._rows / ROWS_PER_MS + SETTLE_MS) / 1000
+
+    def _await_clock(self, method: str, *args: Any) -> None:
+        """Wait until the wall clock has caught up with all stamps that a call depends on.
+
+        Where it was set back, rows would be hidden, deletions without effect, and new rows deleted by earlier ones.
+        """
+        while method in STAMPED and (behind := self._due(method, args[0]) - time.time()) > 0:
+            if behind > PATIENCE:
+                self._start_behind()
+            else:
+                time.sleep(behind)
+
+    def _due(self, method: str, collection: str) -> float:
+        visible = self._visible.get(collection, 0.0) if method in SEES_ROWS else 0.0
+        return max(self._latest, visible)
+
+    def _start_behind(self) -> None:
+        """Go on with a clock that was set back: a new engine knows no deletions, so only its rows count."""
+        with self._restarting:
+            if max(self._latest, *self._visible.values(), 0.0) - time.time() <= PATIENCE:
+                return  # another thread has done so
+            if self._has_written:
+                self._restart(self._starts)
+            for collection in self._call("list_collections"):
+                if collection in self._prepared:
+                    self._require_visible(collection)
+            self._latest = time.time()
+            self._visible.clear()
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine; if it has died, repeat the call after its restart."""
         if method == "query" and self._is_unfilled(args[0], kwargs["output_fields"]):
             return []
+        self._await_clock(method, *args)
         try:
             return self._call_watched(method, *args, **kwargs)
         except EngineDiedError:
+            self._await_clock(method, *args)
             return self._call_watched(method, *args, **kwargs)
 
     def _is_unfilled(self, collection: str, output: Sequence[str]) -> bool:
@@ -127,26 +197,47 @@ class Engine(EmbeddedEngine):
         taken for stored.
         """
         self._check_process()  # a forked child must not start an engine of its own
-        starts = self._starts
-        try:
-            result = self._call_watched(method, *args, **kwargs)
-        except StoreError as error:
-            free = _free_bytes(self.path)
-            self._restart(starts)
-            if free > ENOUGH_BYTES:
-                raise
-            msg = f"{error}; its disk has {free / 2**20:,.1f} MiB left: make room, and call again"
-            raise type(error)(msg) from error
-        self.check_in_place()
+        with self._writing:
+            self._await_clock(method, *args)
+            self._require_engine()
+            starts = self._starts
+            try:
+                result = self._write_counted(method, *args, **kwargs)
+            except StoreError as error:
+                advice = self._advice(error)
+                with contextlib.suppress(StoreError):  # then the next call starts it
+                    self._restart(starts)
+                self._refuse_lost()
+                if not advice:
+                    raise
+                raise type(error)(f"{error}; {advice}") from error
+            self.check_in_place()
         return result
+
+    def _write_counted(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine, and check that it has stored the rows that it says it has."""
+        before = count_transactions(self.path)
+        self._has_written = True
+        result = self._call_watched(method, *args, **kwargs)
+        if _has_changed_rows(method, result) and not is_stored_after(before, self.path):
+            raise NotStoredError(f"{method} failed at {self.name}: nothing was written to the file")
+        return result
+
+    def _advice(self, error: StoreError) -> str:
+        """Return the free space and advice, where a write may have failed for want of it."""
+        free = free_bytes(self.path)
+        if free <= ENOUGH_BYTES:
+            return f"its disk has {free / 2**20:,.1f} MiB left: make room, and call again"
+        if isinstance(error, NotStoredError):
+            return f"its disk has {free / 2**20:,.0f} MiB left: make the file writable, and call again"
+        return ""
 
     def _call_watched(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine, and restart it if it has died."""
-        starts = self._starts
-        if method in SEES_ROWS and (invisible := self._visible.get(args[0], 0.0) - time.monotonic()) > 0:
-            time.sleep(invisible)
+        self._require_engine()
+        starts, begun, wall = self._starts, time.monotonic(), time.time()
         try:
-            return self._call(method, *args, **kwargs)
+            result = self._call(method, *args, **kwargs)
         except StoreError as error:
             if not any(sign in str(error) for sign in (*UNREACHABLE, *CUT_OFF)):
                 raise
@@ -155,6 +246,25 @@ class Engine(EmbeddedEngine):
                 f"the engine of {self.place} died during {method} and was restarted; whether a write took place is "
                 "unknown"
             ) from error
+        if method in STAMPED:
+            self._note_time(method, wall, time.monotonic() - begun)
+        return result
+
+    def _note_time(self, method: str, wall: float, seconds: float) -> None:
+        """Note the time of a call that began at a time and took so long, unless the clock was set back meanwhile."""
+        now = time.time()
+        self._latest = max(self._latest, now)
+        if now < wall + SLOWEST * seconds - SETTLE_MS / 1000:
+            self._latest = max(self._latest, wall + seconds)
+            raise EngineDiedError(
+                f"the clock of this computer was set back during {method} at {self.name}; whether a write took place "
+                "is unknown"
+            )
+
+    def _require_engine(self) -> None:
+        """Start the engine if that has failed after an earlier call, as on a full disk."""
+        if not self._serves:
+            self._restart(self._starts)
 
     def _restart(self, starts: int) -> None:
         """Restart the engine, unless another thread has done so since `starts` was read."""
@@ -165,16 +275,23 @@ class Engine(EmbeddedEngine):
             self.check_in_place()  # it would create an empty file in place of a missing one
             if self._serves and not self._stop_server.alive:
                 raise StoreError(f"{self.name} is closed: this program is ending")
-            with contextlib.suppress(Exception):  # the client of a dead engine
-                self.client.close()
-            self._stop()
-            self._serves = False
+            self._stop_engine()
             self.client = self._start()
+
+    def _stop_engine(self) -> None:
+        with contextlib.suppress(Exception):  # the client of a dead engine
+            self.client.close()
+        self._stop()
+        self._serves = False
 
     def _start(self) -> Any:
         _refuse_a_second_engine(self.path)
         _await_the_last_engine(self.path)
-        server = _server_class()(str(self.path))
+        try:
+            home = _fresh_home(self.path)
+        except OSError as error:  # as on a full disk
+            raise StoreError(self._start_failure(str(error))) from error
+        server = _server_class()(self.path, home)
         _check_environment(server)
         with _sigint_blocked(), quiet():
             started = server.init() and server.start() and _answers(server)
@@ -186,6 +303,7 @@ class Engine(EmbeddedEngine):
         self._starts += 1
         self._serves = True
         self._rows = 0
+        self._has_written = False
         self._filled.clear()
         failure = f"the engine of {self.place} was started but does not answer"
         return connect_client(server.uds_path, failure, grpc_options=NO_PINGS)
@@ -204,15 +322,16 @@ class Engine(EmbeddedEngine):
 
 
 class EngineDiedError(StoreError):
-    """The engine process died during a call and was restarted."""
+    """The engine process died during a call and was restarted, or what it has answered cannot be relied on."""
 
 
-def _free_bytes(path: Path) -> float:
-    """Return the free bytes on the disk of a database; infinite if unknown."""
-    try:
-        return shutil.disk_usage(path.parent).free
-    except OSError:
-        return math.inf
+class NotStoredError(StoreError):
+    """The engine has acknowledged a write that is not in its file."""
+
+
+def _has_changed_rows(method: str, result: Any) -> bool:
+    """Return whether the engine says that a call has changed rows; it reports itself where other calls failed."""
+    return method == "insert" or (method == "delete" and not (isinstance(result, dict) and not result["delete_count"]))
 
 
 def check_file_name(path: Path) -> None:
@@ -251,10 +370,10 @@ def _server_class() -> Any:
         gone and then fails at every call; one without a home dies. Its log files are there, too.
         """
 
-        def __init__(self, path: str) -> None:
+        def __init__(self, path: Path, home: Path) -> None:
             self._owner = os.getpid()
-            self._home = _fresh_home(Path(path))
-            super().__init__(path)
+            self._home = home
+            super().__init__(str(path))
 
         @property
         def args(self) -> list[str]:
@@ -272,7 +391,8 @@ def _server_class() -> Any:
             if self._owner == os.getpid():  # not in a forked child
                 if self._p is None:  # refused, or stopped before: the lock is another program's, and stays
                     self._lock_path = self._uds_path
-                _stop_patiently(super().stop)
+                with contextlib.suppress(OSError):  # of the lock and the socket, on a file system become read-only
+                    _stop_patiently(super().stop)
                 shutil.rmtree(self._home.parent, ignore_errors=True)
 
     return OwnedServer
@@ -320,7 +440,7 @@ def _fresh_home(path: Path) -> Path:
     Its name is new, so that a shell that such a process had just started does not start an engine in it.
     """
     shutil.rmtree(_homes(path), ignore_errors=True)
-    _homes(path).mkdir(mode=0o700)
+    _homes(path).mkdir(mode=0o700, exist_ok=True)  # where nothing can be removed, either
     home = Path(tempfile.mkdtemp(dir=_homes(path)))
     with contextlib.suppress(OSError):  # not every file system has pipes
         os.mkfifo(home / "alive")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import MissingExtraError, StoreError
-from rag_bm25.store.milvus.engine import NO_PINGS, EmbeddedEngine, connect_client
+from rag_bm25.store.milvus.engine import NO_PINGS, EmbeddedEngine, connect_client, free_bytes
 from rag_bm25.store.milvus.engine import Engine as BaseEngine
 from rag_bm25.store.milvus.expressions import Lite3Dialect
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RELEASED = "call load()"
+CHANGES = frozenset({"create_collection", "create_index", "drop_collection", "insert", "delete", "flush"})
 _inherited: list[Any] = []
 _ending = threading.Event()
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()  # of this process
@@ -83,7 +84,11 @@ class FlushingEngine(BaseEngine):
         """Flush the rows since the last search: every search indexes rows in memory again."""
         if collection in self._unflushed():
             self._unflushed().discard(collection)
-            self.read("flush", collection)
+            try:
+                self.read("flush", collection)
+            except BaseException:
+                self._unflushed().add(collection)
+                raise
 
     def _unflushed(self) -> set[str]:
         """Return the collections with rows in memory."""
@@ -100,8 +105,48 @@ class Engine(FlushingEngine, EmbeddedEngine):
                 f"{path} is a file, a database of milvus-lite 2.5; milvus-lite 3 is installed and cannot open it: "
                 'pip install "milvus-lite<3" "setuptools<82", or copy it through a server (docs/operating.md)'
             )
+        self._is_broken = False
         super().__init__(path)
         _engines.add(self)
+
+    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the engine; after a failed write or flush, ask nothing of it until the database is opened again.
+
+        A flush takes the rows out of memory before it writes them, and a torn record of the journal hides those that
+        follow it: rows that were acknowledged before would be lost.
+        """
+        self._check_process()
+        with self._turns:
+            if self._is_broken:
+                self._reopen()
+            try:
+                return super()._call(method, *args, **kwargs)
+            except StoreError as error:
+                if method not in CHANGES or _ending.is_set():
+                    raise
+                self._is_broken = True
+                free = free_bytes(self.path) / 2**20
+                with suppress(StoreError):  # then the next call tries again
+                    self._reopen()
+                raise type(error)(f"{error}; its disk has {free:,.1f} MiB left") from error
+
+    def _reopen(self) -> None:
+        """Open the database again, from its files alone."""
+        self.check_in_place()
+        if self._is_shared:
+            raise StoreError(
+                f"a write to {self.place} has failed, and pymilvus has the database open: end this program, and open "
+                "the database again"
+            )
+        with suppress(Exception):  # a client without a server
+            self.client.close()
+        self._abandon_server()
+        self.client = self._start()
+        for collection in super()._call("list_collections"):
+            if collection in self._loaded:
+                super()._call("load_collection", collection)
+                self._unflushed().add(collection)
+        self._is_broken = False
 
     def _start(self) -> Any:
         """Start the server threads and connect to them, past any proxy."""
@@ -140,12 +185,16 @@ class Engine(FlushingEngine, EmbeddedEngine):
             return
         with suppress(StoreError):
             self.check_in_place()
-        if self._loss:  # closing would flush into another folder at the path of the lost one
-            server, database, _ = vars(_manager())["_servers"].pop(str(self.path))
-            server.stop(grace=None)
-            _abandon(database)
+        if self._loss or self._is_broken:  # closing would flush into another folder at the path of the lost one
+            self._abandon_server()
         else:
             _manager().release_server(str(self.path))
+
+    def _abandon_server(self) -> None:
+        server, database, _ = vars(_manager())["_servers"].pop(str(self.path), (None, None, 0))
+        if server is not None:
+            server.stop(grace=None).wait()
+            _abandon(database)
 
 
 @functools.cache
@@ -171,12 +220,14 @@ def _end_calls() -> None:
 
 
 def _abandon(database: Any) -> None:
-    """Close the files of a lost database without writing: its journal has all rows."""
+    """Close the files of a database without writing: its journals have all rows."""
     for collection in vars(database)["_collections"].values():
+        vars(collection)["_bg_executor"].shutdown()  # it removes files that the next one to open them would miss
         journal = vars(vars(collection)["_wal"])
         for file in (journal["_data_sink"], journal["_delta_sink"]):
-            if file is not None:
-                file.close()
+            with suppress(OSError):  # what is left in its buffer is no row that was acknowledged
+                if file is not None:
+                    file.close()
     database._release_lock()  # noqa: SLF001
 
 

@@ -94,6 +94,10 @@ class MilvusStore(MilvusLogStore, BulkImports):
     def write_lock(self) -> WriteLock:
         return self._open.write_lock
 
+    def reveal_rows(self) -> None:
+        """Mend rows that a clock that was wrong has hidden, in the whole file."""
+        self._handle.writable().reveal_rows()
+
     def exists(self) -> bool:
         require_effective(self._storage, self._open.storage_choices(), self._open.dialect.engine)
         if not (self._has_complete_chunks() and super().exists()):

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from support.clocks import Clocks
 from support.memory_store import MemoryStore
 from support.reference import recount, split
 
@@ -12,18 +14,24 @@ from rag_bm25.documents.chunks import AddReport, NewChunk, pk_digest
 from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.errors import StoreError
 from rag_bm25.index.writing import chunk_writer
-from rag_bm25.index.writing.chunk_writer import ChunkWriter, delete_leftovers
+from rag_bm25.index.writing.chunk_writer import LEASE_SECONDS, ChunkWriter, delete_leftovers
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.keys import LogKey
 from rag_bm25.statistics.log.log import StatisticsLog
-from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.statistics.log.writes import Change, Intent, LeaseRow
 from rag_bm25.weighting.document import DocumentWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+YEAR = 365 * 86400.0
 WRITES = {"insert_chunks", "delete_chunks", "insert_log", "delete_log"}
 METHODS = ["insert_log", "insert_chunks", "delete_chunks", "insert_log"]
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    return Clocks(monkeypatch)
 
 
 @pytest.fixture
@@ -350,6 +358,61 @@ def test_intent_is_finished_by_others_after_its_lease(monkeypatch: pytest.Monkey
     monkeypatch.setattr(chunk_writer, "LEASE_SECONDS", -1.0)
     writer_on(store).recover()
     assert is_sound(store)
+
+
+@pytest.mark.parametrize("ahead", [0.0, -YEAR, YEAR])
+def test_an_open_writer_finishes_what_it_has_seen_unfinished_for_the_time_of_a_lease(
+    ahead: float, clocks: Clocks
+) -> None:
+    store = shared_store()
+    living = writer_on(store)
+    living.add("", chunks(x="fig"))
+    clocks.now += ahead
+    dying(store)
+    clocks.now -= ahead
+    assert unfinished_after(living) == 1
+    clocks.wait(LEASE_SECONDS - 1)
+    assert unfinished_after(living) == 1
+    clocks.wait(2)
+    assert unfinished_after(living) == 0
+    assert is_sound(store)
+
+
+@pytest.mark.parametrize("ahead", [0.0, YEAR])
+def test_commands_that_run_every_five_minutes_finish_what_a_dead_writer_left(ahead: float, clocks: Clocks) -> None:
+    """As from a crontab: none of them lives for long, and the dead one's clock may have been wrong."""
+    store = shared_store()
+    clocks.now += ahead
+    dying(store)
+    clocks.now -= ahead
+    unfinished = []
+    for _ in range(5):
+        writer = writer_on(store.reopen())
+        writer.recover()
+        unfinished.append(unfinished_after(writer))
+        clocks.wait(300)
+    assert unfinished == [1, 1, 0, 0, 0]
+    assert is_sound(store)
+
+
+def test_a_writer_that_renews_its_lease_is_left_alone_however_long_it_takes(clocks: Clocks) -> None:
+    store = shared_store()
+    living = writer_on(store)
+    living.add("", chunks(x="fig"))
+    slow = dying(store)._log
+    unfinished_after(living)
+    (intent,) = slow.intents()
+    for number in range(5):
+        clocks.wait(LEASE_SECONDS / 3)
+        store.insert_log(LeaseRow(intent.batch, time.time()).encode(number))
+        assert unfinished_after(living) == 1
+
+
+def unfinished_after(writer: ChunkWriter) -> int:
+    """Count the unfinished batches that a writer leaves after a batch of its own."""
+    writer.add("", chunks(x=f"fig {time.time()}"))
+    writer._log.refresh()
+    return len(writer._log.open_batches.batches)
 
 
 def test_writer_finishes_its_own_intent_at_once() -> None:

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
 import pytest
+from support.clocks import Clocks
 from support.memory_store import MemoryStore
 
 from rag_bm25.statistics.log.log import StatisticsLog
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    return Clocks(monkeypatch)
 
 
 @pytest.fixture

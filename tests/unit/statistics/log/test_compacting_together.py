@@ -21,6 +21,8 @@ from rag_bm25.vectors.terms import term_id
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from support.clocks import Clocks
+
 
 @pytest.fixture
 def store() -> MemoryStore:
@@ -110,17 +112,68 @@ def test_of_two_writers_that_begin_at_once_none_compacts(store: MemoryStore) -> 
     assert kinds(store).count("head") == 1
 
 
-def test_compaction_of_a_dead_writer_expires(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+YEAR = 365 * 86400.0
+
+
+def dead_compaction(store: MemoryStore, ahead: float = 0.0) -> None:
+    """The mark of a writer that died, with a clock that was so far ahead."""
+    began = int((time.time() + ahead) * 1e6)
+    store.insert_log([LogRow(str(LogKey("compaction", f"{began:016x}beef")), "compaction")])
+
+
+@pytest.mark.parametrize("ahead", [0.0, -YEAR, YEAR])
+def test_compaction_of_a_dead_writer_expires_by_the_time_that_an_open_log_has_seen_it(
+    ahead: float, store: MemoryStore, clocks: Clocks
+) -> None:
     log = opened(store)
     grow(log, 1)
-    store.insert_log([LogRow(str(LogKey("compaction", log.new_batch())), "compaction")])
+    log._compactions.look([])  # it comes later
+    dead_compaction(store, ahead)
+    log.compact(above=0)
+    clocks.wait(COMPACTION_SECONDS - 1)
     log.compact(above=0)
     assert kinds(store).count("head") == 0
-    now = time.time_ns()
-    monkeypatch.setattr(time, "time_ns", lambda: now + int((COMPACTION_SECONDS + 1) * 1e9))
+    clocks.wait(2)
     log.compact(above=0)
     assert kinds(store).count("head") == 1
     assert "compaction" not in kinds(store)
+
+
+def test_compaction_of_a_dead_writer_expires_for_one_that_was_just_opened(store: MemoryStore, clocks: Clocks) -> None:
+    grow(opened(store), 1)
+    dead_compaction(store)
+    clocks.wait(COMPACTION_SECONDS - 1)
+    opened(store).compact(above=0)
+    assert kinds(store).count("head") == 0
+    clocks.wait(2)
+    opened(store).compact(above=0)
+    assert kinds(store).count("head") == 1
+
+
+@pytest.mark.parametrize("ahead", [0.0, YEAR])
+def test_commands_that_run_every_five_minutes_compact_after_a_dead_writer(
+    ahead: float, store: MemoryStore, clocks: Clocks
+) -> None:
+    """As from a crontab: none of them lives for long, and the dead one's clock may have been wrong."""
+    grow(opened(store), 1)
+    dead_compaction(store, ahead)
+    compacted = []
+    for _ in range(5):
+        opened(store).compact(above=0)
+        compacted.append(kinds(store).count("head"))
+        clocks.wait(300)
+    assert compacted == [0, 0, 1, 1, 1]
+    assert "compaction" not in kinds(store)
+
+
+def test_a_clock_that_is_behind_ends_no_compaction_of_others(store: MemoryStore, clocks: Clocks) -> None:
+    grow(opened(store), 1)
+    dead_compaction(store)
+    clocks.now -= YEAR
+    opened(store).compact(above=0)
+    clocks.now += YEAR
+    opened(store).compact(above=0)
+    assert kinds(store).count("head") == 0
 
 
 def test_compaction_that_fails_leaves_no_sign(store: MemoryStore) -> None:

@@ -1,0 +1,29 @@
+"""Clocks that only move when a test moves them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Clocks:
+    """The wall clock and the monotonic clock; each look at the wall clock takes a microsecond."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = time.time()
+        self.monotonic = time.monotonic()
+        patch.setattr(time, "time", self._look)
+        patch.setattr(time, "time_ns", lambda: int(self._look() * 1e9))
+        patch.setattr(time, "monotonic", lambda: self.monotonic)
+
+    def _look(self) -> float:
+        self.now += 2e-6
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+        self.monotonic += seconds
