@@ -182,6 +182,7 @@ class EmbeddedEngine(Engine):
         self._lock.acquire()
         try:
             self.client = self._start()
+            self._lock.inode.acquire()  # of a database that the engine has just made
         except BaseException:
             self._lock.release()
             raise
@@ -213,6 +214,10 @@ class EmbeddedEngine(Engine):
             self.check_in_place()
             self._call("insert", log, [log_entity(row) for row in rows])  # an engine that has died is not restarted
             rows.clear()
+
+    def is_at(self, path: Path) -> bool:
+        """Return whether a path leads to the database, under whatever name."""
+        return self._identity is not None and self._identity == _identity(path)
 
     def check_in_place(self) -> None:
         """Refuse to go on if the database is no longer at its path.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import os
 import re
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,14 +231,15 @@ def check_file_name(path: Path) -> None:
 
 
 def _import_server() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pkg_resources announces its end on import
-            from milvus_lite.server import Server
-    except ImportError as error:
-        msg = f'milvus-lite 2.5 cannot be imported ({error}): pip install "rag-bm25[lite]" brings what it needs'
-        raise MissingExtraError(msg) from error
-    return Server
+    """Import milvus-lite's server without its package, which needs pkg_resources, that setuptools 82 has no more."""
+    package = importlib.util.find_spec("milvus_lite")
+    if package is None or package.origin is None:
+        raise MissingExtraError('milvus-lite 2.5 is not whole: pip install --force-reinstall "rag-bm25[lite]"')
+    spec = importlib.util.spec_from_file_location("milvus_lite.server", Path(package.origin).with_name("server.py"))
+    assert spec is not None and spec.loader is not None  # noqa: PT018
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Server
 
 
 def _server_class() -> Any:
@@ -251,6 +252,8 @@ def _server_class() -> Any:
         Engines create and remove ``~/.cache/milvus`` when they start and stop: if two start together, one may find it
         gone and then fails at every call; one without a home dies. Its log files are there, too.
         """
+
+        _lock_fd: Any
 
         def __init__(self, path: str) -> None:
             self._owner = os.getpid()
@@ -273,10 +276,18 @@ def _server_class() -> Any:
             if self._owner == os.getpid():  # not in a forked child
                 if self._p is None:  # refused, or stopped before: the lock is another program's, and stays
                     self._lock_path = self._uds_path
+                _close(self._lock_fd)
+                self._lock_fd = None
                 _stop_patiently(super().stop)
                 shutil.rmtree(self._home.parent, ignore_errors=True)
 
     return OwnedServer
+
+
+def _close(file: Any) -> None:
+    """Close the engine's lock, which unlocks it, also where milvus-lite's flock fails."""
+    if file is not None:
+        file.close()
 
 
 def _stop_patiently(stop: Callable[[], None]) -> None:
@@ -284,7 +295,8 @@ def _stop_patiently(stop: Callable[[], None]) -> None:
     end = time.monotonic() + STOP_TIMEOUT  # then the next process that opens the file waits for the engine
     while time.monotonic() < end:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            stop()
+            with contextlib.suppress(OSError):  # it has ended, and its lock is on a file system that is now read-only
+                stop()
             break
 
 
