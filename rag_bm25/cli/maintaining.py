@@ -38,14 +38,20 @@ def stats(place: opt.Place, namespace: opt.StatsNamespace = None, as_json: opt.A
         print_note(f"{warning}; `rag-bm25 calibrate` proposes a chunk size for a new index")
 
 
-def verify(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:
-    """Compare the statistics with a recount of all chunks.
+def verify(
+    place: opt.Place,
+    fast: Annotated[bool, opt.option("Only count; do not encode the texts again.", "--fast")] = False,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compare the statistics with a recount of all chunks, and each vector with its text.
 
     Exit code 1 if they differ; `rag-bm25 repair` corrects them.
     """
     with place.open_existing() as index, progress_bars(progress) as update:
-        report = index.verify(progress=update)
-    verdict = "the statistics are right" if report.ok else count(len(report.differences), "difference")
+        report = index.verify(vectors=not fast, progress=update)
+    right = "the statistics are right" + ("; vectors were not compared with their texts" if fast else "")
+    verdict = right if report.ok else count(len(report.differences), "difference")
     line = f"{count(report.num_chunks, 'chunk')} and {count(report.num_terms, 'term')} counted: {verdict}"
     shown = map(str, report.differences[:MAX_DIFFERENCES])
     print_result(as_json, {"ok": report.ok, **asdict(report)}, line, *shown)
@@ -62,7 +68,7 @@ def repair(
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Replace the statistics by a recount of all chunks.
+    """Replace the statistics by a recount of all chunks, and vectors that are not those of their texts.
 
     The statistics are right afterwards, whatever happened to them. On a server, stop all writers first. A repair that
     is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
@@ -76,6 +82,7 @@ def repair(
         f"finished: {count(report.unfinished, 'interrupted write')}",
         f"deleted: {count(report.superseded, 'old row')} of chunks that have a newer one",
         f"recovered: {count(report.recovered_terms, 'lost term')}",
+        f"written again: {count(report.rewritten, 'chunk')} with a vector that its text does not give",
         f"left: {count(report.foreign, 'row')} of other tools, {count(report.nameless_terms, 'nameless term')}",
     )
 

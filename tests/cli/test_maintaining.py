@@ -68,6 +68,19 @@ def test_verify_names_differences_and_exits_with_1(docs: Path, databases: Databa
     assert whats[2:] == sorted(whats[2:]) != []
 
 
+def test_fast_leaves_the_vectors_out(docs: Path, databases: Databases) -> None:
+    chunks = databases["./rag_bm25.db", "docs"].chunks
+    key, row = next((key, row) for key, row in chunks.items() if row.id == "docs/law.txt#0")
+    chunks[key] = replace(row, text="changed")
+    result = run("verify", "--fast")
+    assert (result.exit_code, "right; vectors were not compared with their texts" in result.stdout) == (0, True)
+    assert run_json("verify", "--fast")["wrong_chunks"] is None
+    assert run("verify").exit_code == 1
+    assert json.loads(run("verify", "--json").stdout)["wrong_chunks"] == 1
+    assert "written again: 1 chunk with" in run("repair").stdout
+    assert run("verify").exit_code == 0
+
+
 def test_many_differences_are_counted_and_the_first_are_shown(docs: Path, databases: Databases) -> None:
     log = databases["./rag_bm25.db", "docs"].log
     for key in [key for key in log if key.startswith("terms")]:
