@@ -65,6 +65,7 @@ def repair(
     place: opt.Place,
     settings: IndexOptions,
     words: WordFiles,
+    erase: Annotated[bool, opt.option("Erase the words of deleted chunks for good.", "--erase")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -73,8 +74,12 @@ def repair(
     The statistics are right afterwards, whatever happened to them. On a server, stop all writers first. A repair that
     is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
     index, if they give the vectors that are stored.
+
+    With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
+    which its disk needs the room of a second one.
     """
-    report = _repair(place, words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())), progress)
+    config = words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given()))
+    report = _repair(place, config, progress, erase=erase)
     print_result(
         as_json,
         asdict(report),
@@ -84,10 +89,16 @@ def repair(
         f"recovered: {count(report.recovered_terms, 'lost term')}",
         f"written again: {count(report.rewritten, 'chunk')} with a vector that its text does not give",
         f"left: {count(report.foreign, 'row')} of other tools, {count(report.nameless_terms, 'nameless term')}",
+        *([f"erased: {count(report.erased_terms, 'term')} without chunks"] if erase else []),
     )
+    if erase and not report.compacted:
+        print_note(
+            "the database was not rewritten, and may still have deleted texts: copy the index with `rag-bm25 copy`, "
+            "and remove the old one"
+        )
 
 
-def _repair(place: opt.Place, config: IndexConfig, progress: bool | None) -> RepairReport:
+def _repair(place: opt.Place, config: IndexConfig, progress: bool | None, *, erase: bool) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
         index = place.open_existing()
@@ -96,10 +107,11 @@ def _repair(place: opt.Place, config: IndexConfig, progress: bool | None) -> Rep
             index = place.open(repair=True)
         except FormatError:  # its own settings are lost, too
             index = place.open(repair=True, config=config)
-        with index:
-            return cast("RepairReport", index.repaired)
+        if not erase:
+            with index:
+                return cast("RepairReport", index.repaired)
     with index, progress_bars(progress) as update:
-        return index.repair(progress=update)
+        return index.repair(erase=erase, progress=update)
 
 
 def reencode(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:

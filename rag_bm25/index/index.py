@@ -492,7 +492,7 @@ class BM25Index:
         with self._live.writing():
             return remember_roots(self._store, namespace, roots, self._live.log.new_batch)
 
-    def repair(self, *, progress: Callable[[Progress], None] | None = None) -> RepairReport:
+    def repair(self, *, erase: bool = False, progress: Callable[[Progress], None] | None = None) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
 
         The statistics are right afterwards, whatever happened to them: lost, damaged and half-written rows of the log,
@@ -502,6 +502,10 @@ class BM25Index:
 
         Parameters
         ----------
+        erase : bool
+            Erase the words of deleted chunks for good, where the vocabulary keeps them by default. The file of
+            milvus-lite 2.5 is then rewritten, for which its disk needs the room of a second one. With any other engine,
+            copy the index instead, and remove the old database.
         progress : callable of Progress to None, optional
             Called periodically with ``"rows counted"``.
 
@@ -511,17 +515,20 @@ class BM25Index:
             Faults that were found.
         """
         self._require_writable()
+        check_switch("erase", erase)
         check_callable("progress", progress)
         with self._store.write_lock, self._live.events.measure("repair") as counts:
             with self._live.replacing():
-                report, wrong = repair(self._store, self._encoder, progress)
+                report, wrong = repair(self._store, self._encoder, progress, erase=erase)
                 drop_damaged_roots(self._store)
             if len(wrong):  # their wrong terms were counted
                 rewritten = rewrite(self._live, wrong)
                 with self._live.replacing():
-                    again, _ = repair(self._store, self._encoder, progress)
+                    again, _ = repair(self._store, self._encoder, progress, erase=erase)
                 figures = {"num_terms": again.num_terms, "nameless_terms": again.nameless_terms}
                 report = replace(report, rewritten=rewritten, **figures)
+            if erase:
+                report = replace(report, compacted=self._store.compact())
             counts.update(asdict(report))
             return report
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rag_bm25.cli.app import app
+from rag_bm25.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,6 +102,18 @@ def test_repair_mends_what_verify_found(docs: Path, databases: Databases) -> Non
     databases["./rag_bm25.db", "docs"].chunks.popitem()
     assert run_json("repair")["num_chunks"] == 2
     assert run("verify").exit_code == 0
+
+
+def test_erase_tells_what_it_has_erased(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("delete", "docs/law.txt#0", "--yes")
+    assert run_json("repair")["erased_terms"] == 0
+    erased = run("repair", "--erase")
+    assert "erased: " in erased.stdout
+    assert erased.stderr == ""
+    monkeypatch.setattr(MemoryStore, "compact", lambda _: False)
+    again = run("repair", "--erase")
+    assert again.stdout.endswith("erased: 0 terms without chunks\n")
+    assert "may still have deleted texts: copy the index with `rag-bm25 copy`, and remove the old one" in again.stderr
 
 
 def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:

@@ -105,6 +105,10 @@ class RepairReport:
         Ids in stored vectors for which no term was found.
     rewritten : int
         Chunks whose vector or length was not that of their text and metadata, and was replaced.
+    erased_terms : int
+        Terms without chunks that were erased from the vocabulary.
+    compacted : bool
+        Whether the database was rewritten without what deleted rows had left in it.
     """
 
     num_chunks: int
@@ -115,6 +119,8 @@ class RepairReport:
     recovered_terms: int
     nameless_terms: int
     rewritten: int = 0
+    erased_terms: int = 0
+    compacted: bool = False
 
 
 def verify(
@@ -129,7 +135,7 @@ def verify(
     Without an encoder, the vectors are only counted.
     """
     found, wrong = _Recount(store), _WrongChunks(vocabulary, encoder) if encoder else None
-    found.run(progress, wrong and wrong.note)
+    found.run(progress, wrong.note if wrong else None)
     counted = found.statistics
     differences: list[Difference] = []
     totals, recount = stored.contributions(), counted.contributions()
@@ -148,15 +154,16 @@ def verify(
         differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
     if wrong is not None:
         differences += wrong.differences
-    return VerifyReport(whole.num_chunks, len(whole.ids), differences, wrong and wrong.number)
+    return VerifyReport(whole.num_chunks, len(whole.ids), differences, wrong.number if wrong else None)
 
 
 def repair(
-    store: Store, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None = None
+    store: Store, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None = None, *, erase: bool = False
 ) -> tuple[RepairReport, StoredChunks]:
     """Finish interrupted writes, recount all rows, and overwrite the statistics; no other writer may be active.
 
-    Also returns the chunks that do not have the vectors of their texts.
+    With `erase`, only terms that chunks have stay in the vocabulary. Also returns the chunks that do not have the
+    vectors of their texts.
     """
     intents, vocabulary, known = salvage(store)
     for intent in intents:
@@ -171,6 +178,9 @@ def repair(
     found.run(progress, inspect)
     statistics = found.statistics
     whole = statistics.whole.contribution()
+    num_terms = len(vocabulary)
+    if erase:
+        vocabulary = vocabulary.without_unused(whole.ids.tolist())
     nameless = num_unnamed([whole], vocabulary.ids)
     overwrite(store, statistics.contributions(), vocabulary, nameless=nameless)
     report = RepairReport(
@@ -179,8 +189,9 @@ def repair(
         unfinished=len(intents),
         superseded=superseded,
         foreign=found.foreign,
-        recovered_terms=len(vocabulary) - known,
+        recovered_terms=num_terms - known,
         nameless_terms=nameless,
+        erased_terms=num_terms - len(vocabulary),
     )
     return report, wrong
 

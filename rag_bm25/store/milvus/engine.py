@@ -101,6 +101,10 @@ class Engine:
         """Return the number of rows, if the engine knows it without loading them; else None."""
         return None
 
+    def compact(self) -> bool:
+        """Rewrite the file without what deleted rows have left there, if that can be done; return whether it was."""
+        return False
+
     def prepare(self, collection: str) -> None:
         """Make a collection ready for calls, once after opening it."""
 

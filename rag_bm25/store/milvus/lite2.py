@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -94,6 +95,19 @@ class Engine(EmbeddedEngine):
             "was set back after they were written: correct it and open again. Or the file is damaged"
         )
 
+    def compact(self) -> bool:
+        """Rewrite the file while no engine has it open; until then its free pages keep what was deleted."""
+        self._restart(self._starts, meanwhile=self._vacuum)
+        return True
+
+    def _vacuum(self) -> None:
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as file:
+                file.execute("VACUUM")
+        except sqlite3.Error as error:
+            msg = f"the file of {self.place} could not be rewritten, so deleted texts may still be in it: {error}"
+            raise StoreError(msg) from error
+
     def after_write(self, collection: str, rows: int) -> None:
         """Note when the rows are visible: the next call that has to see them waits for that, and no other.
 
@@ -157,7 +171,7 @@ class Engine(EmbeddedEngine):
                 "unknown"
             ) from error
 
-    def _restart(self, starts: int) -> None:
+    def _restart(self, starts: int, *, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Restart the engine, unless another thread has done so since `starts` was read."""
         with self._restarting:
             if starts != self._starts:
@@ -170,7 +184,10 @@ class Engine(EmbeddedEngine):
                 self.client.close()
             self._stop()
             self._serves = False
-            self.client = self._start()
+            try:
+                meanwhile()
+            finally:
+                self.client = self._start()
 
     def _start(self) -> Any:
         _refuse_a_second_engine(self.path)
