@@ -525,8 +525,8 @@ class BM25Index:
                 rewritten = rewrite(self._live, wrong)
                 with self._live.replacing():
                     again, _ = repair(self._store, self._encoder, progress, erase=erase)
-                figures = {"num_terms": again.num_terms, "nameless_terms": again.nameless_terms}
-                report = replace(report, rewritten=rewritten, **figures)
+                nameless = again.nameless_terms
+                report = replace(report, rewritten=rewritten, num_terms=again.num_terms, nameless_terms=nameless)
             if erase:
                 report = replace(report, compacted=self._store.compact())
             counts.update(asdict(report))

@@ -44,9 +44,8 @@ def test_no_byte_of_what_was_deleted_is_left(index: BM25Index, tmp_path: Path) -
     assert left_in(path) == set(SECRETS)
     assert index.repair(erase=True).compacted
     assert left_in(path) == set()
-    assert [
-        file.name for file in tmp_path.iterdir() if b"zebulonka" in (file.is_file() and file.read_bytes() or b"")
-    ] == []
+    files = [file for file in tmp_path.iterdir() if file.is_file()]
+    assert not any(b"zebulonka" in file.read_bytes() for file in files)
 
 
 @lite2
@@ -70,9 +69,7 @@ def test_a_file_that_cannot_be_rewritten_is_told_and_goes_on(
 
     with monkeypatch.context() as disk:
         disk.setattr("rag_bm25.store.milvus.lite2.sqlite3.connect", full)
-        with pytest.raises(
-            StoreError, match=r"could not be rewritten, so deleted texts may .*: database or disk is full"
-        ):
+        with pytest.raises(StoreError, match="deleted texts may still be in it: database or disk is full"):
             index.repair(erase=True)
     assert [hit.id for hit in index.search("tea")] == ["1"]
     assert index.repair(erase=True).compacted
