@@ -32,7 +32,9 @@ BIGRAM_MARK = "\0"
 """First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
 
 ERASED_MARK = "\1"
-"""First character of what stands for an erased term, after the mark of a bigram."""
+"""First character of what stands for an erased term, after the mark of a bigram; a digest follows."""
+
+_ERASED = re.compile(f"{BIGRAM_MARK}?{ERASED_MARK}[0-9a-f]{{32}}")
 
 CJK = (
     r"[\u3005-\u3007\u3021-\u3029\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7fb\uf900-\ufaff"
@@ -66,7 +68,7 @@ def erased_name(term: str) -> str:
 
 def is_erased(term: str) -> bool:
     """Return whether a term of the vocabulary is the name of an erased one."""
-    return term_text(term)[:1] == ERASED_MARK
+    return _ERASED.fullmatch(term) is not None
 
 
 def term_text(term: str) -> str:
@@ -206,11 +208,12 @@ class Vocabulary:
     def add(self, terms: Mapping[str, int]) -> None:
         """Add terms with their assigned ids; known terms are ignored."""
         for term, id_ in terms.items():
-            if is_erased(term):
+            is_displaced = id_ != term_id(term)
+            if is_displaced and is_erased(term):
                 self.displaced[term] = id_
             elif self._terms.setdefault(id_, term) != term:
                 self.collisions.add(term)
-            elif id_ != term_id(term):
+            elif is_displaced:
                 self.displaced[term] = id_
 
 

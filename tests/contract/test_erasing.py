@@ -13,6 +13,7 @@ from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
@@ -23,7 +24,7 @@ SECRETS = ("zebulonka", "buckeroo", "customer")  # in a text; displaced, so that
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> BM25Index:
+def index(tmp_path: Path) -> Iterator[BM25Index]:
     """An index of which most was deleted."""
     with BM25Index.open(tmp_path / "test.db", "docs", config=CONFIG) as index:
         index.add(["tea plumless", "zebulonka likes tea", "buckeroo"], ids=["1", "2", "3"])
