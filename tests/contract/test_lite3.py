@@ -49,6 +49,18 @@ def test_a_file_is_a_database_of_the_other_engine(tmp_path: Path) -> None:
         engines.open_store("embedded", tmp_path)
 
 
+def test_every_write_is_synced_before_it_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    synced: list[int] = []
+    monkeypatch.setattr("milvus_lite.storage.wal.os.fsync", synced.append)
+    store.insert_chunks([ChunkRow("1a", "id", "", 1, "b", vector=ONE)])
+    inserted = len(synced)
+    store.delete_chunks(["1a"])
+    assert (inserted, len(synced)) == (1, 2)
+    store.close()
+
+
 def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = engines.open_store("embedded", tmp_path)
     store.create()
