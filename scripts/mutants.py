@@ -120,7 +120,7 @@ MUTANTS = [
     Mutant("documents/term_k1", ".clip(max=MAX_TERM_K1)", ""),
     Mutant("index/maintenance/reencoding", "if row.pk[:-1] == digest:", "if True:"),
     Mutant("index/maintenance/reencoding", "size + more > MAX_BATCH_BYTES", "size > MAX_BATCH_BYTES"),
-    Mutant("index/writing/chunk_writer", "if vector != rows[digest].vector]", "]"),
+    Mutant("index/writing/chunk_writer", "if vector != rows[digest].vector or length != rows[digest].length", ""),
     Mutant("statistics/log/repair", 'SETTINGS | {"k1"} if _has_sound_term_k1(table) else SETTINGS', "SETTINGS"),
     Mutant("statistics/log/log", "if newest > self._k1_table:", "if not self._k1_table:"),
     Mutant("documents/encoder", "term_k1.get_many(ids, self.weighting.k1) if per_term", "None if per_term"),

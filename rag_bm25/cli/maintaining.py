@@ -37,14 +37,20 @@ def stats(place: opt.Place, namespace: opt.StatsNamespace = None, as_json: opt.A
         print_note(f"{warning}; `rag-bm25 calibrate` proposes a chunk size for a new index")
 
 
-def verify(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:
-    """Compare the statistics with a recount of all chunks.
+def verify(
+    place: opt.Place,
+    fast: Annotated[bool, opt.option("Only count; do not encode the texts again.", "--fast")] = False,
+    progress: opt.ShowProgress = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compare the statistics with a recount of all chunks, and each vector with its text.
 
     Exit code 1 if they differ; `rag-bm25 repair` corrects them.
     """
     with place.open_existing() as index, progress_bars(progress) as update:
-        report = index.verify(progress=update)
-    verdict = "the statistics are right" if report.ok else count(len(report.differences), "difference")
+        report = index.verify(vectors=not fast, progress=update)
+    right = "the statistics are right" + ("; vectors were not compared with their texts" if fast else "")
+    verdict = right if report.ok else count(len(report.differences), "difference")
     line = f"{count(report.num_chunks, 'chunk')} and {count(report.num_terms, 'term')} counted: {verdict}"
     shown = map(str, report.differences[:MAX_DIFFERENCES])
     print_result(as_json, {"ok": report.ok, **asdict(report)}, line, *shown)
@@ -58,16 +64,21 @@ def repair(
     place: opt.Place,
     settings: IndexOptions,
     words: WordFiles,
+    erase: Annotated[bool, opt.option("Erase the words of deleted chunks for good.", "--erase")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Replace the statistics by a recount of all chunks.
+    """Replace the statistics by a recount of all chunks, and vectors that are not those of their texts.
 
     The statistics are right afterwards, whatever happened to them. On a server, stop all writers first. A repair that
     is cut short can be run again. An index that has lost its settings gets the given ones, by default those of a new
     index, if they give the vectors that are stored.
+
+    With --erase, the vocabulary keeps no words of deleted chunks, and the file of milvus-lite 2.5 is rewritten, for
+    which its disk needs the room of a second one.
     """
-    report = _repair(place, words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given())), progress)
+    config = words.change()(with_settings(IndexConfig(DEFAULT_CHUNK_SIZE), settings.given()))
+    report = _repair(place, config, progress, erase=erase)
     print_result(
         as_json,
         asdict(report),
@@ -75,11 +86,18 @@ def repair(
         f"finished: {count(report.unfinished, 'interrupted write')}",
         f"deleted: {count(report.superseded, 'old row')} of chunks that have a newer one",
         f"recovered: {count(report.recovered_terms, 'lost term')}",
+        f"written again: {count(report.rewritten, 'chunk')} with a vector that its text does not give",
         f"left: {count(report.foreign, 'row')} of other tools, {count(report.nameless_terms, 'nameless term')}",
+        *([f"erased: {count(report.erased_terms, 'term')} without chunks"] if erase else []),
     )
+    if erase and not report.compacted:
+        print_note(
+            "the database was not rewritten, and may still have deleted texts: copy the index with `rag-bm25 copy`, "
+            "and remove the old one"
+        )
 
 
-def _repair(place: opt.Place, config: IndexConfig, progress: bool | None) -> RepairReport:
+def _repair(place: opt.Place, config: IndexConfig, progress: bool | None, *, erase: bool) -> RepairReport:
     """Repair an index, also one that cannot be opened."""
     try:
         index = place.open_existing()
@@ -88,10 +106,11 @@ def _repair(place: opt.Place, config: IndexConfig, progress: bool | None) -> Rep
             index = place.open(repair=True)
         except FormatError:  # its own settings are lost, too
             index = place.open(repair=True, config=config)
-        with index:
-            return cast("RepairReport", index.repaired)
+        if not erase:
+            with index:
+                return cast("RepairReport", index.repaired)
     with index, progress_bars(progress) as update:
-        return index.repair(progress=update)
+        return index.repair(erase=erase, progress=update)
 
 
 def reencode(place: opt.Place, progress: opt.ShowProgress = None, as_json: opt.AsJson = False) -> None:

@@ -35,7 +35,7 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.coroutines import WriteThread, in_thread, in_write_thread, iterate_in_thread
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
-from rag_bm25.index.maintenance.reencoding import reencode
+from rag_bm25.index.maintenance.reencoding import reencode, rewrite
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
@@ -485,15 +485,20 @@ class BM25Index:
         with self._live.writing():
             return remember_roots(self._store, namespace, roots, self._live.log.new_batch)
 
-    def repair(self, *, progress: Callable[[Progress], None] | None = None) -> RepairReport:
+    def repair(self, *, erase: bool = False, progress: Callable[[Progress], None] | None = None) -> RepairReport:
         """Count all stored vectors again and replace the statistics by the result.
 
         The statistics are right afterwards, whatever happened to them: lost, damaged and half-written rows of the log,
-        rows that other tools inserted or deleted. A repair that is cut short can be run again. On a server, no other
-        writer may be at work meanwhile.
+        rows that other tools inserted or deleted. Chunks whose vector or length is not that of their text and metadata,
+        as :meth:`verify` finds them, are encoded and written again. A repair that is cut short can be run again. On a
+        server, no other writer may be at work meanwhile.
 
         Parameters
         ----------
+        erase : bool
+            Erase the words of deleted chunks for good, where the vocabulary keeps them by default. The file of
+            milvus-lite 2.5 is then rewritten, for which its disk needs the room of a second one. With any other engine,
+            copy the index instead, and remove the old database.
         progress : callable of Progress to None, optional
             Called periodically with ``"rows counted"``.
 
@@ -503,12 +508,21 @@ class BM25Index:
             Faults that were found.
         """
         self._require_writable()
+        check_switch("erase", erase)
         check_callable("progress", progress)
-        with self._live.replacing():
-            with self._live.events.measure("repair") as counts:
-                report = repair(self._store, self._encoder, progress)
-                counts.update(asdict(report))
-            drop_damaged_roots(self._store)
+        with self._store.write_lock, self._live.events.measure("repair") as counts:
+            with self._live.replacing():
+                report, wrong = repair(self._store, self._encoder, progress, erase=erase)
+                drop_damaged_roots(self._store)
+            if len(wrong):  # their wrong terms were counted
+                rewritten = rewrite(self._live, wrong)
+                with self._live.replacing():
+                    again, _ = repair(self._store, self._encoder, progress, erase=erase)
+                nameless = again.nameless_terms
+                report = replace(report, rewritten=rewritten, num_terms=again.num_terms, nameless_terms=nameless)
+            if erase:
+                report = replace(report, compacted=self._store.compact())
+            counts.update(asdict(report))
             return report
 
     def reencode(self, *, progress: Callable[[Progress], None] | None = None) -> ReencodeReport:
@@ -1361,25 +1375,29 @@ class BM25Index:
         info = self._store.storage_info()
         return compute_stats(self._store.name, self.config, statistics.of(names), statistics.filled, info)
 
-    def verify(self, *, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
-        """Count all stored vectors again and compare the statistics with the result.
+    def verify(self, *, vectors: bool = True, progress: Callable[[Progress], None] | None = None) -> VerifyReport:
+        """Count all stored vectors again and compare the statistics with the result, and each vector with its text.
 
-        Counts are compared exactly. They do not depend on what a server has rounded in its index: the stored vectors
-        are float32.
+        Counts are compared exactly, weights to six digits. They do not depend on what a server has rounded in its
+        index: the stored vectors are float32. With a weighting whose k1 is that of a term, only the terms and the
+        length of a chunk are compared, since older chunks have weights of an older table.
 
         Parameters
         ----------
+        vectors : bool
+            Whether to encode all stored texts and metadata again; that takes as long as when they were added.
         progress
             As for :meth:`repair`.
 
         Returns
         -------
         VerifyReport
-            Every difference; none if the statistics are right.
+            Every difference; none if statistics and vectors are right.
         """
+        check_switch("vectors", vectors)
         check_callable("progress", progress)
         with self._live.at_rest() as stored, self._live.events.measure("verify") as counts:
-            report = verify(self._store, *stored, progress)
+            report = verify(self._store, *stored, self._encoder if vectors else None, progress)
             if report.ok:
                 self._live.accept_count()
             counts.update(chunks=report.num_chunks, terms=report.num_terms, differences=len(report.differences))

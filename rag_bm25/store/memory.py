@@ -115,6 +115,10 @@ class MemoryStore:
         self._check_call("index_names", needs_collections=False)
         return [self._collection] if self.collections.exist and self.collections.log_exists else []
 
+    def compact(self) -> bool:
+        self._check_call("compact", needs_collections=False)
+        return True
+
     def has_chunks(self) -> bool:
         self._check_call("has_chunks", needs_collections=False)
         return bool(self.collections.chunks)

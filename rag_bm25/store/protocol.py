@@ -140,6 +140,10 @@ class Store(LogStore, Protocol):
         """Return the names of the indexes in the same database, sorted; this one need not be among them."""
         ...
 
+    def compact(self) -> bool:
+        """Rewrite the database without what deleted rows have left; return False where only Milvus itself does that."""
+        ...
+
     def has_chunks(self) -> bool:
         """Return whether rows of chunks exist, also if the log is missing; other fields are a ``FormatError``."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from contextlib import suppress
@@ -30,6 +31,11 @@ NO_TERMS_ID = 0
 BIGRAM_MARK = "\0"
 """First character of a bigram in the vocabulary, and of no word: chunks must not contain NUL characters."""
 
+ERASED_MARK = "\1"
+"""First character of what stands for an erased term, after the mark of a bigram; a digest follows."""
+
+_ERASED = re.compile(f"{BIGRAM_MARK}?{ERASED_MARK}[0-9a-f]{{32}}")
+
 CJK = (
     r"[\u3005-\u3007\u3021-\u3029\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7fb\uf900-\ufaff"
     r"\U00020000-\U0003ffff]"
@@ -52,6 +58,17 @@ def is_word_bigram(term: str) -> bool:
 def is_cjk(term: str) -> bool:
     """Return whether a term begins with a Chinese character, kana or hangul."""
     return not term.isascii() and _CJK.match(term_text(term)) is not None
+
+
+def erased_name(term: str) -> str:
+    """Return the name under which the id of a displaced term stays taken when the term itself is erased."""
+    mark = BIGRAM_MARK if is_bigram(term) else ""
+    return f"{mark}{ERASED_MARK}{hashlib.sha256(term.encode()).hexdigest()[:32]}"
+
+
+def is_erased(term: str) -> bool:
+    """Return whether a term of the vocabulary is the name of an erased one."""
+    return _ERASED.fullmatch(term) is not None
 
 
 def term_text(term: str) -> str:
@@ -119,7 +136,8 @@ class Vocabulary:
     def __init__(self) -> None:
         # One dict is enough, and half the memory of two: the id of a term is found by its hash.
         self._terms: dict[int, str] = {}
-        self.displaced: dict[str, int] = {}  # terms whose hash was taken: they got the next free id by rehashing
+        # Terms whose hash was taken: they got the next free id by rehashing. Those that are erased have another name.
+        self.displaced: dict[str, int] = {}
         self.collisions: set[str] = set()  # terms that were added with the id of another
 
     def __len__(self) -> int:
@@ -159,7 +177,8 @@ class Vocabulary:
 
     def taken(self, ids: Sequence[int]) -> list[bool]:
         """Return whether a term has each of these ids."""
-        return [id_ in self._terms for id_ in ids]
+        displaced = set(self.displaced.values())
+        return [id_ in self._terms or id_ in displaced for id_ in ids]
 
     def are_bigrams(self, ids: NDArray[np.uint32]) -> NDArray[np.bool_]:
         """Return whether each id is a bigram's; one without a term is a word's."""
@@ -173,12 +192,28 @@ class Vocabulary:
         """Return a memo for one batch, which does not change the vocabulary."""
         return StagedTerms(self)
 
+    def to_dict(self) -> dict[str, int]:
+        """Return all terms with their ids, the names of erased ones included."""
+        erased = {name: id_ for name, id_ in self.displaced.items() if is_erased(name)}
+        return {term: id_ for id_, term in self._terms.items()} | erased
+
+    def without_unused(self, used: Collection[int]) -> Vocabulary:
+        """Return the terms of some ids, and names in place of the other displaced ones, whose ids stay theirs."""
+        kept, left = set(used), Vocabulary()
+        left.add({term: id_ for id_, term in self._terms.items() if id_ in kept})
+        unused = {term: id_ for term, id_ in self.displaced.items() if id_ not in kept}
+        left.add({term if is_erased(term) else erased_name(term): id_ for term, id_ in unused.items()})
+        return left
+
     def add(self, terms: Mapping[str, int]) -> None:
         """Add terms with their assigned ids; known terms are ignored."""
         for term, id_ in terms.items():
-            if self._terms.setdefault(id_, term) != term:
+            is_displaced = id_ != term_id(term)
+            if is_displaced and is_erased(term):
+                self.displaced[term] = id_
+            elif self._terms.setdefault(id_, term) != term:
                 self.collisions.add(term)
-            elif id_ != term_id(term):
+            elif is_displaced:
                 self.displaced[term] = id_
 
 
@@ -209,6 +244,8 @@ def _may_be_refused(terms: Sequence[str]) -> bool:
 class TermSource(Protocol):
     """Terms that have ids, for :class:`StagedTerms`."""
 
+    displaced: dict[str, int]
+
     def lookup(self, terms: Sequence[str], hashed: Sequence[int]) -> dict[str, int]:
         """Return the ids of those terms that are known, given the hash of each."""
         ...
@@ -226,6 +263,7 @@ class StagedTerms(dict[str, int]):
         self.new: dict[str, int] = {}
         self._known = known
         self._taken: set[int] = set()
+        self._erased = {name: id_ for name, id_ in known.displaced.items() if is_erased(name)}
 
     def __missing__(self, term: str) -> int:
         self.look_up([term])
@@ -238,9 +276,11 @@ class StagedTerms(dict[str, int]):
         known = self._known.lookup(terms, hashed)
         new = {term: id_ for term, id_ in zip(terms, hashed, strict=True) if term not in known and term not in self}
         for (term, id_), is_taken in zip(new.items(), self._known.taken(list(new.values())), strict=True):
-            if is_taken or id_ in self._taken:
-                new[term] = id_ = next(filter(self._is_free, _candidates(term)))  # noqa: PLW2901
-            self._taken.add(id_)
+            if former := self._erased and self._erased.get(erased_name(term)):
+                new[term] = former
+            elif is_taken or id_ in self._taken:
+                new[term] = next(filter(self._is_free, _candidates(term)))
+            self._taken.add(new[term])
         self.update(known)
         self.update(new)
         self.new.update(new)

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rag_bm25.cli.app import app
+from rag_bm25.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +69,19 @@ def test_verify_names_differences_and_exits_with_1(docs: Path, databases: Databa
     assert whats[2:] == sorted(whats[2:]) != []
 
 
+def test_fast_leaves_the_vectors_out(docs: Path, databases: Databases) -> None:
+    chunks = databases["./rag_bm25.db", "docs"].chunks
+    key, row = next((key, row) for key, row in chunks.items() if row.id == "docs/law.txt#0")
+    chunks[key] = replace(row, text="changed")
+    result = run("verify", "--fast")
+    assert (result.exit_code, "right; vectors were not compared with their texts" in result.stdout) == (0, True)
+    assert run_json("verify", "--fast")["wrong_chunks"] is None
+    assert run("verify").exit_code == 1
+    assert json.loads(run("verify", "--json").stdout)["wrong_chunks"] == 1
+    assert "written again: 1 chunk with" in run("repair").stdout
+    assert run("verify").exit_code == 0
+
+
 def test_many_differences_are_counted_and_the_first_are_shown(docs: Path, databases: Databases) -> None:
     log = databases["./rag_bm25.db", "docs"].log
     for key in [key for key in log if key.startswith("terms")]:
@@ -88,6 +102,18 @@ def test_repair_mends_what_verify_found(docs: Path, databases: Databases) -> Non
     databases["./rag_bm25.db", "docs"].chunks.popitem()
     assert run_json("repair")["num_chunks"] == 2
     assert run("verify").exit_code == 0
+
+
+def test_erase_tells_what_it_has_erased(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("delete", "docs/law.txt#0", "--yes")
+    assert run_json("repair")["erased_terms"] == 0
+    erased = run("repair", "--erase")
+    assert "erased: " in erased.stdout
+    assert erased.stderr == ""
+    monkeypatch.setattr(MemoryStore, "compact", lambda _: False)
+    again = run("repair", "--erase")
+    assert again.stdout.endswith("erased: 0 terms without chunks\n")
+    assert "may still have deleted texts: copy the index with `rag-bm25 copy`, and remove the old one" in again.stderr
 
 
 def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:

@@ -14,6 +14,7 @@ import tempfile
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
+from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,6 +174,44 @@ class TestOneProcess:
         linked = MilvusStore(tmp_path / "link.db", "docs")
         assert linked.count_chunks() == 1
         linked.close()
+
+    def test_a_hard_link_is_the_same_database(self, store: MilvusStore, path: Path, tmp_path: Path) -> None:
+        (tmp_path / "hard.db").hardlink_to(path)
+        refused = run(OPEN, tmp_path / "hard.db")
+        assert f"{tmp_path}/hard.db is open in process {os.getpid()}, maybe under another name" in refused.stderr
+        store.insert_chunks([chunk(1)])
+        linked = opened_again(tmp_path / "hard.db")
+        linked.insert_chunks([chunk(2)])
+        assert store.count_chunks() == 2
+        store.close()
+        assert linked.count_chunks() == 2
+        linked.close()
+
+    def test_deleting_the_lock_lets_nobody_in(self, store: MilvusStore, path: Path) -> None:
+        path.with_name("test.db.lock").unlink()
+        assert f"{path} is open in process {os.getpid()}, maybe" in run(OPEN, path).stderr
+        assert store.count_chunks() == 0
+
+    def test_closing_on_a_file_system_that_is_now_read_only_raises_nothing(
+        self, store: MilvusStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(place: str | Path, **_: object) -> None:
+            raise OSError(errno.EROFS, "Read-only file system", place)
+
+        with monkeypatch.context() as read_only:
+            read_only.setattr(os, "unlink", refuse)
+            store.close()
+        assert run(OPEN + "store.close()", path).stderr == ""
+
+    @pytest.mark.skipif(metadata.version("filelock").startswith("3."), reason="refuses file systems without flock")
+    def test_closing_without_flock_raises_nothing(self, path: Path) -> None:
+        code = (
+            "import errno, fcntl, warnings; warnings.simplefilter('ignore')\n"
+            "def flock(*_): raise OSError(errno.ENOSYS, 'Function not implemented')\n"
+            "fcntl.flock = flock; " + OPEN + "store.create(); store.close()"
+        )
+        assert run(code, path).stderr == ""
+        assert engines_of(path) == []
 
     def test_a_forked_child_cannot_use_the_store_nor_harm_it(self, store: MilvusStore, path: Path) -> None:
         code = (
@@ -763,10 +802,10 @@ class TestEnvironment:
         refused = run(OPEN, path, env={**os.environ, "TMPDIR": str(long)})
         assert "would have a path of more than 107 bytes; set TMPDIR to a shorter folder" in refused.stderr
 
-    def test_a_missing_pkg_resources_names_the_extra(self, path: Path) -> None:
-        refused = run("sys.modules['pkg_resources'] = None; " + OPEN, path)
-        assert "MissingExtraError: milvus-lite 2.5 cannot be imported" in refused.stderr
-        assert 'pip install "rag-bm25[lite]"' in refused.stderr
+    def test_pkg_resources_are_not_needed(self, path: Path) -> None:
+        without = "sys.modules['pkg_resources'] = None; "
+        opened = run(without + OPEN + "store.create(); print(store.count_chunks()); store.close()", path)
+        assert (opened.stdout, opened.stderr) == ("0\n", "")
 
     def test_no_warning_leaks(self, path: Path) -> None:
         opened = run(OPEN + "store.create(); store.close()", path)  # runs with -W error

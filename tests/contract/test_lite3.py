@@ -120,6 +120,18 @@ def test_rows_that_were_acknowledged_before_a_failed_flush_are_kept(
     store.close()
 
 
+def test_every_write_is_synced_before_it_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = engines.open_store("embedded", tmp_path)
+    store.create()
+    synced: list[int] = []
+    monkeypatch.setattr("milvus_lite.storage.wal.os.fsync", synced.append)
+    store.insert_chunks([ChunkRow("1a", "id", "", 1, "b", vector=ONE)])
+    inserted = len(synced)
+    store.delete_chunks(["1a"])
+    assert (inserted, len(synced)) == (1, 2)
+    store.close()
+
+
 def test_a_search_flushes_once_after_each_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = engines.open_store("embedded", tmp_path)
     store.create()

@@ -125,11 +125,17 @@ def reencode(
         live.log.write_term_k1(term_k1)
     for rows in store.scan_chunks():  # what was added during the survey has k1 of the last table
         chunks.note_latecomers(rows)
+    reencoded = rewrite(live, chunks, lambda done: report(len(chunks) + done, 2 * len(chunks)))
+    mean_k1 = float(term_k1.values.mean(dtype=float)) if len(term_k1) else 0.0
+    return ReencodeReport(len(chunks), reencoded, len(term_k1), mean_k1)
+
+
+def rewrite(live: LiveStatistics, chunks: StoredChunks, progress: Callable[[int], object] = lambda _: None) -> int:
+    """Encode chunks again; return how many differed and were written."""
     done = reencoded = 0
     for namespace, digests in chunks.batches():
         with live.writing() as writer:
             reencoded += writer.reencode(namespace, digests)
         done += len(digests)
-        report(len(chunks) + done, 2 * len(chunks))
-    mean_k1 = float(term_k1.values.mean(dtype=float)) if len(term_k1) else 0.0
-    return ReencodeReport(done, reencoded, len(term_k1), mean_k1)
+        progress(done)
+    return reencoded

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.documents.chunks import pk_digest
-from rag_bm25.errors import ConfigMismatchError
+from rag_bm25.errors import ConfigMismatchError, short_repr
 from rag_bm25.events import report_progress
+from rag_bm25.index.maintenance.reencoding import StoredChunks
+from rag_bm25.index.maintenance.vector_check import WrongChunk, is_own, wrong_chunks
 from rag_bm25.index.writing.chunk_writer import delete_leftovers
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
 from rag_bm25.statistics.damage import num_unnamed
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.sparse import SparseVector
     from rag_bm25.vectors.terms import Vocabulary
 
+MAX_NAMED = 1_000  # wrong chunks in a report
 SAMPLE = 100  # chunks whose vectors are compared with those that a given config makes
 
 
@@ -66,12 +68,15 @@ class VerifyReport:
     num_chunks, num_terms : int
         Rows and distinct terms counted.
     differences : list of Difference
-        All differences; empty if the statistics are right.
+        All differences, but of at most 1,000 wrong chunks; empty if everything is right.
+    wrong_chunks : int or None
+        Chunks whose vector or length is not that of their text and metadata; None if that was left out.
     """
 
     num_chunks: int
     num_terms: int
     differences: list[Difference]
+    wrong_chunks: int | None = 0
 
     @property
     def ok(self) -> bool:
@@ -98,6 +103,12 @@ class RepairReport:
         Terms missing from the vocabulary that were recovered from the rest of the log or by analysing texts.
     nameless_terms : int
         Ids in stored vectors for which no term was found.
+    rewritten : int
+        Chunks whose vector or length was not that of their text and metadata, and was replaced.
+    erased_terms : int
+        Terms without chunks that were erased from the vocabulary.
+    compacted : bool
+        Whether the database was rewritten without what deleted rows had left in it.
     """
 
     num_chunks: int
@@ -107,17 +118,24 @@ class RepairReport:
     foreign: int
     recovered_terms: int
     nameless_terms: int
+    rewritten: int = 0
+    erased_terms: int = 0
+    compacted: bool = False
 
 
 def verify(
     store: Store,
     stored: Statistics,
     vocabulary: Vocabulary,
+    encoder: DocumentEncoder | None,
     progress: Callable[[Progress], None] | None = None,
 ) -> VerifyReport:
-    """Compare the stored statistics with a recount, and the vocabulary with the counted terms."""
-    found = _Recount(store)
-    found.run(progress)
+    """Compare the stored statistics with a recount, the vocabulary with the counted terms, and vectors with texts.
+
+    Without an encoder, the vectors are only counted.
+    """
+    found, wrong = _Recount(store), _WrongChunks(vocabulary, encoder) if encoder else None
+    found.run(progress, wrong.note if wrong else None)
     counted = found.statistics
     differences: list[Difference] = []
     totals, recount = stored.contributions(), counted.contributions()
@@ -134,30 +152,48 @@ def verify(
         differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
     if found.foreign:
         differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
-    return VerifyReport(whole.num_chunks, len(whole.ids), differences)
+    if wrong is not None:
+        differences += wrong.differences
+    return VerifyReport(whole.num_chunks, len(whole.ids), differences, wrong.number if wrong else None)
 
 
-def repair(store: Store, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None = None) -> RepairReport:
-    """Finish interrupted writes, recount all rows, and overwrite the statistics; no other writer may be active."""
+def repair(
+    store: Store, encoder: DocumentEncoder, progress: Callable[[Progress], None] | None = None, *, erase: bool = False
+) -> tuple[RepairReport, StoredChunks]:
+    """Finish interrupted writes, recount all rows, and overwrite the statistics; no other writer may be active.
+
+    With `erase`, only terms that chunks have stay in the vocabulary. Also returns the chunks that do not have the
+    vectors of their texts.
+    """
     intents, vocabulary, known = salvage(store)
     for intent in intents:
         delete_leftovers(store, intent)
     superseded = _delete_superseded(store)
-    found = _Recount(store)
-    found.run(progress, lambda rows: _name_terms(store, rows, vocabulary, encoder))
+    found, wrong = _Recount(store), StoredChunks()
+
+    def inspect(rows: Sequence[ChunkRow]) -> None:
+        _name_terms(rows, vocabulary, encoder)
+        wrong.note([chunk.row for chunk in wrong_chunks(rows, encoder, vocabulary)])
+
+    found.run(progress, inspect)
     statistics = found.statistics
     whole = statistics.whole.contribution()
+    num_terms = len(vocabulary)
+    if erase:
+        vocabulary = vocabulary.without_unused(whole.ids.tolist())
     nameless = num_unnamed([whole], vocabulary.ids)
     overwrite(store, statistics.contributions(), vocabulary, nameless=nameless)
-    return RepairReport(
+    report = RepairReport(
         num_chunks=whole.num_chunks,
         num_terms=len(whole.ids),
         unfinished=len(intents),
         superseded=superseded,
         foreign=found.foreign,
-        recovered_terms=len(vocabulary) - known,
+        recovered_terms=num_terms - known,
         nameless_terms=nameless,
+        erased_terms=num_terms - len(vocabulary),
     )
+    return report, wrong
 
 
 def require_same_vectors(store: Store, encoder: DocumentEncoder) -> None:
@@ -204,9 +240,9 @@ class _Recount:
         progress: Callable[[Progress], None] | None = None,
         inspect: Callable[[Sequence[ChunkRow]], None] | None = None,
     ) -> None:
-        """Count all rows, and pass each batch to `inspect`."""
+        """Count all rows, and pass each batch to `inspect`, with contents."""
         total, done = self._store.count_chunks(), 0
-        for rows in self._store.scan_chunks(vectors=True):
+        for rows in self._store.scan_chunks(contents=inspect is not None, vectors=True):
             count_rows(self.statistics, rows)
             self.note_chunks(rows)
             if inspect is not None:
@@ -232,9 +268,34 @@ class _Recount:
 
     def note_chunks(self, rows: Sequence[ChunkRow]) -> None:
         """Note the chunks of rows; rows of other tools are counted as foreign."""
-        ours = [row for row in rows if row.pk[:-1] == pk_digest(row.namespace, row.id)]
+        ours = list(filter(is_own, rows))
         self.foreign += len(rows) - len(ours)
         self._chunks.append(np.fromiter(map(_short, ours), np.uint64, len(ours)))
+
+
+class _WrongChunks:
+    """Differences of chunks from what their texts give; the first ones are named."""
+
+    def __init__(self, vocabulary: Vocabulary, encoder: DocumentEncoder) -> None:
+        self._vocabulary = vocabulary
+        self._encoder = encoder
+        self.number = 0
+        self.differences: list[Difference] = []
+
+    def note(self, rows: Sequence[ChunkRow]) -> None:
+        """Compare chunks."""
+        for chunk in wrong_chunks(rows, self._encoder, self._vocabulary):
+            self.number += 1
+            if self.number <= MAX_NAMED:
+                self.differences += _differences_of(chunk)
+
+
+def _differences_of(chunk: WrongChunk) -> list[Difference]:
+    """Name what is wrong with a chunk."""
+    row, name = chunk.row, short_repr(chunk.row.id)
+    length = Difference(row.namespace, f"length of chunk {name}", row.length, chunk.length)
+    weights = Difference(row.namespace, f"wrong weights of chunk {name}", chunk.num_wrong, 0)
+    return [difference for difference in (length, weights) if difference.stored != difference.counted]
 
 
 _NO_CHUNKS = np.empty(0, np.uint64)
@@ -259,16 +320,13 @@ def _delete_superseded(store: Store) -> int:
     return len(superseded)
 
 
-def _name_terms(store: Store, rows: Sequence[ChunkRow], vocabulary: Vocabulary, encoder: DocumentEncoder) -> None:
+def _name_terms(rows: Sequence[ChunkRow], vocabulary: Vocabulary, encoder: DocumentEncoder) -> None:
     """Recover terms missing from the vocabulary by analysing the texts of their chunks."""
-    lacking = {
-        row.pk: {id_ for id_ in row.vector.ids.tolist() if id_ != NO_TERMS_ID and vocabulary.term(id_) is None}
-        for row in rows
-    }
-    pks = [pk for pk, ids in lacking.items() if ids]
-    for row in store.get_chunks(pks, contents=True) if pks else []:
-        terms = [term for term in encoder.terms(row.text, row.metadata) if term not in vocabulary]
-        vocabulary.add(assign_known_ids(terms, lacking[row.pk]))
+    for row in rows:
+        lacking = {id_ for id_ in row.vector.ids.tolist() if id_ != NO_TERMS_ID and vocabulary.term(id_) is None}
+        if lacking:
+            terms = [term for term in encoder.terms(row.text, row.metadata) if term not in vocabulary]
+            vocabulary.add(assign_known_ids(terms, lacking))
 
 
 def _differences(

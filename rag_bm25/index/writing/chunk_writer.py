@@ -99,14 +99,19 @@ class ChunkWriter:
         return deleted
 
     def reencode(self, namespace: str, digests: Sequence[str]) -> int:
-        """Encode stored chunks, at most 1,000, again; return how many vectors differed and were written."""
+        """Encode stored chunks, at most 1,000, again; return how many differed and were written."""
         with self._writing():
             self._take_over(digests)
             stored = self._settle(namespace, digests)
             rows = {digest: row for digest, slots in stored.items() for row in slots.values()}
             chunks = {digest: NewChunk(row.id, row.text, row.metadata, 0, row.dense) for digest, row in rows.items()}
-            vectors = self._encode(list(chunks.values()), self._log.known_terms().stage()).vectors
-            changed = [digest for digest, vector in zip(chunks, vectors, strict=True) if vector != rows[digest].vector]
+            encoded = self._encode(list(chunks.values()), self._log.known_terms().stage())
+            results = zip(chunks, encoded.vectors, encoded.lengths.tolist(), strict=True)
+            changed = [
+                digest
+                for digest, vector, length in results
+                if vector != rows[digest].vector or length != rows[digest].length
+            ]
             if changed:
                 changes = [_replacement(digest, stored[digest]) for digest in changed]
                 self._apply(

@@ -55,6 +55,7 @@ class Head:
     missing: int = 0  # deltas that were found to be missing when it was written
     nameless: int = 0  # terms in the runs that no text explains, as a repair found
     num_terms: int = 0  # terms that the vocabulary had, at least
+    epoch: str = ""  # name of the last head that replaced the vocabulary: terms that were read before it are stale
 
 
 class HeadRow:
@@ -80,6 +81,7 @@ class HeadRow:
             get_text(values, "base"),
             tuple(map(_decode_run, values["runs"])),
             tuple(check_texts(values["covers"], "covers")),
+            epoch=get_text({"epoch": "", **values}, "epoch"),
             **numbers,
         )
 

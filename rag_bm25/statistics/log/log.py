@@ -104,6 +104,7 @@ class StatisticsLog:
             try:
                 is_read = self._sums.read(listing)
                 if is_read:
+                    self._terms.begin_epoch(self._sums.head.epoch)
                     self._terms.read(listing)
                     self._read_term_k1(listing)
             except RowsMovedError:

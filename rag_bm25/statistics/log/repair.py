@@ -68,7 +68,7 @@ def overwrite(
     counted = tuple(sorted({key.name for key in sound if key.kind in {"delta", "intent"}}))
     clock.observe(max((later_than, *(key.batch for key in sound))))
     name = clock.new_batch()
-    table.insert(TermsRow.encode(name, dict(zip(vocabulary, vocabulary.ids, strict=True))))
+    table.insert(TermsRow.encode(name, vocabulary.to_dict()))
     run = write_run(table, name, 0, [HeldSums.of({part: total.marked(vocabulary) for part, total in totals.items()})])
     whole = next(iter(run.totals.values()), PartTotal())
     head = Head(
@@ -79,6 +79,7 @@ def overwrite(
         num_deltas=len(counted),
         nameless=nameless,
         num_terms=max(len(vocabulary), whole.num_counts - nameless),  # those without a name are missing
+        epoch=name,
     )
     table.insert(HeadRow.encode(head))
     table.delete(old)

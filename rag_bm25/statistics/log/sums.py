@@ -178,6 +178,7 @@ class LogSums:
             missing=self.num_missing,
             nameless=self.head.nameless,
             num_terms=num_terms,
+            epoch=self.head.epoch,
         )
         self._table.insert(HeadRow.encode(head))
         superfluous = set(self.head.covers)

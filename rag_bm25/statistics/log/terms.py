@@ -90,11 +90,20 @@ class LogTerms:
 
     def __init__(self, table: LogTable) -> None:
         self._table = table
+        self._forget("")
+
+    def _forget(self, epoch: str) -> None:
+        self._epoch = epoch
         self._sizes: dict[str, int] = {}  # how many terms each entry has that was read
         self.num_unnamed = 0  # terms in use that the vocabulary lacks, as counted last
         self.displaced: Mapping[str, int] = {}
         self.vocabulary: Vocabulary | None = None  # for readers
         self.known: KnownTerms | None = None  # for writers
+
+    def begin_epoch(self, epoch: str) -> None:
+        """Forget all terms that were read, if they have been replaced since: some may be erased, and come again."""
+        if epoch != self._epoch:
+            self._forget(epoch)
 
     @property
     def _loaded(self) -> list[Vocabulary | KnownTerms]:

@@ -102,6 +102,10 @@ class Engine:
         """Return the number of rows, if the engine knows it without loading them; else None."""
         return None
 
+    def compact(self) -> bool:
+        """Rewrite the file without what deleted rows have left there, if that can be done; return whether it was."""
+        return False
+
     def prepare(self, collection: str) -> None:
         """Make a collection ready for calls, once after opening it."""
 
@@ -186,6 +190,7 @@ class EmbeddedEngine(Engine):
         self._lock.acquire()
         try:
             self.client = self._start()
+            self._lock.inode.acquire()  # of a database that the engine has just made
         except BaseException:
             self._lock.release()
             raise
@@ -217,6 +222,10 @@ class EmbeddedEngine(Engine):
             self.check_in_place()
             self._call("insert", log, [log_entity(row) for row in rows])  # an engine that has died is not restarted
             rows.clear()
+
+    def is_at(self, path: Path) -> bool:
+        """Return whether a path leads to the database, under whatever name."""
+        return self._identity is not None and self._identity == _identity(path)
 
     def check_in_place(self) -> None:
         """Refuse to go on if the database is no longer at its path.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import re
 import shutil
@@ -14,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-import warnings
 import weakref
 from datetime import datetime, timezone
 from pathlib import Path
@@ -132,6 +132,19 @@ class Engine(EmbeddedEngine):
                 self._visible.clear()
                 self._latest = 0.0
                 self.client = self._start()
+
+    def compact(self) -> bool:
+        """Rewrite the file while no engine has it open; until then its free pages keep what was deleted."""
+        self._restart(self._starts, meanwhile=self._vacuum)
+        return True
+
+    def _vacuum(self) -> None:
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as file:
+                file.execute("VACUUM")
+        except sqlite3.Error as error:
+            msg = f"the file of {self.place} could not be rewritten, so deleted texts may still be in it: {error}"
+            raise StoreError(msg) from error
 
     def after_write(self, collection: str, rows: int) -> None:
         """Note when the rows are visible: the next call that has to see them waits for that, and no other.
@@ -266,7 +279,7 @@ class Engine(EmbeddedEngine):
         if not self._serves:
             self._restart(self._starts)
 
-    def _restart(self, starts: int) -> None:
+    def _restart(self, starts: int, *, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Restart the engine, unless another thread has done so since `starts` was read."""
         with self._restarting:
             if starts != self._starts:
@@ -276,7 +289,10 @@ class Engine(EmbeddedEngine):
             if self._serves and not self._stop_server.alive:
                 raise StoreError(f"{self.name} is closed: this program is ending")
             self._stop_engine()
-            self.client = self._start()
+            try:
+                meanwhile()
+            finally:
+                self.client = self._start()
 
     def _stop_engine(self) -> None:
         with contextlib.suppress(Exception):  # the client of a dead engine
@@ -349,14 +365,15 @@ def check_file_name(path: Path) -> None:
 
 
 def _import_server() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pkg_resources announces its end on import
-            from milvus_lite.server import Server
-    except ImportError as error:
-        msg = f'milvus-lite 2.5 cannot be imported ({error}): pip install "rag-bm25[lite]" brings what it needs'
-        raise MissingExtraError(msg) from error
-    return Server
+    """Import milvus-lite's server without its package, which needs pkg_resources, that setuptools 82 has no more."""
+    package = importlib.util.find_spec("milvus_lite")
+    if package is None or package.origin is None:
+        raise MissingExtraError('milvus-lite 2.5 is not whole: pip install --force-reinstall "rag-bm25[lite]"')
+    spec = importlib.util.spec_from_file_location("milvus_lite.server", Path(package.origin).with_name("server.py"))
+    assert spec is not None and spec.loader is not None  # noqa: PT018
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Server
 
 
 def _server_class() -> Any:
@@ -369,6 +386,8 @@ def _server_class() -> Any:
         Engines create and remove ``~/.cache/milvus`` when they start and stop: if two start together, one may find it
         gone and then fails at every call; one without a home dies. Its log files are there, too.
         """
+
+        _lock_fd: Any
 
         def __init__(self, path: Path, home: Path) -> None:
             self._owner = os.getpid()
@@ -392,10 +411,18 @@ def _server_class() -> Any:
                 if self._p is None:  # refused, or stopped before: the lock is another program's, and stays
                     self._lock_path = self._uds_path
                 with contextlib.suppress(OSError):  # of the lock and the socket, on a file system become read-only
+                    _close(self._lock_fd)
+                    self._lock_fd = None
                     _stop_patiently(super().stop)
                 shutil.rmtree(self._home.parent, ignore_errors=True)
 
     return OwnedServer
+
+
+def _close(file: Any) -> None:
+    """Close the engine's lock, which unlocks it, also where milvus-lite's flock fails."""
+    if file is not None:
+        file.close()
 
 
 def _stop_patiently(stop: Callable[[], None]) -> None:
@@ -403,7 +430,8 @@ def _stop_patiently(stop: Callable[[], None]) -> None:
     end = time.monotonic() + STOP_TIMEOUT  # then the next process that opens the file waits for the engine
     while time.monotonic() < end:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            stop()
+            with contextlib.suppress(OSError):  # it has ended, and its lock is on a file system that is now read-only
+                stop()
             break
 
 

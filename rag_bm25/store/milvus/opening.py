@@ -38,6 +38,7 @@ def open_engine(connection: Connection, *, read_only: bool) -> Engine:
     if read_only and not path.exists():
         raise IndexNotFoundError(f"there is no database at {path}")
     with _opening:
+        path = next((engine.path for engine in _open.values() if engine.is_at(path)), path)
         is_copy = read_only and not can_be_written(path)
         key = (os.getpid(), path, is_copy)
         if key in _open:

@@ -125,6 +125,9 @@ class MilvusStore(MilvusLogStore, BulkImports):
             for each, fields in pair.items()
         )
 
+    def compact(self) -> bool:
+        return self._handle.writable().compact()
+
     def has_chunks(self) -> bool:
         return self._has_complete_chunks() and self.count_unloaded() > 0
 

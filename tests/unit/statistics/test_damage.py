@@ -124,7 +124,8 @@ def test_terms_that_no_text_explains_are_told_until_a_repair_has_seen_them(
 ) -> None:
     vector = filled.encode_documents(["term of another tool"])[0]
     pk, row = next((pk, row) for pk, row in store.collections.chunks.items() if row.id == "2")
-    store.collections.chunks[pk] = replace(row, vector=vector)
+    store.collections.chunks["mine"] = replace(row, pk="mine", vector=vector)  # ours would be written again
+    del store.collections.chunks[pk]
     report = filled.repair()
     assert report.nameless_terms == 4
     index = reopened()

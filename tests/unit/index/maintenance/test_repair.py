@@ -18,6 +18,8 @@ from rag_bm25 import (
 )
 from rag_bm25.statistics.log.settings import ConfigRow
 from rag_bm25.store.rows import ChunkRow
+from rag_bm25.vectors.sparse import SparseVector
+from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,14 +154,31 @@ def test_rows_of_other_tools_are_counted(filled: BM25Index, store: MemoryStore, 
 def test_id_that_no_term_of_the_text_has_is_reported(
     filled: BM25Index, store: MemoryStore, config: IndexConfig
 ) -> None:
-    for pk, row in store.collections.chunks.items():
-        if row.text == "apple pie":
-            store.collections.chunks[pk] = replace(row, text="another text")
+    pk, row = next((pk, row) for pk, row in store.collections.chunks.items() if row.text == "apple pie")
+    store.collections.chunks["mine"] = replace(row, pk="mine", text="another text")  # ours would be written again
+    del store.collections.chunks[pk]
     lose(store, "terms")
     index = BM25Index.from_store(store.reopen(), config=config, repair=True)
     assert index.repaired is not None
     assert index.repaired.nameless_terms == 1  # pie; apple is in another chunk too
-    assert [difference.stored for difference in index.verify().differences] == [0]
+    assert [difference.stored for difference in index.verify().differences] == [0, 0]  # and that of a foreign key
+
+
+@pytest.mark.parametrize("changed", [{"vector": SparseVector.from_dict({7: 0.5, term_id("pie"): 0.1})}, {"length": 99}])
+@pytest.mark.parametrize("lost", ["nothing", "terms", "delta"])
+def test_chunks_that_differ_from_their_texts_are_written_again(
+    filled: BM25Index, store: MemoryStore, reopened: Callable[..., BM25Index], changed: dict[str, Any], lost: str
+) -> None:
+    before, hits = filled.stats(), filled.search(QUERY)
+    pk, row = next((pk, row) for pk, row in store.collections.chunks.items() if row.text == "apple pie")
+    store.collections.chunks[pk] = replace(row, **changed)
+    lose(store, lost)
+    index = reopened(repair=True)
+    assert index.repaired is not None
+    assert (index.repaired.rewritten, index.repaired.nameless_terms) == (1, 0)
+    assert (index.stats(), index.search(QUERY), index.damage) == (before, hits, [])
+    assert index.verify().ok
+    assert index.repair().rewritten == 0
 
 
 def test_displaced_terms_are_found_again(

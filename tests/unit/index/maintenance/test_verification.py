@@ -4,18 +4,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
+from rag_bm25 import BM25Index, FieldWeight
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.index.maintenance.verification import Difference, VerifyReport
 from rag_bm25.statistics.corpus import Contribution
+from rag_bm25.statistics.log.terms import TermsRow
 from rag_bm25.statistics.log.writes import Delta, DeltaRow
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from support.memory_store import MemoryStore
 
-    from rag_bm25 import BM25Index
+    from rag_bm25 import IndexConfig
 
 
 def test_new_index_has_nothing_to_report(index: BM25Index) -> None:
@@ -94,3 +99,95 @@ def test_difference_reads_as_a_line() -> None:
 def test_placeholder_is_not_counted_as_a_term(index: BM25Index) -> None:
     index.add(["", "apple"])
     assert index.verify() == VerifyReport(2, 1, [])
+
+
+@pytest.fixture(params=["bm25", "bm25t"])
+def changed(request: pytest.FixtureRequest, store: MemoryStore, config: IndexConfig) -> Callable[..., BM25Index]:
+    """Change the stored row of a chunk, as a flipped bit of the file does."""
+    index = BM25Index.from_store(store, config=replace(config, weighting=request.param))
+    index.add(["apple pie", "apple tart"], ids=["1", "2"], metadatas=[{"page": 1}, {}])
+
+    def change(**values: object) -> BM25Index:
+        pk, row = next((pk, row) for pk, row in store.collections.chunks.items() if row.id == "1")
+        store.collections.chunks[pk] = replace(row, **values)
+        return index
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "wrong"),
+    [
+        ("apple pis", "wrong weights of chunk '1': stored 2, counted 0", 1),
+        ("apple pie pie", "length of chunk '1': stored 2, counted 3", 1),
+        ("pie apple", "", 0),
+    ],
+)
+def test_a_text_that_changed_is_found(changed: Callable[..., BM25Index], text: str, line: str, wrong: int) -> None:
+    index = changed(text=text)
+    report = index.verify()
+    assert (report.wrong_chunks, report.ok) == (wrong, not wrong)
+    assert line in [str(difference) for difference in report.differences] or not wrong
+    assert index.verify(vectors=False) == VerifyReport(2, 3, [], None)
+
+
+def test_a_weight_that_changed_is_found(index: BM25Index, store: MemoryStore) -> None:
+    index.add(["apple pie"], ids=["1"])
+    ((pk, row),) = store.collections.chunks.items()
+    for factor, is_right in (1.0000001, True), (1.0001, False):
+        values = row.vector.values * np.float32(factor)
+        store.collections.chunks[pk] = replace(row, vector=SparseVector(row.vector.ids, values))
+        assert index.verify().ok == is_right
+    assert index.verify().differences == [Difference("", "wrong weights of chunk '1'", 2, 0)]
+
+
+def test_metadata_that_changed_are_found_where_they_are_a_field(store: MemoryStore, config: IndexConfig) -> None:
+    index = BM25Index.from_store(store, config=replace(config, fields={"title": FieldWeight(chunk_size=4)}))
+    index.add(["apple pie"], ids=["1"], metadatas=[{"title": "dessert", "page": 1}])
+    ((pk, row),) = store.collections.chunks.items()
+    for metadata, is_right in ({"title": "dessert", "page": 2}, True), ({"title": "desserts"}, False):
+        store.collections.chunks[pk] = replace(row, metadata=metadata)
+        assert index.verify().ok == is_right
+
+
+def test_chunks_of_an_older_table_of_k1_are_right(store: MemoryStore, config: IndexConfig) -> None:
+    index = BM25Index.from_store(store, config=replace(config, weighting="bm25t"))
+    index.add(["apple apple pie", "apple pie pie", "apple tart"])
+    rows = dict(store.collections.chunks)
+    assert index.reencode().reencoded
+    assert index.verify().ok
+    newer = {row.id: row for row in store.collections.chunks.values()}
+    store.collections.chunks.clear()
+    store.collections.chunks.update(rows)
+    assert any(row.vector != newer[row.id].vector for row in rows.values())
+    assert index.verify().ok
+    assert index.repair().rewritten == 0
+
+
+def test_two_ids_of_one_term_are_right(
+    index: BM25Index, store: MemoryStore, reopened: Callable[..., BM25Index]
+) -> None:
+    """Two writers that meet a term first, and at once, may displace it differently."""
+    index.add(["apple", "pie apple"], ids=["1", "2"])
+    store.insert_log(TermsRow.encode(index._live.log.new_batch(), {"apple": 77}))
+    pk, row = next((pk, row) for pk, row in store.collections.chunks.items() if row.id == "1")
+    store.collections.chunks[pk] = replace(row, vector=SparseVector(np.array([77], np.uint32), row.vector.values))
+    assert reopened().verify().wrong_chunks == 0
+
+
+def test_rows_of_other_tools_are_not_compared(index: BM25Index, store: MemoryStore) -> None:
+    index.add(["apple"], ids=["1"])
+    (row,) = store.collections.chunks.values()
+    store.collections.chunks["mine"] = replace(row, pk="mine", text="banana")
+    assert index.verify().wrong_chunks == 0
+
+
+def test_of_many_wrong_chunks_the_first_are_named(
+    index: BM25Index, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_bm25.index.maintenance.verification.MAX_NAMED", 2)
+    index.add(["apple"] * 5, ids=list("12345"))
+    for pk, row in store.collections.chunks.items():
+        store.collections.chunks[pk] = replace(row, text="apples")
+    report = index.verify()
+    assert (report.wrong_chunks, len(report.differences)) == (5, 2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -246,6 +247,67 @@ class TestLock:
         lock.release()
         lock.release()
         assert [file.name for file in tmp_path.iterdir()] == ["rag.db.lock"]
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="locks of Linux")
+    def test_a_hard_link_is_locked_with_its_file(self, tmp_path: Path) -> None:
+        (tmp_path / "rag.db").touch()
+        (tmp_path / "link.db").hardlink_to(tmp_path / "rag.db")
+        first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "link.db")
+        first.acquire()
+        with pytest.raises(StoreLockedError, match=rf"link\.db is open in process {os.getpid()}, maybe under another"):
+            second.acquire()
+        first.release()
+        second.acquire()
+        second.release()
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="locks of Linux")
+    def test_a_folder_is_locked_under_all_its_names(self, tmp_path: Path) -> None:
+        (tmp_path / "rag.db").mkdir()
+        (tmp_path / "mount.db").symlink_to(tmp_path / "rag.db")  # paths of the package are resolved, mounts are not
+        first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "mount.db")
+        first.acquire()
+        with pytest.raises(StoreLockedError, match=r"mount\.db is open in another process, maybe under another name"):
+            second.acquire()
+        first.release()
+        second.acquire()
+        second.release()
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="locks of Linux")
+    def test_it_does_not_meet_the_locks_of_sqlite(self, tmp_path: Path) -> None:
+        lock = DatabaseLock(tmp_path / "rag.db")
+        (tmp_path / "rag.db").touch()
+        lock.acquire()
+        lock_all = "begin exclusive; create table t (n); end"
+        code = f"import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript({lock_all!r})"
+        subprocess.run([sys.executable, "-c", code, tmp_path / "rag.db"], check=True)
+        lock.release()
+
+    def test_a_file_system_without_such_locks_has_that_beside_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def control(*_: object) -> None:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr("rag_bm25.store.milvus.inode_lock.fcntl.fcntl", control)
+        (tmp_path / "rag.db").touch()
+        first, second = DatabaseLock(tmp_path / "rag.db"), DatabaseLock(tmp_path / "rag.db")
+        first.acquire()
+        with pytest.raises(StoreLockedError, match=rf"is open in process {os.getpid()} on"):
+            second.acquire()
+        first.release()
+
+    def test_nothing_is_written_through_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "victim").write_text("kept")
+        (tmp_path / "rag.db.owner").symlink_to(tmp_path / "victim")
+        lock = DatabaseLock(tmp_path / "rag.db")
+        lock.acquire()
+        assert (tmp_path / "victim").read_text() == "kept"
+        lock.release()
+        (tmp_path / "rag.db.lock").unlink()
+        (tmp_path / "rag.db.lock").symlink_to(tmp_path / "victim")
+        with pytest.raises(StoreError, match=r"cannot lock .*rag\.db: .*symbolic link"):
+            lock.acquire()
+        assert (tmp_path / "victim").read_text() == "kept"
 
     def test_a_folder_without_permission_is_a_store_error(self, tmp_path: Path) -> None:
         (tmp_path / "rag.db.lock").mkdir()

@@ -1,0 +1,83 @@
+"""Deleting for good, by the bytes of the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+from support import engines
+from support.reference import split
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
+lite2 = pytest.mark.skipif(not engines.lite_version().startswith("2."), reason="only milvus-lite 2.5 has a file")
+
+CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+SECRETS = ("zebulonka", "buckeroo", "customer")  # in a text; displaced, so that the log has it as it is; a namespace
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[BM25Index]:
+    """An index of which most was deleted."""
+    with BM25Index.open(tmp_path / "test.db", "docs", config=CONFIG) as index:
+        index.add(["tea plumless", "zebulonka likes tea", "buckeroo"], ids=["1", "2", "3"])
+        index.add(["zebulonka"], namespace="customer")
+        index.delete(["2", "3"])
+        index.drop_namespace("customer")
+        yield index
+
+
+def left_in(path: Path) -> set[str]:
+    return {secret for secret in SECRETS if secret.encode() in path.read_bytes()}
+
+
+@lite2
+def test_no_byte_of_what_was_deleted_is_left(index: BM25Index, tmp_path: Path) -> None:
+    path = tmp_path / "test.db"
+    index.repair()
+    assert left_in(path) == set(SECRETS)
+    assert index.repair(erase=True).compacted
+    assert left_in(path) == set()
+    files = [file for file in tmp_path.iterdir() if file.is_file()]
+    assert not any(b"zebulonka" in file.read_bytes() for file in files)
+
+
+@lite2
+def test_the_index_goes_on(index: BM25Index, tmp_path: Path) -> None:
+    with BM25Index.open(tmp_path / "test.db", "docs", config=CONFIG) as other:
+        assert [hit.id for hit in other.search("tea")] == ["1"]
+        index.repair(erase=True)
+        other.add(["zebulonka"], ids=["4"])
+        assert [hit.id for hit in other.search("tea")] == ["1"]
+    with BM25Index.open(tmp_path / "test.db", "docs", config=CONFIG) as again:
+        assert [hit.id for hit in again.search("zebulonka")] == ["4"]
+        assert again.verify().ok
+
+
+@lite2
+def test_a_file_that_cannot_be_rewritten_is_told_and_goes_on(
+    index: BM25Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("rag_bm25.store.milvus.lite2.sqlite3.connect", full)
+        with pytest.raises(StoreError, match="deleted texts may still be in it: database or disk is full"):
+            index.repair(erase=True)
+    assert [hit.id for hit in index.search("tea")] == ["1"]
+    assert index.repair(erase=True).compacted
+    assert left_in(tmp_path / "test.db") == set()
+
+
+@pytest.mark.skipif(engines.lite_version().startswith("2."), reason="milvus-lite 2.5 can rewrite its file")
+def test_other_engines_are_told_not_to_have_rewritten_anything(index: BM25Index) -> None:
+    assert (index.repair(erase=True).erased_terms, index.repair(erase=True).compacted) == (3, False)
+    assert index.verify().ok
