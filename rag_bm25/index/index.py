@@ -14,6 +14,7 @@ from rag_bm25.checks import (
     check_callable,
     check_int,
     check_parameter,
+    check_switch,
     comparable,
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
