@@ -64,8 +64,12 @@ def leave_programs_unmeasured() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that all processes end at once."""
+    """Begin with what takes longest, so that all processes end at once; skip what is slow."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    if not (SLOW or os.environ.get("CI")):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: CI=1 runs it, as .ci/run does"))
 
 
 def measuring() -> Any:
