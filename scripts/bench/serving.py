@@ -17,9 +17,7 @@ from bench.report import Row
 from bench.searching import raw_search
 from bench.timing import Spread
 from bench.workbench import BATCH, NAME, K, Opened, batches
-from rag_bm25.index.maintenance.copying import copy_index
-from rag_bm25.store.memory import MemoryStore
-from rag_bm25.store.milvus.schema import CHUNK_FACTS, SPARSE, chunk_entity
+from rag_bm25.store.milvus.schema import SPARSE, chunk_entity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +35,6 @@ def rows(bench: Bench) -> Iterator[Row]:
     for size in bench.sizes:
         with Opened(bench.index(size)) as opened:
             server = Server(bench, size, opened)
-            yield from _while_reading(server)
             yield from _threads(server)
             yield from _while_writing(server)
 
@@ -88,22 +85,6 @@ def _while_writing(server: Server) -> Iterator[Row]:
 
     yield from _compared(server, "while a thread adds", (server.ours, add), (server.raw, insert), "inserts")
     pymilvus.MilvusClient.delete(server.opened.client, NAME, filter=f'batch == "{RAW}"')
-
-
-def _while_reading(server: Server) -> Iterator[Row]:
-    """Search while a thread reads all rows; the engine alone, while a thread does so without us."""
-
-    def read() -> None:
-        client, last, fields = server.opened.client, "", [*CHUNK_FACTS, SPARSE]
-        while page := pymilvus.MilvusClient.query(client, NAME, f'pk > "{last}"', output_fields=fields, limit=BATCH):
-            last = max(row["pk"] for row in page)
-
-    jobs: dict[str, Act] = {
-        "verifies": server.index.verify,
-        "copies": lambda: copy_index(server.index._store, MemoryStore()),  # noqa: SLF001
-    }
-    for name, job in jobs.items():
-        yield from _compared(server, f"while a thread {name}", (server.ours, job), (server.raw, read), "reads all rows")
 
 
 def _compared(

@@ -25,8 +25,8 @@ from bench.growth import TERMS
 from bench.ingestion import encoded_rows
 from bench.report import Row, restored
 from bench.searching import raw_search
-from bench.timing import Spread, each_in_turn, latencies, seconds_of
-from bench.workbench import BATCH, CONFIG, NAME, QUICK, Bench, Effort, K, Opened, batches
+from bench.timing import Spread, each_in_turn, seconds_of
+from bench.workbench import BATCH, CONFIG, NAME, QUICK, Bench, Effort, Opened, batches
 from rag_bm25 import BM25Index
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.store.milvus import MilvusStore
@@ -88,12 +88,12 @@ class _Texts:
     def more(self, number: int, part: int) -> list[str]:
         return self._bench.more_texts(number, part)
 
-    def queries(self, size: int, number: int) -> list[str]:
-        return self._bench.queries(size, number)
+    def query(self, size: int) -> str:
+        return self._bench.queries(size, 1)[0]
 
 
 class _Terms:
-    """Chunks of numbered terms, a sixth as many as those of text have, and queries of a few of them."""
+    """Chunks of numbered terms, a sixth as many as those of text have, and a query of a few of them."""
 
     name, remark, config = "terms", f", chunks of {TERMS} terms", TERMS_CONFIG
 
@@ -107,8 +107,8 @@ class _Terms:
     def more(self, number: int, part: int) -> list[str]:
         return term_texts(np.random.default_rng((self._seed, part)), number, TERMS)
 
-    def queries(self, size: int, number: int) -> list[str]:  # noqa: ARG002
-        return list(dict.fromkeys(term_texts(np.random.default_rng((self._seed, 1)), 2 * number, QUERY_TERMS)))[:number]
+    def query(self, size: int) -> str:  # noqa: ARG002
+        return term_texts(np.random.default_rng((self._seed, 1)), 1, QUERY_TERMS)[0]
 
 
 # Ingestion
@@ -176,17 +176,11 @@ def _plain_rows(texts: Sequence[str], start: int, config: IndexConfig) -> list[d
 
 def _apart(bench: Bench, size: int, path: Path, source: _Source) -> Iterator[Row]:
     """Run the rest in a process of its own, after another one that has opened the engine alone."""
-    queries = source.queries(size, bench.effort.queries)
-    task = bench.folder / "sizes.json"
-    given = {
-        "size": size,
-        "seed": bench.seed,
-        "quick": bench.effort is QUICK,
-        "queries": queries,
-        "source": source.name,
-    }
+    query, task = source.query(size), bench.folder / "sizes.json"
+    quick = bench.effort is QUICK
+    given = {"size": size, "seed": bench.seed, "quick": quick, "query": query, "source": source.name}
     with BM25Index.open(path, NAME, config=source.config, read_only=True) as index:
-        vector = index.encode_queries(queries[:1])[0].to_dict()
+        vector = index.encode_queries([query])[0].to_dict()
     task.write_text(json.dumps({**given, "vector": list(vector.items())}), encoding="utf-8")
     alone = next(_told(bench, "alone", path, task))
     for line in _told(bench, "ours", path, task):
@@ -236,11 +230,10 @@ def _measured(path: Path, task: dict[str, Any]) -> Iterator[Row]:
     source = {"texts": _Texts, "terms": _Terms}[task["source"]](Bench(path.parent, [size], effort, task["seed"]))
     begin = time.perf_counter()
     with Opened(path, config=source.config) as opened:
-        opened.index.search(task["queries"][0])
+        opened.index.search(task["query"])
         yield Row(TOPIC, FIRST, size, value=Spread.of([time.perf_counter() - begin]))
         for measure, mebibytes in _memory().items():
             yield Row(TOPIC, measure, size, value=Spread.of([mebibytes], "MiB"))
-        yield from _searches(opened, size, task["queries"], effort)
         yield _gets(opened, size, task["seed"])
         yield from _writes(opened, size, effort, source)
         yield _verification(opened, size)
@@ -257,19 +250,6 @@ def _memory() -> dict[str, float]:
 def _resident(process: str) -> float:
     lines = Path("/proc", process, "status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
-
-
-def _searches(opened: Opened, size: int, queries: Sequence[str], effort: Effort) -> Iterator[Row]:
-    vectors = [vector.to_dict() for vector in opened.index.encode_queries(queries)]
-    ways: dict[str, Callable[[int], object]] = {
-        "ours": lambda at: opened.index.search(queries[at], k=K),
-        "raw": lambda at: raw_search(opened.client, [vectors[at]]),
-    }
-    taken = latencies(ways, len(queries), effort.rounds)
-    ours, raw = taken["ours"], taken["raw"]
-    for name, value, reference in (("p50", ours.p50, raw.p50), ("p95", ours.p95, raw.p95)):
-        measure = f"search with text, k = {K}, {name}"
-        yield _compared(measure, size, value, "MilvusClient.search", reference)
 
 
 def _gets(opened: Opened, size: int, seed: int) -> Row:
@@ -293,7 +273,7 @@ def _compared(measure: str, size: int, value: Spread, against: str, reference: S
 
 
 def _writes(opened: Opened, size: int, effort: Effort, source: _Source) -> Iterator[Row]:
-    """Update and delete chunks that lie anywhere in the index."""
+    """Add chunks, and update and delete others that lie anywhere in the index."""
     many = min(effort.added, size // 4)
     texts = iter(source.more(1 + many * effort.repeats + effort.rounds, part=11))
     ids = iter(np.random.default_rng(size).permutation(size).astype(str).tolist())
@@ -307,20 +287,21 @@ def _writes(opened: Opened, size: int, effort: Effort, source: _Source) -> Itera
                 opened, list(itertools.islice(texts, number)), list(itertools.islice(ids, number)), raw[:number], taken
             )
         spreads = {what: Spread.of(seconds) for what, seconds in taken.items()}
-        for what, alone in (("update", "upsert"), ("delete", "delete")):
+        for what, alone in (("add", "insert"), ("update", "upsert"), ("delete", "delete")):
             measure = f"{what} of {number:,} chunk{'s' if number > 1 else ''}"
             reference = spreads[f"raw {alone}"]
-            yield _compared(measure, size, spreads[what], f"MilvusClient.{alone} by key", reference)
+            yield _compared(measure, size, spreads[what], f"MilvusClient.{alone}", reference)
 
 
 def _write(
     opened: Opened, texts: list[str], ids: list[str], raw: list[dict[str, Any]], taken: dict[str, list[float]]
 ) -> None:
-    """Update some chunks and delete them; the engine alone, rows of its own in the same collection, in turns."""
+    """Add chunks, update others and delete these; the engine alone, rows of its own in the same collection."""
     index, client, keys = opened.index, opened.client, [row["pk"] for row in raw]
-    pymilvus.MilvusClient.insert(client, NAME, raw)
     acts: dict[str, Callable[[], object]] = {
+        "add": lambda: index.add(texts, ids=[f"new {id_}" for id_ in ids]),
         "update": lambda: index.add(texts, ids=ids),
+        "raw insert": lambda: pymilvus.MilvusClient.insert(client, NAME, raw),
         "raw upsert": lambda: pymilvus.MilvusClient.upsert(client, NAME, raw),
         "delete": lambda: index.delete(ids),
         "raw delete": lambda: pymilvus.MilvusClient.delete(client, NAME, ids=keys),
