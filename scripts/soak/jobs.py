@@ -138,23 +138,6 @@ class Reindex(Job):
         return BM25Index.open(self.source, "docs_2", config=self.config)
 
 
-class Import(Job):
-    """Replace the stored statistics by equal ones from a file."""
-
-    def write_needs(self) -> None:
-        with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
-            index.export_statistics(self.folder / "statistics.gz")
-
-    def run(self) -> None:
-        with BM25Index.open(self.source, COLLECTION, config=CONFIG) as index:
-            index.import_statistics(self.folder / "statistics.gz")
-
-    def faults_when_cut(self) -> Iterator[str]:
-        yield from faults_of(BM25Index.open(self.source, COLLECTION, config=CONFIG), self.model)
-
-    faults_when_done = faults_when_cut
-
-
 class Ingest(Job):
     """Ingest a folder into an index, and prune deleted files."""
 
@@ -264,8 +247,7 @@ class Reencode(Job):
 
 
 JOBS: dict[str, type[Job]] = {
-    "copy": Copy, "bulk": Bulk, "reindex": Reindex, "import": Import, "ingest": Ingest, "drop": Drop,
-    "reencode": Reencode,
+    "copy": Copy, "bulk": Bulk, "reindex": Reindex, "ingest": Ingest, "drop": Drop, "reencode": Reencode,
 }  # fmt: skip
 
 
