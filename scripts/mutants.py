@@ -91,7 +91,7 @@ def main(wanted: list[str]) -> int:
     chosen = [mutant for mutant in MUTANTS if all(text in " ".join(mutant) for text in wanted)]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = copied_tree(Path(folder))
-        if not wanted and (broken := first_failure(tree)):
+        if not wanted and (broken := first_failure(tree, TESTS)):
             print(f"the tests fail without any mutant: {broken}")
             return 2
         noticed = [report(mutant, try_out(tree, mutant)) for mutant in chosen]
@@ -117,18 +117,19 @@ def report(mutant: Mutant, failure: str) -> bool:
 def try_out(tree: Path, mutant: Mutant) -> str:
     """Apply a mutant, run the tests, undo it; return the test that failed."""
     path = tree / "rag_bm25" / f"{mutant.module}.py"
+    nearest = [f"tests/unit/{mutant.module.split('/', maxsplit=1)[0]}"]  # which fail soonest
     sound = path.read_text(encoding="utf-8")
     path.write_text(sound.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        return first_failure(tree)
+        return first_failure(tree, nearest) or first_failure(tree, TESTS)
     finally:
         path.write_text(sound, encoding="utf-8")
 
 
-def first_failure(tree: Path) -> str:
+def first_failure(tree: Path, tests: list[str]) -> str:
     """Return the name of the first failing test, or an empty string."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", "--hypothesis-profile=mutants"]
-    command = [sys.executable, "-B", "-m", "pytest", *options, *TESTS]
+    command = [sys.executable, "-B", "-m", "pytest", *options, *tests]
     try:
         run = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:

@@ -58,5 +58,5 @@ def _matplotlib() -> Any:
     try:
         import matplotlib.figure
     except ImportError as error:
-        raise SystemExit(f'drawing needs matplotlib: pip install "rag-bm25[plot]" ({error})') from error
+        raise SystemExit(f'drawing needs matplotlib: pip install "rag-bm25[bench]" ({error})') from error
     return matplotlib

@@ -56,6 +56,11 @@ class Row:
         return low <= self.figure <= (float("inf") if self.at_most is None else self.at_most)
 
 
+def ratio(topic: str, measure: str, chunks: int, value: Spread, against: str, reference: Spread, **target: Any) -> Row:
+    """Return the row of a measure that is compared with another by their ratio."""
+    return Row(topic, measure, chunks, OURS, value, against, reference, "ratio", **target)
+
+
 @dataclass
 class Results:
     """The rows of a run and its environment."""

@@ -13,7 +13,7 @@ import numpy as np
 import pymilvus
 
 from bench.ingestion import encoded_rows
-from bench.report import Row
+from bench.report import Row, ratio
 from bench.searching import raw_search
 from bench.timing import Spread
 from bench.workbench import BATCH, NAME, K, Opened, batches
@@ -98,14 +98,13 @@ def _compared(
                 taken[name].append(_search(search, server.effort.seconds))
     against = f"MilvusClient.search, while a thread {raw_does}"
     for quantile, at_most in ((50, None), (95, 2)):
-        yield Row(
+        yield ratio(
             TOPIC,
             f"search {measure}, p{quantile}",
             server.size,
-            value=_latency(taken["ours"], quantile),
-            against=against,
-            reference=_latency(taken["raw"], quantile),
-            comparison="ratio",
+            _latency(taken["ours"], quantile),
+            against,
+            _latency(taken["raw"], quantile),
             at_most=at_most,
         )
     yield _rates(server, f"searches {measure}", taken["ours"], against, taken["raw"], at_least=0.6)
@@ -135,14 +134,13 @@ def _rates(
     reference: Sequence[Searches],
     at_least: float,
 ) -> Row:
-    return Row(
+    return ratio(
         TOPIC,
         measure,
         server.size,
-        value=Spread.of([searches.rate for searches in value], "/s"),
-        against=against,
-        reference=Spread.of([searches.rate for searches in reference], "/s"),
-        comparison="ratio",
+        Spread.of([searches.rate for searches in value], "/s"),
+        against,
+        Spread.of([searches.rate for searches in reference], "/s"),
         at_least=at_least,
     )
 
