@@ -1,4 +1,4 @@
-"""Damaged and foreign rows of the statistics log: an error of ours or a sound answer, and a repair that mends all."""
+"""Property: damaged and foreign rows of the log give an error of ours or a sound answer, and a repair mends all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from support.hostile import damaged, json_values, mostly, mutated
 from support.memory_store import Collections, MemoryStore
+from support.reference import split
 
-from fuzz.strategies import FEW, damaged, json_values, mostly, mutated
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.errors import ConfigMismatchError, FormatError, RagBM25Error
 from rag_bm25.statistics.corpus import Contribution
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rag_bm25.store.rows import LogRow
-
-__all__ = ["check"]
 
 KINDS = ["config", "terms", "intent", "lease", "delta", "snapshot", "head", "run", "copy", "k1", "foreign", ""]
 WORDS = [
@@ -63,11 +62,6 @@ WORDS = [
 KEY_PARTS = ["", "0", "1", "-1", "00", "9" * 30, "x", " 1", "１", *KINDS, *WORDS]
 
 
-def split(text: str) -> list[str]:
-    """Cut at white space: an analyzer that costs nothing."""
-    return text.split()
-
-
 def _pack(plain: bytes) -> str:
     return base64.b64encode(zlib.compress(plain)).decode()
 
@@ -99,10 +93,8 @@ def _sound_rows(config: IndexConfig) -> tuple[Collections, tuple[LogRow, ...]]:
     return store.collections, tuple(store.collections.log.values())
 
 
-@FEW
 @given(mostly(st.just(CONFIG), st.just(BUILT_IN), 16), st.booleans(), st.data())
-def check(config: IndexConfig, is_given: bool, data: st.DataObject) -> None:
-    """Read, search, write and repair an index of which some rows are damaged."""
+def test_a_damaged_log_is_read_or_refused_and_mended(config: IndexConfig, is_given: bool, data: st.DataObject) -> None:
     sound, rows = _sound_rows(config)
     log = data.draw(_damaged_rows(rows))
     _use(MemoryStore(collections=_copy(sound, log)), config if is_given or config is CONFIG else None)
