@@ -45,11 +45,9 @@ MUTANTS = [
     Mutant("documents/checks", "ensure_ascii=False, sort_keys=True)", "ensure_ascii=False)"),
     Mutant("store/deferred", "self._is_doubtful = bool(rows)", "pass"),
     Mutant("store/milvus/log_store", "[*deferred, *rows]", "[*rows, *deferred]"),
-    Mutant("store/milvus/combining", "            lane.in_flight -= turn.in_flight\n", ""),
     # The log
     Mutant(f"{LOG}/keys", " if len(some) == parts\n", "\n"),
     Mutant(f"{LOG}/keys", 'frozenset({"config", "copy", "root"})', 'frozenset({"config", "root"})'),
-    Mutant(f"{LOG}/writes", "added - removed", "added"),
     Mutant(f"{LOG}/batches", "self._last = max(self._last, batch)", "pass"),
     Mutant(f"{LOG}/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
     Mutant(f"{LOG}/sums", "self._counted = covers | (self._counted - set(self.head.covers))", "self._counted = covers"),
