@@ -103,11 +103,11 @@ audit: .venv-audit/dev.stamp
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	touch $@
 
-# What brings milvus-lite 3, and milvus-model, which installs packages of its own when it is imported.
+# What brings milvus-lite 3.
 .venv-peers/all.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[fast]' 'milvus-lite>=3.1,<4' \
-		langchain-milvus milvus-model nltk
+		langchain-milvus
 	touch $@
 
 # milvus-lite 3 cannot share an environment with 2.5. rjieba is left out: here jieba itself is tested.

@@ -25,6 +25,7 @@ settings.register_profile(
     "dev", deadline=None, max_examples=200 if SLOW else 30, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None, print_blob=True)
+settings.register_profile("night", settings.get_profile("dev"), max_examples=20_000)
 settings.register_profile(  # to see that a test fails; mutmut runs the tests several times in one process
     "mutants",
     settings.get_profile("ci"),
@@ -36,7 +37,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 LONG = ("tests/integration/", "tests/properties/", "tests/contract/", "tests/examples/", "tests/test_bench.py")
 REPETITIONS = (
-    *("tests/properties/", "tests/integration/", "tests/golden/", "tests/test_bench.py", "tests/test_fuzz.py"),
+    *("tests/properties/", "tests/integration/", "tests/golden/", "tests/test_bench.py"),
     *("tests/contract/test_filters.py", "tests/contract/test_dense.py", "tests/cli/test_engine.py"),
     "tests/unit/statistics/log/test_growth.py",
     *("tests/unit/index/test_nobody_waits.py", "tests/langchain/test_langchain_indexing.py"),
@@ -63,8 +64,12 @@ def leave_programs_unmeasured() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, so that all processes end at once."""
+    """Begin with what takes longest, so that all processes end at once; skip what is slow."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    if not (SLOW or os.environ.get("CI")):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow: CI=1 runs it, as .ci/run does"))
 
 
 def measuring() -> Any:

@@ -26,6 +26,7 @@ def demo(*arguments: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_demo_answers_explains_and_measures(tmp_path: Path) -> None:
     printed = demo("--keep", str(tmp_path / "demo.db"))
     assert (tmp_path / "demo.db").exists()

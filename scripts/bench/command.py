@@ -12,22 +12,17 @@ from typing import TYPE_CHECKING
 from bench import (
     environment,
     growth,
-    hits,
     ingestion,
     memory,
     opening,
     other_engines,
-    overview,
     peers,
-    scale,
+    plots,
     searching,
     serving,
     sizes,
-    small,
-    tenants,
 )
-from bench.plots import draw
-from bench.report import HEAD, TOP, Results, Row, line, page_section, update_page
+from bench.report import HEAD, Results, Row, line
 from bench.workbench import QUICK, Bench, Effort
 
 if TYPE_CHECKING:
@@ -35,43 +30,14 @@ if TYPE_CHECKING:
 
 TOPICS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     module.TOPIC: module.rows
-    for module in (
-        ingestion,
-        searching,
-        hits,
-        serving,
-        sizes,
-        small,
-        tenants,
-        opening,
-        growth,
-        scale,
-        memory,
-        peers,
-        other_engines,
-    )
-}
-TITLES = {
-    ingestion.TOPIC: "Ingestion",
-    searching.TOPIC: "Search",
-    hits.TOPIC: "What is made of hits",
-    serving.TOPIC: "Search while others work, and in many threads",
-    peers.TOPIC: "Search and adding, beside libraries that hold everything in the process",
-    other_engines.TOPIC: "Search and adding, beside others on milvus-lite 3",
-    sizes.TOPIC: "Size by size, on one engine",
-    growth.TOPIC: "Growth of an index",
-    opening.TOPIC: "Opening, and memory of a vocabulary",
-    memory.TOPIC: "Memory of an ingestion",
-    small.TOPIC: "Small writes",
-    tenants.TOPIC: "Many namespaces",
-    scale.TOPIC: "Statistics, simulated without Milvus",
+    for module in (ingestion, searching, serving, sizes, opening, growth, memory, peers, other_engines)
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
-    if given.page:
-        _write_page(given.page, given.results)
+    if given.plot:
+        plots.draw([row for file in given.results for row in Results.read(file).rows], given.plot)
         return 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(
@@ -84,8 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         results = Results(environment.describe(_as_typed(given), bench.data))
         all_measured = _measure(bench, given.only, results, given.json)
-    if given.plots:
-        draw(results.rows, given.plots)
     return 0 if all_measured else 1
 
 
@@ -101,8 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--data", nargs="+", type=Path, default=[], metavar="FILE", help='JSON lines with "text", where they suffice')
     add("--peers-python", default="", metavar="PYTHON", help="an interpreter with milvus-lite 3 and those that need it")
     add("--json", type=Path, metavar="FILE", help="write the results there, row by row")
-    add("--plots", type=Path, metavar="FOLDER", help="draw the results there, as SVG")
-    add("--page", type=Path, help="measure nothing: put the tables and plots of --results into this page")
+    add("--plot", type=Path, metavar="FILE", help="measure nothing: draw the files of --results there")
     add("--results", nargs="+", type=Path, default=[], metavar="FILE", help="what --json has written")
     return parser
 
@@ -144,12 +107,3 @@ def _rows_of(topic: str, bench: Bench) -> Iterator[Row]:
     except Exception as error:  # noqa: BLE001
         traceback.print_exc()
         yield Row(topic, "the rest", skipped=f"{FAILED}{type(error).__name__}")
-
-
-def _write_page(page: Path, files: Sequence[Path]) -> None:
-    results = [Results.read(file) for file in files]
-    rows = [row for each in results for row in each.rows]
-    images = page.parent / "images"
-    update_page(page, page_section(results, draw(rows, images), TITLES))
-    overview.draw(rows, images)
-    update_page(page, overview.section(rows), TOP)

@@ -12,7 +12,6 @@ law and Wikipedia have 677, 384, 250,000 and 3.3.
 from __future__ import annotations
 
 import json
-import math
 from bisect import bisect
 from functools import cached_property
 from itertools import chain, islice
@@ -45,17 +44,6 @@ class DoublePowerLaw:
         head = np.cumsum(1 / np.arange(1, core + 1))
         self._cumulated = head / (head[-1] + 1 / (gamma - 1))
         self._head = self._cumulated.tolist()
-
-    def vocabulary(self, tokens: float) -> int:
-        """Return the expected number of distinct words among many more than `core` words."""
-        tail = tokens * self._cumulated[0] * self.core ** (self.gamma - 1)
-        return int(math.gamma(1 - 1 / self.gamma) * tail ** (1 / self.gamma))
-
-    def probabilities(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the probability of each rank in a range."""
-        ranks = np.arange(start + 1, stop + 1, dtype=np.float64)
-        tail = np.maximum(ranks / self.core, 1) ** (1 - self.gamma)
-        return self._cumulated[0] / ranks * tail
 
     def ranks(self, rng: np.random.Generator, number: int) -> NDArray[np.int64]:
         """Draw ranks, from 0."""

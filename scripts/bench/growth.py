@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.corpus import term_texts
-from bench.report import Row
+from bench.report import Row, ratio
 from bench.timing import Spread
 from bench.workbench import BATCH, NAME
 from rag_bm25 import BM25Index, IndexConfig
@@ -59,14 +59,13 @@ def rows(bench: Bench) -> Iterator[Row]:
             measured = first if size == smallest else _grown(bench, index, store, rng, size)
             terms = index.stats().num_terms
             for who, value in measured.items():
-                yield Row(
+                yield ratio(
                     TOPIC,
                     f"{who} in adding {bench.effort.added:,} chunks, {terms:,} terms known",
                     size,
-                    value=value,
-                    against=f"at {smallest:,} chunks",
-                    reference=first[who],
-                    comparison="ratio",
+                    value,
+                    f"at {smallest:,} chunks",
+                    first[who],
                     at_most=FLAT if who == OWN else None,
                 )
 

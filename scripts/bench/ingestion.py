@@ -8,16 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pymilvus
 
 from bench import environment
 from bench.report import Row
-from bench.timing import Clock, cpu_seconds, in_turns, seconds_of, timed
-from bench.workbench import BATCH, CONFIG, NAME, batches
+from bench.timing import Clock, cpu_seconds, in_turns, timed
+from bench.workbench import CONFIG, NAME, batches
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.analysis import Analyzer
-from rag_bm25.documents.encoder import DocumentEncoder
 from rag_bm25.ingestion.files import find_files
 from rag_bm25.ingestion.ingesting import ingest
 from rag_bm25.store.milvus import MilvusStore
@@ -25,7 +23,6 @@ from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.opening import open_engine, release_engine
 from rag_bm25.store.milvus.schema import chunk_entity
 from rag_bm25.store.rows import ChunkRow
-from rag_bm25.vectors.terms import Vocabulary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +39,6 @@ def rows(bench: Bench) -> Iterator[Row]:
     for size in bench.sizes:
         yield from _pipeline(bench, size)
     yield from _segmenters(bench, min(*bench.sizes, bench.effort.repeated_up_to))
-    yield _encoding(bench)
 
 
 def _pipeline(bench: Bench, size: int) -> Iterator[Row]:
@@ -94,33 +90,6 @@ def _segmenters(bench: Bench, size: int) -> Iterator[Row]:
         reference=taken["jieba"],
         comparison="speedup",
         at_least=3,
-    )
-
-
-def _encoding(bench: Bench) -> Row:
-    """Measure encoding of tokens against a sort of the same ids."""
-    texts = bench.texts(min(bench.sizes))[:BATCH]
-    analyzer = CONFIG.build_analyzer()
-    tokens = {text: analyzer(text) for text in texts}
-    encoder = DocumentEncoder(tokens.__getitem__, CONFIG.document_weighting())
-    staged = Vocabulary().stage()
-    encoder.encode(list(tokens), staged)
-    ids = np.fromiter((staged[term] for row in tokens.values() for term in row), np.uint64)
-    ways = {
-        "encoding": lambda: seconds_of(lambda: encoder.encode(list(tokens), staged)),
-        "sort": lambda: seconds_of(lambda: np.sort(ids)),
-    }
-    taken = in_turns(ways, 5 * bench.effort.repeats)
-    measure = f"encoding {len(ids):,} tokens of known terms"
-    return Row(
-        TOPIC,
-        measure,
-        len(texts),
-        value=taken["encoding"],
-        against="numpy sort of the ids",
-        reference=taken["sort"],
-        comparison="ratio",
-        at_most=3,
     )
 
 

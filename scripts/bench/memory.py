@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.ingestion import write_json_lines
-from bench.report import Row
+from bench.report import Row, ratio
 from bench.timing import Spread
 from bench.workbench import CONFIG, NAME
 from rag_bm25 import BM25Index
@@ -31,14 +31,13 @@ TIMES = 3  # so many chunks, several batches of which are under way in both
 def rows(bench: Bench) -> Iterator[Row]:
     size = min(max(bench.sizes), bench.effort.repeated_up_to)
     few, many = (_ingest_apart(bench, number) for number in (size, TIMES * size))
-    yield Row(
+    yield ratio(
         TOPIC,
         "greatest memory of an ingestion, above that of an empty index",
         TIMES * size,
-        value=Spread.of([many["mebibytes"]], "MiB"),
-        against=f"of {size:,} chunks",
-        reference=Spread.of([few["mebibytes"]], "MiB"),
-        comparison="ratio",
+        Spread.of([many["mebibytes"]], "MiB"),
+        f"of {size:,} chunks",
+        Spread.of([few["mebibytes"]], "MiB"),
     )
     terms = many["terms"] - few["terms"]
     grown = 2**20 * (many["mebibytes"] - few["mebibytes"]) / terms

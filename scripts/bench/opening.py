@@ -1,4 +1,4 @@
-"""Time until the first answer, and memory of readers and writers for each term."""
+"""A large vocabulary: time until the first answer, and memory of readers and writers for each term."""
 
 from __future__ import annotations
 
@@ -35,13 +35,8 @@ BYTES = {"reader": 40, "writer": 200}
 
 def rows(bench: Bench) -> Iterator[Row]:
     path = _with_terms(bench.folder / "terms.db", bench.effort.terms, bench.seed)
-    yield _opening(bench, path, QUERY, bench.effort.terms, config=CONFIG)
+    yield _opening(bench, path)
     yield from _memory(path, bench.effort.terms)
-    for size in bench.sizes:
-        query = bench.queries(size, 1)[0]
-        with BM25Index.open(bench.index(size), NAME, read_only=True) as index:
-            terms = index.stats().num_terms
-        yield _opening(bench, bench.index(size), query, terms, size)
 
 
 def _with_terms(path: Path, terms: int, seed: int) -> Path:
@@ -59,14 +54,14 @@ def _with_terms(path: Path, terms: int, seed: int) -> Path:
     return path
 
 
-def _opening(bench: Bench, path: Path, query: str, terms: int, size: int = 0, config: IndexConfig | None = None) -> Row:
-    with BM25Index.open(path, NAME, config=config, read_only=True) as index:
-        vector = index.encode_queries([query])[0].to_dict()
+def _opening(bench: Bench, path: Path) -> Row:
+    with BM25Index.open(path, NAME, config=CONFIG, read_only=True) as index:
+        vector = index.encode_queries([QUERY])[0].to_dict()
 
     def ours() -> Clock:
         with timed() as clock:
-            index = BM25Index.open(path, NAME, config=config, read_only=True)
-            index.search(query)
+            index = BM25Index.open(path, NAME, config=CONFIG, read_only=True)
+            index.search(QUERY)
         index.close()
         return clock
 
@@ -80,8 +75,7 @@ def _opening(bench: Bench, path: Path, query: str, terms: int, size: int = 0, co
     taken = in_turns({"ours": ours, "raw": raw}, bench.effort.openings)
     return Row(
         TOPIC,
-        f"opening and the first answer, {terms:,} terms",
-        size,
+        f"opening and the first answer, {bench.effort.terms:,} terms",
         value=taken["ours"],
         against="the engine alone",
         reference=taken["raw"],

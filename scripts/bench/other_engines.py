@@ -1,4 +1,4 @@
-"""Systems that need another environment: milvus-lite 3's BM25 function, langchain-milvus and milvus-model.
+"""Systems that need another environment: milvus-lite 3's BM25 function, and langchain-milvus.
 
 They are measured in a process of the interpreter that ``--peers-python`` names, and an index of ours on milvus-lite 3
 beside them. All get the same tokens, joined by spaces.
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 TOPIC = "engines"
 SEARCH = f"search, k = {K}, p50"
 OURS_ON_LITE3 = f"{OURS} on milvus-lite 3"
-BUILT_IN, LANGCHAIN, MODEL = "milvus-lite 3's BM25 function", "langchain-milvus", "milvus-model"
-NEEDED = {BUILT_IN: "milvus_lite", LANGCHAIN: "langchain_milvus", MODEL: "milvus_model"}
-PACKAGES = ("pymilvus", "milvus-lite", "langchain-milvus", "milvus-model")
+BUILT_IN, LANGCHAIN = "milvus-lite 3's BM25 function", "langchain-milvus"
+NEEDED = {BUILT_IN: "milvus_lite", LANGCHAIN: "langchain_milvus"}
+PACKAGES = ("pymilvus", "milvus-lite", "langchain-milvus")
 SPLIT = IndexConfig(CONFIG.chunk_size, analyzer=str.split)
 TEXT_BYTES = 65_535
 BIGRAM_MARK = "\x00"
@@ -132,19 +132,11 @@ def _measured(task: Task) -> Iterator[Row]:
     asked = {name: _asking(engine, task.queries) for name, engine in made.items()}
     searching = {name: each.p50 for name, each in latencies(asked, len(task.queries), task.rounds).items()}
     ways = {name: _adding(engine, task.more) for name, engine in made.items()}
-    if not missing[MODEL]:
-        ways[MODEL] = _refitting(task)
     adding = in_turns(ways, len(task.more))
     for name, value in searching.items():
         yield _row(SEARCH, size, name, value, searching)
     for name, value in adding.items():
-        yield _row(
-            f"adding {number:,} chunks, and the next search" if name in made else f"fitted again for {number:,} more",
-            size,
-            name,
-            value,
-            adding,
-        )
+        yield _row(f"adding {number:,} chunks, and the next search", size, name, value, adding)
 
 
 def _row(measure: str, size: int, name: str, value: Spread, all_: dict[str, Spread]) -> Row:
@@ -162,14 +154,6 @@ def _adding(engine: Searched, more: Sequence[Sequence[str]]) -> Callable[[], Clo
     """Return a function that adds the next batch."""
     waiting = iter(more)
     return lambda: seconds_of(lambda: engine.add(next(waiting)))
-
-
-def _refitting(task: Task) -> Callable[[], Clock]:
-    """Return a function that fits milvus-model again, its only way to learn chunks."""
-    from milvus_model.sparse import BM25EmbeddingFunction
-
-    texts = [*task.texts, *task.more[0]]
-    return lambda: seconds_of(lambda: BM25EmbeddingFunction(str.split, corpus=texts))
 
 
 class Ours:

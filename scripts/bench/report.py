@@ -1,22 +1,22 @@
-"""Rows of results: as a table, as JSON, and in a page of the documentation."""
+"""Rows of results: as a table, and as JSON."""
 
 from __future__ import annotations
 
 import json
-import re
+import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from bench.timing import Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
 OURS = "rag_bm25"
 Comparison = Literal["ratio", "speedup", "difference", "value"]
 FIGURES: dict[str, Callable[[float, float], float]] = {
-    "ratio": lambda value, reference: value / reference,
+    "ratio": lambda value, reference: value / reference if reference else math.inf,
     "speedup": lambda value, reference: reference / value,
     "difference": lambda value, reference: value - reference,
     "value": lambda value, _reference: value,
@@ -56,6 +56,11 @@ class Row:
         return low <= self.figure <= (float("inf") if self.at_most is None else self.at_most)
 
 
+def ratio(topic: str, measure: str, chunks: int, value: Spread, against: str, reference: Spread, **target: Any) -> Row:
+    """Return the row of a measure that is compared with another by their ratio."""
+    return Row(topic, measure, chunks, OURS, value, against, reference, "ratio", **target)
+
+
 @dataclass
 class Results:
     """The rows of a run and its environment."""
@@ -85,11 +90,6 @@ def restored(stored: dict[str, Any]) -> Row:
 
 SHORT = 0.1  # seconds; what takes less is told in milliseconds
 HEAD = ("| what | chunks | median (quartiles) | against | comes to | to reach |", "|---|---|---|---|---|---|")
-
-
-def table(rows: Iterable[Row]) -> Iterator[str]:
-    yield from HEAD
-    yield from map(line, rows)
 
 
 def line(row: Row) -> str:
@@ -139,42 +139,3 @@ def _figure(row: Row) -> str:
 def _target(row: Row) -> str:
     bounds = (("≤", row.at_most), ("≥", row.at_least))
     return " ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
-
-
-# The page
-
-BEGIN, END = "<!-- written by scripts/bench -->", "<!-- end of what scripts/bench writes -->"
-TOP = "<!-- written by scripts/bench: in short -->", "<!-- end of in short -->"
-
-
-def environment_lines(environment: dict[str, Any]) -> Iterator[str]:
-    versions, others = (
-        ", ".join(f"{name} {version}" for name, version in environment[of].items())
-        for of in ("versions", "peers_versions")
-    )
-    before, after = environment["load_before"], environment.get("load_after", "")
-    yield f"`{environment['command']}` on {environment['machine']}, {environment['date']}: load average {before} before"
-    yield f"and {after} after; {environment['data']}; {versions}{f'; beside it {others}' if others else ''}."
-
-
-def page_section(results: Sequence[Results], pictures: Sequence[str], titles: dict[str, str]) -> str:
-    """Return the section of the documentation for some runs: tables by topic, and plots."""
-    parts = ["\n".join(environment_lines(each.environment)) for each in results]
-    rows = [row for each in results for row in each.rows]
-    for topic, title in titles.items():
-        found = sorted((row for row in rows if row.topic == topic), key=lambda row: row.chunks)
-        if found:
-            parts += [f"### {title}", "\n".join(table(found))]
-    parts += [f"![{name}](images/{name}.svg)" for name in pictures]
-    return "\n\n".join(parts)
-
-
-def update_page(path: Path, section: str, marks: tuple[str, str] = (BEGIN, END)) -> None:
-    """Replace the section between the two marks of a page."""
-    begin, end = marks
-    page = path.read_text(encoding="utf-8")
-    pattern = f"{re.escape(begin)}.*{re.escape(end)}"
-    changed, count = re.subn(pattern, lambda _: f"{begin}\n\n{section}\n\n{end}", page, flags=re.DOTALL)
-    if count != 1:
-        raise ValueError(f"{path} must have the marks {begin} and {end} once")
-    path.write_text(changed, encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymilvus
 
-from bench.report import Row
+from bench.report import Row, ratio
 from bench.timing import in_turns, latencies, seconds_of
 from bench.workbench import NAME, K, Opened, batches
 from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, SPARSE
@@ -51,16 +51,7 @@ def _single(bench: Bench, size: int, opened: Opened) -> Iterator[Row]:
     ours, raw = taken["ours"], taken["raw"]
     for name, value, reference, at_most in (("p50", ours.p50, raw.p50, 1.15), ("p95", ours.p95, raw.p95, 1.25)):
         measure = f"search with text, k = {K}, {name}"
-        yield Row(
-            TOPIC,
-            measure,
-            size,
-            value=value,
-            against="MilvusClient.search",
-            reference=reference,
-            comparison="ratio",
-            at_most=at_most,
-        )
+        yield ratio(TOPIC, measure, size, value, "MilvusClient.search", reference, at_most=at_most)
 
 
 def _batches(bench: Bench, size: int, opened: Opened) -> Iterator[Row]:

@@ -13,13 +13,11 @@ import numpy as np
 import pymilvus
 
 from bench.ingestion import encoded_rows
-from bench.report import Row
+from bench.report import Row, ratio
 from bench.searching import raw_search
 from bench.timing import Spread
 from bench.workbench import BATCH, NAME, K, Opened, batches
-from rag_bm25.index.maintenance.copying import copy_index
-from rag_bm25.store.memory import MemoryStore
-from rag_bm25.store.milvus.schema import CHUNK_FACTS, SPARSE, chunk_entity
+from rag_bm25.store.milvus.schema import SPARSE, chunk_entity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +35,6 @@ def rows(bench: Bench) -> Iterator[Row]:
     for size in bench.sizes:
         with Opened(bench.index(size)) as opened:
             server = Server(bench, size, opened)
-            yield from _while_reading(server)
             yield from _threads(server)
             yield from _while_writing(server)
 
@@ -90,22 +87,6 @@ def _while_writing(server: Server) -> Iterator[Row]:
     pymilvus.MilvusClient.delete(server.opened.client, NAME, filter=f'batch == "{RAW}"')
 
 
-def _while_reading(server: Server) -> Iterator[Row]:
-    """Search while a thread reads all rows; the engine alone, while a thread does so without us."""
-
-    def read() -> None:
-        client, last, fields = server.opened.client, "", [*CHUNK_FACTS, SPARSE]
-        while page := pymilvus.MilvusClient.query(client, NAME, f'pk > "{last}"', output_fields=fields, limit=BATCH):
-            last = max(row["pk"] for row in page)
-
-    jobs: dict[str, Act] = {
-        "verifies": server.index.verify,
-        "copies": lambda: copy_index(server.index._store, MemoryStore()),  # noqa: SLF001
-    }
-    for name, job in jobs.items():
-        yield from _compared(server, f"while a thread {name}", (server.ours, job), (server.raw, read), "reads all rows")
-
-
 def _compared(
     server: Server, measure: str, ours: tuple[Act, Act], raw: tuple[Act, Act], raw_does: str
 ) -> Iterator[Row]:
@@ -117,14 +98,13 @@ def _compared(
                 taken[name].append(_search(search, server.effort.seconds))
     against = f"MilvusClient.search, while a thread {raw_does}"
     for quantile, at_most in ((50, None), (95, 2)):
-        yield Row(
+        yield ratio(
             TOPIC,
             f"search {measure}, p{quantile}",
             server.size,
-            value=_latency(taken["ours"], quantile),
-            against=against,
-            reference=_latency(taken["raw"], quantile),
-            comparison="ratio",
+            _latency(taken["ours"], quantile),
+            against,
+            _latency(taken["raw"], quantile),
             at_most=at_most,
         )
     yield _rates(server, f"searches {measure}", taken["ours"], against, taken["raw"], at_least=0.6)
@@ -154,14 +134,13 @@ def _rates(
     reference: Sequence[Searches],
     at_least: float,
 ) -> Row:
-    return Row(
+    return ratio(
         TOPIC,
         measure,
         server.size,
-        value=Spread.of([searches.rate for searches in value], "/s"),
-        against=against,
-        reference=Spread.of([searches.rate for searches in reference], "/s"),
-        comparison="ratio",
+        Spread.of([searches.rate for searches in value], "/s"),
+        against,
+        Spread.of([searches.rate for searches in reference], "/s"),
         at_least=at_least,
     )
 

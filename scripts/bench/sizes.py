@@ -1,8 +1,6 @@
 """What an index of one engine takes at each size, beside the engine alone: from its ingestion to its verification.
 
-What comes after the ingestion is measured in processes of their own, which hold an opened index and nothing else. The
-largest sizes have chunks of numbered terms, which are made and analysed in no time; a smaller index of such chunks
-stands between them and the others.
+What comes after the ingestion is measured in processes of their own, which hold an opened index and nothing else.
 """
 
 from __future__ import annotations
@@ -19,14 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymilvus
 
-from bench.corpus import term_texts
-from bench.growth import CONFIG as TERMS_CONFIG
-from bench.growth import TERMS
 from bench.ingestion import encoded_rows
-from bench.report import Row, restored
+from bench.report import Row, ratio, restored
 from bench.searching import raw_search
-from bench.timing import Spread, each_in_turn, latencies, seconds_of
-from bench.workbench import BATCH, CONFIG, NAME, QUICK, Bench, Effort, K, Opened, batches
+from bench.timing import Spread, each_in_turn, seconds_of
+from bench.workbench import BATCH, CONFIG, NAME, QUICK, Bench, Effort, Opened, batches
 from rag_bm25 import BM25Index
 from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.store.milvus import MilvusStore
@@ -37,114 +32,56 @@ from rag_bm25.store.milvus.schema import CHUNK_CONTENTS, CHUNK_FACTS, SPARSE, ch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, TypeAlias
-
-    from rag_bm25 import IndexConfig
-
-    _Source: TypeAlias = "_Texts | _Terms"
+    from typing import Any
 
 TOPIC = "sizes"
 CALL = 10 * BATCH  # chunks added in one call
 RAW_UP_TO = 100_000  # rows that the engine alone inserts and reads; of more, as many calls of all that there are
 GETS = 25
-QUERY_TERMS = 5
 RAW = "raw"  # batch of rows that are no chunks of the index
 
 
-TEXTS_UP_TO = 300_000  # chunks; of more, or to compare with more, chunks are numbered terms
-COMPARED = 100_000
-
-
 def rows(bench: Bench) -> Iterator[Row]:
-    small = [size for size in sorted(bench.sizes) if size <= TEXTS_UP_TO]
-    large = [size for size in sorted(bench.sizes) if size > TEXTS_UP_TO]
-    for size in small:
-        yield from _of_size(bench, size, _Texts(bench))
-    for size in [COMPARED, *large] if large else []:
-        yield from _of_size(bench, size, _Terms(bench))
-
-
-def _of_size(bench: Bench, size: int, source: _Source) -> Iterator[Row]:
-    path = bench.folder / f"{source.name}{size}.db"
-    for row in itertools.chain([_ingestion(bench, size, path, source)], _apart(bench, size, path, source)):
-        yield replace(row, measure=f"{row.measure}{source.remark}")
-    path.unlink()
-
-
-# What is stored
-
-
-class _Texts:
-    """Chunks of text, as in the other topics."""
-
-    name, remark, config = "texts", "", CONFIG
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def chunks(self, size: int) -> Iterator[Sequence[str]]:
-        return batches(self._bench.texts(size), CALL)
-
-    def more(self, number: int, part: int) -> list[str]:
-        return self._bench.more_texts(number, part)
-
-    def queries(self, size: int, number: int) -> list[str]:
-        return self._bench.queries(size, number)
-
-
-class _Terms:
-    """Chunks of numbered terms, a sixth as many as those of text have, and queries of a few of them."""
-
-    name, remark, config = "terms", f", chunks of {TERMS} terms", TERMS_CONFIG
-
-    def __init__(self, bench: Bench) -> None:
-        self._seed = bench.seed
-
-    def chunks(self, size: int) -> Iterator[Sequence[str]]:
-        rng = np.random.default_rng((self._seed, 0))
-        return (term_texts(rng, min(CALL, size - start), TERMS) for start in range(0, size, CALL))
-
-    def more(self, number: int, part: int) -> list[str]:
-        return term_texts(np.random.default_rng((self._seed, part)), number, TERMS)
-
-    def queries(self, size: int, number: int) -> list[str]:  # noqa: ARG002
-        return list(dict.fromkeys(term_texts(np.random.default_rng((self._seed, 1)), 2 * number, QUERY_TERMS)))[:number]
+    for size in sorted(bench.sizes):
+        path = bench.folder / f"size{size}.db"
+        yield _ingestion(bench, size, path)
+        yield from _apart(bench, size, path)
+        path.unlink()
 
 
 # Ingestion
 
 
-def _ingestion(bench: Bench, size: int, path: Path, source: _Source) -> Row:
+def _ingestion(bench: Bench, size: int, path: Path) -> Row:
     """Add call by call, in turns with the engine, which gets the same rows, of large sizes every so many calls."""
     alone_path = bench.folder / f"alone{size}.db"
     every = max(1, size // RAW_UP_TO)
     taken: dict[str, list[float]] = {"ours": [], "raw": []}
-    with BM25Index.open(path, NAME, config=source.config) as index, _Alone(alone_path, source.config) as alone:
+    with BM25Index.open(path, NAME, config=CONFIG) as index, _Alone(alone_path) as alone:
         index.encode_queries(["loads the analyzer 预热"])
         start = 0
-        for number, call in enumerate(source.chunks(size)):
+        for number, call in enumerate(batches(bench.texts(size), CALL)):
             ids = [str(at) for at in range(start, start + len(call))]
             start += len(call)
             clock = seconds_of(lambda call=call, ids=ids: index.add(call, ids=ids, assume_new=True))
             taken["ours"].append(len(call) / clock.wall)
             if number % every == 0:
                 taken["raw"].append(len(call) / alone.insert(call, start))
-    return Row(
+    return ratio(
         TOPIC,
         f"ingestion, {CALL:,} chunks a call",
         size,
-        value=Spread.of(taken["ours"], "chunks/s"),
-        against="MilvusClient.insert",
-        reference=Spread.of(taken["raw"], "chunks/s"),
-        comparison="ratio",
+        Spread.of(taken["ours"], "chunks/s"),
+        "MilvusClient.insert",
+        Spread.of(taken["raw"], "chunks/s"),
     )
 
 
 class _Alone:
     """A collection of the same fields, filled by the plain client."""
 
-    def __init__(self, path: Path, config: IndexConfig) -> None:
-        self._path, self._store, self._config = path, MilvusStore(path, NAME), config
+    def __init__(self, path: Path) -> None:
+        self._path, self._store = path, MilvusStore(path, NAME)
         self._engine = open_engine(Connection(path), read_only=False)
         self._store.create()
 
@@ -158,15 +95,15 @@ class _Alone:
 
     def insert(self, texts: Sequence[str], start: int) -> float:
         """Return the seconds that the insertion takes, without the encoding."""
-        entities = _plain_rows(texts, start, self._config)
+        entities = _plain_rows(texts, start)
         begin = time.perf_counter()
         for batch in batches(entities):
             pymilvus.MilvusClient.insert(self._engine.client, NAME, batch)
         return time.perf_counter() - begin
 
 
-def _plain_rows(texts: Sequence[str], start: int, config: IndexConfig) -> list[dict[str, Any]]:
-    encoded = encoded_rows(texts, config)
+def _plain_rows(texts: Sequence[str], start: int) -> list[dict[str, Any]]:
+    encoded = encoded_rows(texts)
     entities = [{**chunk_entity(row), SPARSE: row.vector.to_dict(), "batch": RAW} for row in encoded]
     return [{**entity, "pk": f"{start + at:064d}"} for at, entity in enumerate(entities)]
 
@@ -174,19 +111,13 @@ def _plain_rows(texts: Sequence[str], start: int, config: IndexConfig) -> list[d
 # In processes of their own
 
 
-def _apart(bench: Bench, size: int, path: Path, source: _Source) -> Iterator[Row]:
+def _apart(bench: Bench, size: int, path: Path) -> Iterator[Row]:
     """Run the rest in a process of its own, after another one that has opened the engine alone."""
-    queries = source.queries(size, bench.effort.queries)
-    task = bench.folder / "sizes.json"
-    given = {
-        "size": size,
-        "seed": bench.seed,
-        "quick": bench.effort is QUICK,
-        "queries": queries,
-        "source": source.name,
-    }
-    with BM25Index.open(path, NAME, config=source.config, read_only=True) as index:
-        vector = index.encode_queries(queries[:1])[0].to_dict()
+    query, task = bench.queries(size, 1)[0], bench.folder / "sizes.json"
+    quick = bench.effort is QUICK
+    given = {"size": size, "seed": bench.seed, "quick": quick, "query": query}
+    with BM25Index.open(path, NAME, read_only=True) as index:
+        vector = index.encode_queries([query])[0].to_dict()
     task.write_text(json.dumps({**given, "vector": list(vector.items())}), encoding="utf-8")
     alone = next(_told(bench, "alone", path, task))
     for line in _told(bench, "ours", path, task):
@@ -233,16 +164,15 @@ def _ours(path: Path, task: dict[str, Any]) -> None:
 
 def _measured(path: Path, task: dict[str, Any]) -> Iterator[Row]:
     size, effort = task["size"], QUICK if task["quick"] else Effort()
-    source = {"texts": _Texts, "terms": _Terms}[task["source"]](Bench(path.parent, [size], effort, task["seed"]))
+    bench = Bench(path.parent, [size], effort, task["seed"])
     begin = time.perf_counter()
-    with Opened(path, config=source.config) as opened:
-        opened.index.search(task["queries"][0])
+    with Opened(path) as opened:
+        opened.index.search(task["query"])
         yield Row(TOPIC, FIRST, size, value=Spread.of([time.perf_counter() - begin]))
         for measure, mebibytes in _memory().items():
             yield Row(TOPIC, measure, size, value=Spread.of([mebibytes], "MiB"))
-        yield from _searches(opened, size, task["queries"], effort)
         yield _gets(opened, size, task["seed"])
-        yield from _writes(opened, size, effort, source)
+        yield from _writes(opened, size, bench)
         yield _verification(opened, size)
 
 
@@ -259,19 +189,6 @@ def _resident(process: str) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
 
 
-def _searches(opened: Opened, size: int, queries: Sequence[str], effort: Effort) -> Iterator[Row]:
-    vectors = [vector.to_dict() for vector in opened.index.encode_queries(queries)]
-    ways: dict[str, Callable[[int], object]] = {
-        "ours": lambda at: opened.index.search(queries[at], k=K),
-        "raw": lambda at: raw_search(opened.client, [vectors[at]]),
-    }
-    taken = latencies(ways, len(queries), effort.rounds)
-    ours, raw = taken["ours"], taken["raw"]
-    for name, value, reference in (("p50", ours.p50, raw.p50), ("p95", ours.p95, raw.p95)):
-        measure = f"search with text, k = {K}, {name}"
-        yield _compared(measure, size, value, "MilvusClient.search", reference)
-
-
 def _gets(opened: Opened, size: int, seed: int) -> Row:
     """Read two chunks by id; the engine alone, the same two rows by key."""
     ids = np.random.default_rng(seed).integers(0, size, (GETS, 2)).astype(str).tolist()
@@ -282,24 +199,21 @@ def _gets(opened: Opened, size: int, seed: int) -> Row:
         "raw": lambda at: pymilvus.MilvusClient.get(opened.client, NAME, ids=pks[at], output_fields=fields),
     }
     taken = {name: Spread.of(seconds) for name, seconds in each_in_turn(ways, range(GETS)).items()}
-    return _compared("get of two chunks", size, taken["ours"], "MilvusClient.get of two rows", taken["raw"])
-
-
-def _compared(measure: str, size: int, value: Spread, against: str, reference: Spread) -> Row:
-    return Row(TOPIC, measure, size, value=value, against=against, reference=reference, comparison="ratio")
+    return ratio(TOPIC, "get of two chunks", size, taken["ours"], "MilvusClient.get of two rows", taken["raw"])
 
 
 # Writes
 
 
-def _writes(opened: Opened, size: int, effort: Effort, source: _Source) -> Iterator[Row]:
-    """Update and delete chunks that lie anywhere in the index."""
+def _writes(opened: Opened, size: int, bench: Bench) -> Iterator[Row]:
+    """Add chunks, and update and delete others that lie anywhere in the index."""
+    effort = bench.effort
     many = min(effort.added, size // 4)
-    texts = iter(source.more(1 + many * effort.repeats + effort.rounds, part=11))
+    texts = iter(bench.more_texts(1 + many * effort.repeats + effort.rounds, part=11))
     ids = iter(np.random.default_rng(size).permutation(size).astype(str).tolist())
     first = seconds_of(lambda: opened.index.add([next(texts)], ids=[next(ids)]))
     yield Row(TOPIC, "update of one chunk, the first write after opening", size, value=Spread.of([first.wall]))
-    raw = _plain_rows(source.more(many, part=12), 0, source.config)
+    raw = _plain_rows(bench.more_texts(many, part=12), 0)
     for number, rounds in ((many, effort.repeats), (1, effort.rounds)):
         taken: dict[str, list[float]] = {}
         for _ in range(rounds):
@@ -307,20 +221,21 @@ def _writes(opened: Opened, size: int, effort: Effort, source: _Source) -> Itera
                 opened, list(itertools.islice(texts, number)), list(itertools.islice(ids, number)), raw[:number], taken
             )
         spreads = {what: Spread.of(seconds) for what, seconds in taken.items()}
-        for what, alone in (("update", "upsert"), ("delete", "delete")):
+        for what, alone in (("add", "insert"), ("update", "upsert"), ("delete", "delete")):
             measure = f"{what} of {number:,} chunk{'s' if number > 1 else ''}"
             reference = spreads[f"raw {alone}"]
-            yield _compared(measure, size, spreads[what], f"MilvusClient.{alone} by key", reference)
+            yield ratio(TOPIC, measure, size, spreads[what], f"MilvusClient.{alone}", reference)
 
 
 def _write(
     opened: Opened, texts: list[str], ids: list[str], raw: list[dict[str, Any]], taken: dict[str, list[float]]
 ) -> None:
-    """Update some chunks and delete them; the engine alone, rows of its own in the same collection, in turns."""
+    """Add chunks, update others and delete these; the engine alone, rows of its own in the same collection."""
     index, client, keys = opened.index, opened.client, [row["pk"] for row in raw]
-    pymilvus.MilvusClient.insert(client, NAME, raw)
     acts: dict[str, Callable[[], object]] = {
+        "add": lambda: index.add(texts, ids=[f"new {id_}" for id_ in ids]),
         "update": lambda: index.add(texts, ids=ids),
+        "raw insert": lambda: pymilvus.MilvusClient.insert(client, NAME, raw),
         "raw upsert": lambda: pymilvus.MilvusClient.upsert(client, NAME, raw),
         "delete": lambda: index.delete(ids),
         "raw delete": lambda: pymilvus.MilvusClient.delete(client, NAME, ids=keys),
@@ -339,14 +254,13 @@ def _verification(opened: Opened, size: int) -> Row:
     seconds = time.perf_counter() - begin
     if not report.ok:
         raise RuntimeError(f"the index is not sound: {report.differences[:3]}")
-    return Row(
+    return ratio(
         TOPIC,
         f"verify, {seconds:,.1f} s in all",
         size,
-        value=Spread.of([report.num_chunks / seconds], "chunks/s"),
-        against="MilvusClient.query, page by page",
-        reference=Spread.of([_raw_reading(opened, size)], "chunks/s"),
-        comparison="ratio",
+        Spread.of([report.num_chunks / seconds], "chunks/s"),
+        "MilvusClient.query, page by page",
+        Spread.of([_raw_reading(opened, size)], "chunks/s"),
     )
 
 

@@ -39,10 +39,6 @@ class Effort:
     openings: int = 5
     other_engines_up_to: int = 10_000  # chunks
     other_queries: int = 220
-    small_writes: int = 100
-    namespaces: tuple[int, int] = (100, 10_000)  # few, and many
-    small: tuple[int, int] = (1_000_000, 50)  # simulated chunks, and batches
-    large: tuple[int, int] = (100_000_000, 50)
 
 
 QUICK = Effort(
@@ -57,10 +53,6 @@ QUICK = Effort(
     adds=2,
     terms=5_000,
     openings=1,
-    small_writes=3,
-    namespaces=(3, 12),
-    small=(20_000, 2),
-    large=(40_000, 2),
 )
 
 
@@ -73,7 +65,7 @@ class Bench:
     effort: Effort = field(default_factory=Effort)
     seed: int = 1
     files: Sequence[Path] = ()  # JSON lines with "text", used for sizes that they suffice for
-    peers_python: str = ""  # interpreter with milvus-lite 3 and perhaps langchain-milvus and milvus-model
+    peers_python: str = ""  # interpreter with milvus-lite 3 and perhaps langchain-milvus
     peers_versions: dict[str, str] = field(default_factory=dict)
     _texts: dict[int, list[str]] = field(default_factory=dict)
     _indexes: dict[int, Path] = field(default_factory=dict)

@@ -247,8 +247,7 @@ class Reencode(Job):
 
 
 JOBS: dict[str, type[Job]] = {
-    "copy": Copy, "bulk": Bulk, "reindex": Reindex, "ingest": Ingest, "drop": Drop,
-    "reencode": Reencode,
+    "copy": Copy, "bulk": Bulk, "reindex": Reindex, "ingest": Ingest, "drop": Drop, "reencode": Reencode,
 }  # fmt: skip
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from support.reference import chunk_weight, idf, length_norm
 
-from soak.exported import Counts, Exported
 from soak.model import Model, number_of
+from soak.told import Told
 from soak.visits import CONFIG, HITS, SHOWN, Place, Question, Seen, Visitor
 
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ def recount(visitor: Visitor, model: Model, questions: list[Question]) -> Seen:
     """Compare rows with the model, statistics with a recount, and hits with BM25 by loops."""
     seen = Seen()
     with seen.timed("recount"):
-        exported = Exported.read(visitor.exported())
-        counted = _Recount(visitor.texts, model, _wanted(exported, questions), seen)
+        told = Told.read(visitor.file)
+        counted = _Recount(visitor.texts, model, _wanted(told, questions), seen)
         counted.run(visitor.place)
-        counted.compare(exported)
+        counted.compare(told)
         for question in questions:
-            _Answer(question, exported, counted, visitor.texts, seen).check()
+            _Answer(question, told, counted, visitor.texts, seen).check()
     seen.figures["log rows"] = visitor.place.log_rows()
     return seen
 
 
-def _wanted(exported: Exported, questions: list[Question]) -> set[int]:
+def _wanted(told: Told, questions: list[Question]) -> set[int]:
     terms = {term for question in questions for term in question.terms}
-    return {exported.terms.id(term) or NO_TERMS for term in terms} - {NO_TERMS}
+    return {told.ids.get(term) or NO_TERMS for term in terms} - {NO_TERMS}
 
 
 class _Recount:
@@ -80,23 +80,20 @@ class _Recount:
     def version(self, number: int) -> int:
         return int(self._model.versions[number])
 
-    def compare(self, exported: Exported) -> None:
-        """Compare the counts with exported statistics."""
-        for namespace in {*self.chunks, *exported.sums}:
-            told = exported.total(namespace, "chunks"), exported.total(namespace, "length")
-            if told != (self.chunks[namespace], self.lengths[namespace]):
-                self._faults.append(f"N and length of {namespace!r}: {told}, counted {self.chunks[namespace]}")
-            df = self.df.get(namespace, Counter())
-            stored, counted = exported.counts(namespace), Counts.of(df.keys(), df.values())
-            wrong = stored.differing(counted)
-            if len(wrong):
-                some = wrong[:SHOWN]
-                first = list(zip(some.tolist(), stored.get(some).tolist(), counted.get(some).tolist(), strict=True))
+    def compare(self, told: Told) -> None:
+        """Compare the counts with what the index has told."""
+        for namespace in {*self.chunks, *told.sums}:
+            sums, counted = told.sums.get(namespace, (0, 0)), (self.chunks[namespace], self.lengths[namespace])
+            if sums != counted:
+                self._faults.append(f"N and length of {namespace!r}: {sums}, counted {counted}")
+            stored, df = told.df.get(namespace, {}), self.df.get(namespace, Counter())
+            wrong = [id_ for id_ in stored.keys() | df.keys() if stored.get(id_, 0) != df[id_]]
+            if wrong:
+                first = [(id_, stored.get(id_, 0), df[id_]) for id_ in wrong[:SHOWN]]
                 self._faults.append(f"df in {namespace!r}: {len(wrong):,} differ; id, told and counted: {first}")
-        used = np.fromiter({id_ for df in self.df.values() for id_ in df}, np.uint32)
-        nameless = np.setdiff1d(used, exported.terms.ids)
-        if len(nameless):
-            self._faults.append(f"{len(nameless):,} ids in vectors have no term, such as {nameless[:SHOWN].tolist()}")
+        nameless = set[int]().union(*self.df.values()).difference(told.ids.values())
+        if nameless:
+            self._faults.append(f"{len(nameless):,} ids in vectors have no term, such as {sorted(nameless)[:SHOWN]}")
 
 
 def _kind_weight(term: str, beside_chinese: bool) -> float:
@@ -110,13 +107,13 @@ def _kind_weight(term: str, beside_chinese: bool) -> float:
 class _Answer:
     """The hits of a search, compared with BM25 over all rows."""
 
-    def __init__(self, question: Question, exported: Exported, counted: _Recount, texts: Texts, seen: Seen) -> None:
+    def __init__(self, question: Question, told: Told, counted: _Recount, texts: Texts, seen: Seen) -> None:
         self._question = question
         self._counted = counted
         self._texts = texts
         self._faults = seen.faults
         self._analyzer = CONFIG.build_analyzer()
-        self._ids = {term: exported.terms.id(term) or NO_TERMS for term in question.terms}
+        self._ids = {term: told.ids.get(term) or NO_TERMS for term in question.terms}
 
     def check(self) -> None:
         """Compare the top scores, and the stored weights of the hits."""

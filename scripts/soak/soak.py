@@ -23,7 +23,7 @@ SMALL_VISITS_UP_TO = 5
 SMALL_VISITS_FOR = 100_000  # chunks: from here on one small visit after each step, since each reads everything
 
 COLUMNS = (
-    "visit", "chunks", "terms", "log rows", "open s", "first search s", "verify s", "export s", "recount s", "write s",
+    "visit", "chunks", "terms", "log rows", "open s", "first search s", "verify s", "telling s", "recount s", "write s",
     "client MB", "engine MB",
 )  # fmt: skip
 

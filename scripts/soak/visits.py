@@ -10,13 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
-
 from rag_bm25 import BM25Index, Chunk, IndexConfig, Progress
-from soak.exported import NO_TERMS, Exported, Terms, export, named
 from soak.model import NAMESPACES, PARTS, Model, Write, chunk_id, namespace_of
 from soak.processes import memory
 from soak.texts import rare_word
+from soak.told import Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +128,7 @@ class Visitor:
 
     place: Place
     texts: Texts
-    workdir: Path  # keeps the vocabulary of the last visit
+    workdir: Path  # keeps what the last visit was told
 
     def visit(self, model: Model, writes: list[Write], seed: str, check: Depth = "quick") -> Seen:
         """Open the index, compare it with the model, then write."""
@@ -147,17 +145,10 @@ class Visitor:
             seen.figures.update(memory())
         return seen
 
-    def terms(self) -> Terms:
-        """Return the vocabulary of the last visit."""
-        path = self.workdir / "terms.npz"
-        if not path.exists():
-            return NO_TERMS
-        with np.load(path) as kept:
-            return Terms(kept["prints"], kept["ids"])
-
-    def exported(self) -> Path:
-        """Return the file of the last exported statistics."""
-        return self.workdir / "statistics.gz"
+    @property
+    def file(self) -> Path:
+        """The file of what the last visit was told."""
+        return self.workdir / "told.pickle"
 
     def _write(self, index: BM25Index, write: Write) -> None:
         ids = list(map(chunk_id, write.numbers.tolist()))
@@ -218,7 +209,7 @@ class _Checks:
         self._check_prefixes()
         self.seen.figures["chunks"] = len(self._stored)
         if whole or self.seen.faults:
-            self._check_exported()
+            self._check_told()
 
     def _fault(self, text: str) -> None:
         self.seen.faults.append(text)
@@ -232,33 +223,21 @@ class _Checks:
                 f"{len(report.differences):,} differences: {first}"
             )
 
-    def _check_vocabulary(self) -> Exported:
+    def _check_told(self) -> None:
         """Check that since the last visit no term was lost or got another id."""
-        path = self.visitor.exported()
-        newer = path.with_name("newer.gz")
-        export(self.index, newer)
-        exported, before = Exported.read(newer), self.visitor.terms()
-        lost, moved = before.losses(exported.terms)
-        for what, prints in (("lost", lost), ("with another id", moved)):
-            if prints:
-                self._fault(
-                    f"vocabulary: {len(prints):,} of {len(before):,} terms {what}, now {len(exported.terms):,}: "
-                    f"{named(path, prints, SHOWN)}"
-                )
-        if exported.nameless or len(np.unique(exported.terms.ids)) != len(exported.terms):
-            self._fault(f"vocabulary: {exported.nameless:,} ids without a term, or two terms with one id")
+        with self.seen.timed("telling"):
+            told, before = Told.by(self.index), Told.read(self.visitor.file)
+        for what, terms in (("lost", before.lost(told)), ("with another id", before.moved(told))):
+            if terms:
+                number = f"{len(terms):,} of {len(before.ids):,} terms {what}, now {len(told.ids):,}"
+                self._fault(f"vocabulary: {number}: {terms[:SHOWN]}")
+        if told.nameless() or len(set(told.ids.values())) != len(told.ids):
+            self._fault(f"vocabulary: {len(told.nameless()):,} ids without a term, or two terms with one id")
         if not self.seen.faults:
-            newer.replace(path)
-            np.savez(self.visitor.workdir / "terms.npz", prints=exported.terms.prints, ids=exported.terms.ids)
-        return exported
-
-    def _check_exported(self) -> None:
-        """Check the exported statistics."""
-        with self.seen.timed("export"):
-            exported = self._check_vocabulary()
-        self._check_known_terms(exported.terms)
-        self.seen.questions = self._questions(exported)
-        self.seen.figures["terms"] = len(exported.terms)
+            told.write(self.visitor.file)
+        self._check_known_terms(told)
+        self.seen.questions = self._questions(told)
+        self.seen.figures["terms"] = len(told.ids)
 
     def _check_sums(self) -> None:
         for namespace in dict.fromkeys(NAMESPACES):
@@ -275,14 +254,14 @@ class _Checks:
             if found != ([self.visitor.texts.text(number, version)] if version > 0 else []):
                 self._fault(f"{chunk_id(number)} should have version {version}, has {found}")
 
-    def _check_known_terms(self, terms: Terms) -> None:
+    def _check_known_terms(self, told: Told) -> None:
         """Check that the vocabulary has the terms of some texts, including replaced and deleted ones."""
         used = self.model.used
         for number in self.rng.sample(range(used), min(SAMPLE, used)):
             last = abs(int(self.model.versions[number]))
             version = self.rng.randint(1, last) if last else 0
             tokens = self._analyzer(self.visitor.texts.text(number, version)) if version else []
-            missing = sorted(token for token in set(tokens) if terms.id(token) is None)
+            missing = sorted(set(tokens) - told.ids.keys())
             if missing:
                 self._fault(f"terms of version {version} of {chunk_id(number)} are lost: {missing[:SHOWN]}")
 
@@ -298,15 +277,15 @@ class _Checks:
             if id_ not in [hit.id for hit in hits]:
                 self._fault(f"search for {prefix}*: {[hit.id for hit in hits]}, expected {id_}")
 
-    def _questions(self, exported: Exported) -> list[Question]:
+    def _questions(self, told: Told) -> list[Question]:
         """Search for pieces of sentences whose words are rare enough for a recount."""
         questions: list[Question] = []
         for _ in range(20 * QUESTIONS):
             query, namespace = self.visitor.texts.piece(self.rng), namespace_of(self.rng.randrange(4))
             tokens: list[str] = self._query_analyzer(query)
             terms = {token: tokens.count(token) for token in dict.fromkeys(tokens)}
-            ids = np.array([exported.terms.id(term) or 0 for term in terms], np.uint32)
-            if 0 < exported.counts(namespace).get(ids).max(initial=0) <= MOST_POSTINGS:
+            df = told.df.get(namespace, {})
+            if 0 < max((df.get(told.ids.get(term) or 0, 0) for term in terms), default=0) <= MOST_POSTINGS:
                 hits = self.index.search(query, k=HITS, namespace=namespace, idf="lucene")
                 questions.append(Question(query, namespace, terms, [(hit.id, hit.score) for hit in hits]))
             if len(questions) == QUESTIONS:

@@ -34,6 +34,7 @@ def matches(lines: list[str], printed: str) -> bool:
     return re.fullmatch(pattern, plain, re.DOTALL) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("databases")
 def test_commands_print_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, code in re.findall(

@@ -214,6 +214,7 @@ def test_a_signal_ends_the_pause_and_a_second_ctrl_c_interrupts(number: int) -> 
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it_cleanly_on_the_embedded_engine(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("milvus_lite")
     command = [sys.executable, "-m", "rag_bm25", "ingest", "docs", "--watch", "--prune"]

@@ -52,6 +52,7 @@ def best(scores: dict[str, float], limit: int) -> list[str]:
 
 
 class TestDenseCollections:
+    @pytest.mark.slow
     def test_many_rows_are_read_and_written_in_several_messages(
         self, opened: Callable[..., Store], engine: str
     ) -> None:
@@ -292,6 +293,7 @@ class TestDense:
             (found,) = dense.search(query, SearchArm(3, Scope(Comparison(("a",), "==", text)), metric=metric))
             assert pks(found) == [chunk(number).pk]
 
+    @pytest.mark.slow
     @ONE_METRIC
     def test_replies_larger_than_engines_send_are_split(self, dense: Store, metric: DenseMetric) -> None:
         large = {"text": "x" * 65535, "metadata": {"m": "y" * 30_000}}

@@ -210,6 +210,7 @@ class TestReading:
                 found = [text for texts in collection.texts("text") for text in texts]
                 assert sorted(found) == sorted(texts), page
 
+    @pytest.mark.slow
     def test_more_rows_than_an_engine_gives_at_once(self, others: Others) -> None:
         texts = [f"t{number}" for number in range(20_000)]
         others.fill(texts)
@@ -219,6 +220,7 @@ class TestReading:
         assert sorted(text for page in pages for text in page) == sorted(texts)
         assert max(map(len, pages)) <= 10_000
 
+    @pytest.mark.slow
     def test_replies_that_would_be_too_large(self, others: Others, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("rag_bm25.store.milvus.foreign.FIRST_PAGE", 1_250)  # 75 MB
         with others.client() as client:
@@ -445,6 +447,7 @@ class TestEnginesOfOthers:
             assert others.adopt().num_chunks == 5
             assert len(client.query("theirs", filter="key >= 0", output_fields=["key"])) == 5
 
+    @pytest.mark.slow
     def test_one_in_another_process_keeps_its_lock(self, tmp_path: Path) -> None:
         if not engines.lite_version():
             pytest.skip("milvus-lite is not installed")
@@ -482,6 +485,7 @@ class TestEnginesOfOthers:
             assert client.get_load_state(others.name)["state"].name == "NotLoad"
 
 
+@pytest.mark.slow
 def test_the_command_line_adopts(tmp_path: Path) -> None:
     if not engines.lite_version():
         pytest.skip("milvus-lite is not installed")

@@ -120,6 +120,7 @@ class TestMoved:
         index.close()
 
 
+@pytest.mark.slow
 class TestForgotten:
     def test_an_index_that_was_not_closed_gives_the_file_back(self, path: Path) -> None:
         index = opened(path)
@@ -174,6 +175,7 @@ begun.wait()
             assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a matter of forks")
 class TestForked:
     def test_a_child_is_told_to_open_the_index_itself(self, path: Path) -> None:

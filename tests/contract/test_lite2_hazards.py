@@ -115,6 +115,7 @@ def store(opened: Callable[..., MilvusStore]) -> MilvusStore:
     return made
 
 
+@pytest.mark.slow
 class TestOneProcess:
     def test_every_further_process_is_refused_and_told_the_holder(self, store: MilvusStore, path: Path) -> None:
         for _ in range(3):  # the engine itself lets the third one in

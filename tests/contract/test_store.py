@@ -176,6 +176,7 @@ class TestChunks:
         assert store.get_chunks([again.pk], vectors=True) == [again]
         assert store.search([ONE], SearchArm(2)) == [[]]
 
+    @pytest.mark.slow
     def test_messages_larger_than_engines_take_are_split(self, store: Store) -> None:
         large = {"text": "x" * 65535, "metadata": {"m": "y" * 30_000}}
         rows = [chunk(number, **large) for number in range(1000)]  # 95 MB
@@ -187,6 +188,7 @@ class TestChunks:
 
 
 class TestManyRows:
+    @pytest.mark.slow
     def test_none_are_lost_beyond_16384(self, store: Store) -> None:
         numbers = range(17_000)
         rows = [chunk(n, vector=SparseVector.from_dict({n % 7 + 1: 1.0 + n})) for n in numbers]
@@ -312,6 +314,7 @@ class TestLog:
             store.delete_log(["k1", "missing"])
             assert store.log_keys() == ["k2"]
 
+    @pytest.mark.slow
     def test_thousands_of_rows_are_all_listed(self, store: Store) -> None:
         keys = {f"delta:{number:05}" for number in range(17_000)}
         rows = [LogRow(key, "delta") for key in sorted(keys)]

@@ -86,6 +86,7 @@ def test_an_example_names_the_package_that_it_needs(monkeypatch: pytest.MonkeyPa
         main_of("bulk_dask")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bulk_loading", "bulk_dask"])
 def test_a_bulk_load_is_an_ingestion(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -213,6 +213,7 @@ def fill(index: BM25Index, size: int) -> tuple[dict[str, str], dict[str, str]]:
     return acknowledged, batch
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("size", [100, 400])
 def test_full_disk_loses_nothing_that_was_acknowledged(size: int, small_disk: Path, opened: Open) -> None:
@@ -471,6 +472,7 @@ def interrupted_after(lines: int, act: Callable[[], None]) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MemoryStore, partial(MemoryStore, exclusive=False), LazyStore])
 def test_ctrl_c_at_any_line_leaves_an_index_that_the_next_write_finds_sound(
     kind: Callable[[], MemoryStore], opened: Open
@@ -515,6 +517,7 @@ print("written", flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "os._exit(0)"])
 def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, tmp_path: Path, opened: Open) -> None:
@@ -535,6 +538,7 @@ def test_after_a_kill_readers_and_copies_count_what_was_acknowledged(end: str, t
     assert_sound(reader, left)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("end", ["index.close()", "", "raise SystemExit(3)", "import gc; del index; gc.collect()"])
 def test_a_process_that_ends_leaves_nothing_unfinished(end: str, tmp_path: Path, opened: Open) -> None:

@@ -10,7 +10,10 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's process in /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's process in /proc"),
+]
 
 
 def assert_nothing_lost(folder: Path, what: str, rounds: int) -> None:

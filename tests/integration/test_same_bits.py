@@ -9,6 +9,7 @@ from support import engines
 pytestmark = pytest.mark.skipif(not engines.lite_version(), reason="milvus-lite is not installed")
 
 
+@pytest.mark.slow
 def test_all_ways_store_the_same_bits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(same_bits, "PART", 40)

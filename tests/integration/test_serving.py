@@ -90,6 +90,7 @@ def write_until(running: Running, stop: Callable[[], None]) -> tuple[list[str], 
 # One server over HTTP
 
 
+@pytest.mark.slow
 def test_a_server_over_http(tmp_path: Path) -> None:
     """Ask one server in every way, since each takes seconds to start; stop it while it writes."""
     uri = tmp_path / "docs.db"
@@ -241,6 +242,7 @@ async def check_agents_at_once(server: Running) -> None:
 # Kills and signals
 
 
+@pytest.mark.slow
 def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     uri = tmp_path / "killed.db"
     with BM25Index.open(uri, "docs", config=IndexConfig(chunk_size=50)) as index:
@@ -270,6 +272,7 @@ def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path
         assert index.verify().ok
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_server_of_one_agent(tmp_path: Path) -> None:
     uri = tmp_path / "agent.db"
     BM25Index.open(uri, "docs", config=IndexConfig(chunk_size=50)).close()

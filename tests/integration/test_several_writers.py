@@ -310,6 +310,7 @@ def die() -> None:
     raise StoreError("died")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("times", [1, 2])
 def test_premature_recovery_between_any_calls_does_no_harm(

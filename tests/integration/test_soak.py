@@ -74,6 +74,7 @@ def soak(tmp_path: Path, texts: Texts, place: MemoryPlace, monkeypatch: pytest.M
     )
 
 
+@pytest.mark.slow
 def test_index_that_is_used_day_by_day_loses_nothing(soak: Soak) -> None:
     soak.use_daily(runs=36, chunks=100, look_every=6)
     assert soak.rows[-1]["chunks"] > 30
@@ -140,6 +141,7 @@ def test_model_draws_what_is_written_next() -> None:
     assert model.stored("law").tolist() == [3, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the engine's process in /proc")
 @pytest.mark.usefixtures("embedded")
 def test_program_opens_the_index_in_a_process_of_its_own_each_time(tmp_path: Path) -> None:

@@ -21,17 +21,15 @@ from rag_bm25.analysis.segmentation import load_segmenter
 from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 PROJECT = Path(__file__).resolve().parents[3]
 MODES: tuple[Literal["search"], Literal["exact"]] = ("search", "exact")
 
 
 @pytest.fixture
-def _nothing_loaded() -> Iterator[None]:
-    segmentation._load.cache_clear()
-    yield
-    segmentation._load.cache_clear()
+def _nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segmentation, "_load", functools.lru_cache(maxsize=1)(segmentation._load.__wrapped__))
 
 
 @pytest.fixture

@@ -480,6 +480,7 @@ def second_state(folder: Path) -> None:
     (folder / "gone.txt").unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "halfway", "after"])
 def test_an_ingestion_that_is_cut_short_anywhere_is_finished_by_the_next(tmp_path: Path, moment: Moment) -> None:
     for calls in range(1_000):

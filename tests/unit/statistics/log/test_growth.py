@@ -75,6 +75,7 @@ class History:
         return len(read_head(LogTable(self.store)).runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exclusive", "writers"), [(True, 1), (True, 2), (False, 1), (False, 2), (False, 3)])
 def test_log_has_the_sums_of_all_batches_at_every_step(exclusive: bool, writers: int) -> None:
     history = History(exclusive=exclusive, writers=writers)
@@ -89,6 +90,7 @@ def test_log_has_the_sums_of_all_batches_at_every_step(exclusive: bool, writers:
         history.assert_counted(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writers", [1, 2])
 def test_rows_and_runs_stay_few(writers: int) -> None:
     history = History(exclusive=False, writers=writers)
@@ -108,6 +110,7 @@ def test_rows_and_runs_stay_few(writers: int) -> None:
     history.assert_counted(read_anew(history.store))
 
 
+@pytest.mark.slow
 def test_counts_are_written_again_a_logarithmic_number_of_times() -> None:
     history = History(namespaces="w")
     written = 0

@@ -100,6 +100,7 @@ def test_refresh_lists_what_another_index_of_the_process_has_written(log: Statis
     assert shown(other) == shown(log)
 
 
+@pytest.mark.slow
 def test_on_a_server_what_is_old_is_not_listed_again(server: MemoryStore, clock: Clock) -> None:
     log = StatisticsLog(server)
     grow(log, 300, clock=clock)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fuzz.filters import EXPRESSIONS, MAPPINGS
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support import milvus_grammar
+from support.filter_inputs import EXPRESSIONS, MAPPINGS
 from support.rows import HOSTILE
 from support.strategies import any_terms
 

@@ -1,19 +1,14 @@
-"""Strategies for input from outside: texts of meaningful pieces, JSON, and damage to either."""
+"""What hypothesis draws as input from outside: texts of meaningful pieces, JSON, and damage to either."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["FEW", "characters", "damaged", "json_values", "mostly", "mutated", "scalars", "texts"]
-
-# What the test run does with a target; atheris has its own limits.
-FEW = settings(max_examples=36, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 SPECIAL = [0, -1, 1.5, -0.0, 1e308, 5e-324, float("nan"), float("inf"), 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**400]
 
 
@@ -22,14 +17,10 @@ def mostly(usual: st.SearchStrategy, other: st.SearchStrategy, of: int = 8) -> s
     return st.integers(1, of).flatmap(lambda number: other if number == of else usual)
 
 
-def characters() -> st.SearchStrategy:
-    """Draw any character, lone surrogates included."""
-    return st.sampled_from([0x110000, 0x10000, 0x3000]).flatmap(lambda end: st.integers(0, end - 1)).map(chr)
-
-
 def texts(pieces: Sequence[str], most: int = 8) -> st.SearchStrategy:
-    """Draw texts of pieces, with any character now and then."""
-    return st.lists(mostly(st.sampled_from(pieces), characters()), max_size=most).map("".join)
+    """Draw texts of pieces, with any character now and then, lone surrogates included."""
+    characters = st.sampled_from([0x110000, 0x10000, 0x3000]).flatmap(lambda end: st.integers(0, end - 1)).map(chr)
+    return st.lists(mostly(st.sampled_from(pieces), characters), max_size=most).map("".join)
 
 
 def scalars(words: Sequence[str]) -> st.SearchStrategy:
@@ -39,7 +30,6 @@ def scalars(words: Sequence[str]) -> st.SearchStrategy:
 
 
 def json_values(words: Sequence[str]) -> st.SearchStrategy:
-    """Draw values of JSON."""
     return st.recursive(
         scalars(words),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(words), inner, max_size=3),
