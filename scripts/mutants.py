@@ -379,6 +379,13 @@ MUTANTS = [
     Mutant("store/memory", "at = found + len(part)", "at = found"),
     Mutant("store/milvus/lite2", "if seen >= stored:", "if False:"),
     Mutant("store/milvus/lite2", "for _ in range(COUNT_ATTEMPTS):", "for _ in range(1):"),
+    Mutant("store/milvus/lite2", "and not is_stored_after(before, self.path)", "and False"),
+    Mutant("store/milvus/lite2", "if behind > PATIENCE:", "if False:"),
+    Mutant("store/milvus/lite2", "if self._has_written:", "if False:"),
+    Mutant("store/milvus/sqlite_file", "if seconds > now:", "if False:"),
+    Mutant("store/milvus/lite3", "self._is_broken = True", "pass"),
+    Mutant("statistics/log/life_signs", "None if self._signs is None else time.monotonic()", "None"),
+    Mutant("statistics/log/life_signs", "if not is_of_the_future(stamp)]", "]"),
     Mutant("index/live_statistics", "self.log.check_terms()\n", "pass\n"),
     Mutant(
         "index/live_statistics",
