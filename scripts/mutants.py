@@ -411,13 +411,13 @@ MUTANTS = [
     Mutant("documents/checks", "ensure_ascii=False, sort_keys=True)", "ensure_ascii=False)"),
     Mutant(
         "index/writing/chunk_writer",
-        "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)",
+        "self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS",
         "True",
     ),
     Mutant(
         "index/writing/chunk_writer",
-        "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)",
-        "_is_expired(intent)",
+        "self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS",
+        "intent.silence > LEASE_SECONDS",
     ),
     Mutant("store/deferred", "find(list(rows)) if self._is_doubtful else ()", "()"),
     Mutant("store/deferred", "self._is_doubtful = bool(rows)", "pass"),
@@ -769,7 +769,7 @@ MUTANTS = [
         "change.marked(known), self._sums.num_deltas + 1, num_terms)",
         "change.marked(known), self._sums.num_deltas + 1, 0)",
     ),
-    Mutant("statistics/log/log", "            yield len(dead) == len(others)", "            yield True"),
+    Mutant("statistics/log/log", "        return len(dead) == len(keys)", "        return True"),
     Mutant(
         "statistics/log/log",
         "dead = [str(key) for key in others if self._clock.age(key.name) > COMPACTION_SECONDS]",
