@@ -772,7 +772,7 @@ MUTANTS = [
     Mutant("statistics/log/log", "        return len(dead) == len(keys)", "        return True"),
     Mutant(
         "statistics/log/log",
-        "dead = [str(key) for key in others if self._clock.age(key.name) > COMPACTION_SECONDS]",
+        "dead = [key for some in marks.values() if self._is_dead(some) for key in some]",
         "dead = []",
     ),
     Mutant("statistics/log/log", 'if any(kind == "terms" for kind, _ in self._incomplete):', "if False:"),
