@@ -38,7 +38,7 @@ MUTANTS = [
     Mutant(WRITER, "list(changes), _contribution(before))", "list(changes), _contribution([]))"),
     Mutant(WRITER, "_contribution([*kept, *rows])", "_contribution(rows)"),
     Mutant(WRITER, "stored[slot].batch < batch]", "True]"),
-    Mutant(WRITER, "self._store.exclusive or intent.writer == self._writer or _is_expired(intent)", "True"),
+    Mutant(WRITER, "self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS", "True"),
     Mutant(WRITER, "self._log.require_terms()", "pass"),
     Mutant(WRITER, "and canonical_json(row.metadata) == canonical_json(chunk.metadata)", ""),
     Mutant("documents/chunks", 'f"{len(namespace)}:{namespace}{id_}"', 'f"{namespace}{id_}"'),
@@ -52,7 +52,7 @@ MUTANTS = [
     Mutant(f"{LOG}/table", "earlier(mark, OVERLAP_SECONDS)", "mark"),
     Mutant(f"{LOG}/sums", "self._counted = covers | (self._counted - set(self.head.covers))", "self._counted = covers"),
     Mutant(f"{LOG}/sums", "(*self.head.runs, *head.runs)", "head.runs"),
-    Mutant(f"{LOG}/log", "            yield len(dead) == len(others)", "            yield True"),
+    Mutant(f"{LOG}/log", "        return len(dead) == len(keys)", "        return True"),
     Mutant(f"{LOG}/stored_statistics", "        self._next = changes, following\n", "        pass\n"),
     Mutant(f"{LOG}/stored_statistics", "NamespaceChange(namespace, -change)", "NamespaceChange(namespace, change)"),
     Mutant(f"{LOG}/source_roots", "    if _are_current(claims, known):", "    if True:"),
@@ -82,6 +82,14 @@ MUTANTS = [
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
+    # What the engines acknowledge, and clocks
+    Mutant("store/milvus/lite2", "and not is_stored_after(before, self.path)", "and False"),
+    Mutant("store/milvus/lite2", "if behind > PATIENCE:", "if False:"),
+    Mutant("store/milvus/lite2", "if self._has_written:", "if False:"),
+    Mutant("store/milvus/sqlite_file", "if seconds > now:", "if False:"),
+    Mutant("store/milvus/lite3", "self._is_broken = True", "pass"),
+    Mutant("statistics/log/life_signs", "None if self._signs is None else time.monotonic()", "None"),
+    Mutant("statistics/log/life_signs", "if not is_of_the_future(stamp)]", "]"),
 ]
 
 

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -126,11 +125,9 @@ class Engine(EmbeddedEngine):
             self._stop_engine()
             try:
                 stamp_anew(self.path)
-            except sqlite3.Error as error:
-                raise StoreError(f"cannot repair {self.place}: {error}") from error
-            finally:
                 self._visible.clear()
                 self._latest = 0.0
+            finally:
                 self.client = self._start()
 
     def compact(self) -> bool:
@@ -185,9 +182,9 @@ class Engine(EmbeddedEngine):
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the engine; if it has died, repeat the call after its restart."""
+        self._await_clock(method, *args)
         if method == "query" and self._is_unfilled(args[0], kwargs["output_fields"]):
             return []
-        self._await_clock(method, *args)
         try:
             return self._call_watched(method, *args, **kwargs)
         except EngineDiedError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from rag_bm25.errors import StoreError
@@ -46,14 +46,14 @@ def is_stored_after(transactions: int, path: Path) -> bool:
 
 def newest_stamp(path: Path, collection: str) -> float:
     """Return the latest time of the rows of a collection, in seconds since 1970."""
-    with closing(_connect(path)) as database:
+    with _opened(path) as database:
         return max((seconds for _, seconds in _stamps(database, collection)), default=0.0)
 
 
 def stamp_anew(path: Path) -> None:
     """Give the rows of the future the present time. No engine may have the file open."""
     now = time.time()
-    with closing(_connect(path)) as database, database:
+    with _opened(path) as database, database:
         for table in _tables(database):
             for key, seconds in _stamps(database, table):
                 if seconds > now:
@@ -80,8 +80,13 @@ def _tables(database: sqlite3.Connection) -> list[str]:
     return [name for (name,) in names]
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True)) as database:
+            yield database
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot read or write {path}: {error}") from error
 
 
 def _quote(name: str) -> str:
