@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from quality import command
 from quality.ours import CHOICES, DEFAULT
-from quality.report import BEGIN, END, Column, against_peers, interval, table
+from quality.report import Column, against_peers, interval, table
 from quality.sets import CHUNK_SIZE, language, load
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -37,31 +37,21 @@ def beir(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_choice_is_measured_kept_and_read_again(beir: Path, tmp_path: Path) -> None:
-    page, kept = tmp_path / "page.md", tmp_path / "kept"
-    begin, end = BEGIN.format("scripts/quality"), END.format("scripts/quality")
-    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
-    arguments = [str(beir), "--kept", str(kept), "--no-peers", "--page", str(page), "--json", str(tmp_path / "m.json")]
+def test_every_choice_is_measured_kept_and_read_again(
+    beir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept"
+    arguments = [str(beir), "--kept", str(kept), "--no-peers", "--json", str(tmp_path / "m.json")]
     command.main(arguments)
-    text = page.read_text()
-    assert text.startswith(f"before\n{begin}\n\n`python scripts/quality tiny`.")
-    assert text.endswith(f"{end}\nafter\n")
+    text = capsys.readouterr().out
     assert all(f"| {name} | 1.000 |" in text for name in CHOICES)
     values = json.loads((kept / "tiny.json").read_text())
     values[DEFAULT]["ndcg@10"] = [0.25, 0.75]
     (kept / "tiny.json").write_text(json.dumps(values))
     command.main(arguments)
-    assert f"| {DEFAULT} | .500 |" in page.read_text()
+    assert f"| {DEFAULT} | .500 |" in capsys.readouterr().out
     command.main([*arguments, "--again", "ours"])
-    assert page.read_text() == text
-
-
-def test_a_block_of_its_own_leaves_the_others(beir: Path, tmp_path: Path) -> None:
-    page, block = tmp_path / "page.md", "scripts/quality: others"
-    whole, own = [f"{BEGIN.format(name)}\nold\n{END.format(name)}\n" for name in ("scripts/quality", block)]
-    page.write_text(whole + own)
-    command.main([str(beir), "--no-peers", "--page", str(page), "--block", block])
-    assert page.read_text().startswith(f"{whole}{BEGIN.format(block)}\n\n`python scripts/quality tiny`.")
+    assert capsys.readouterr().out == text
 
 
 def test_passages_are_relevant_where_a_chunk_has_half_of_them(tmp_path: Path) -> None:

@@ -3,11 +3,10 @@
 ::
 
     pip install 'rag-bm25[bench,eval]'
-    python scripts/quality path/to/scifact path/to/stard-law ... --kept quality --page docs/tuning.md
+    python scripts/quality path/to/scifact path/to/stard-law ... --kept quality
 
 A folder holds a judged set in BEIR format, or long documents with judged passages: ``docs.jsonl``, ``queries.jsonl``
-and ``spans.tsv``, which are cut into chunks of 500 characters; ``scripts/make_judged_sets.py`` makes such folders. Our
-indexes are in memory; the chunk size is the mean number of characters, or of terms where lengths are in terms. Peers
-have k1 1.5 and b 0.75, too. What was measured is kept in the folder ``--kept``, query by query, and read from it the
-next time.
+and ``spans.tsv``, which are cut into chunks of 500 characters. Our indexes are in memory; the chunk size is the mean
+number of characters, or of terms where lengths are in terms. Peers have k1 1.5 and b 0.75, too. What was measured is
+kept in the folder ``--kept``, query by query, and read from it the next time.
 """

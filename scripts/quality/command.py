@@ -1,17 +1,16 @@
-"""The command line: measure sets, print the tables, write them into a page."""
+"""The command line: measure sets, and print the tables."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quality import ours
-from quality.report import BEGIN, END, Column, section
+from quality.report import Column, section
 from quality.sets import language, load
 from rag_bm25.evaluation import measure_queries
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rag_bm25.evaluation import BeirDataset, Run
 
 MEASURES = ("ndcg@10", "recall@100")
-BLOCK = "scripts/quality"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,9 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(text)
     if given.json:
         given.json.write_text(json.dumps([asdict(_means(column)) for column in columns], indent=1) + "\n")
-    if given.page:
-        names = " ".join(column.name for column in columns)
-        update_page(given.page, f"`python scripts/quality {names}`. {text}", given.block)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,8 +41,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--milvus-python", type=Path, metavar="FILE", help="interpreter of an environment with milvus-lite 3")
     add("--no-peers", action="store_true", help="measure ours alone, beside what is kept of the others")
     add("--json", type=Path, metavar="FILE", help="write the means there")
-    add("--page", type=Path, metavar="FILE", help="put the tables into this page")
-    add("--block", default=BLOCK, metavar="NAME", help="between these marks of the page (default: %(default)s)")
     return parser
 
 
@@ -90,14 +83,3 @@ def _means(column: Column) -> Column:
         for system in column.values
     }
     return Column(column.name, column.language, means)
-
-
-def update_page(page: Path, text: str, block: str) -> None:
-    """Replace a block of a page, which stands between two marks."""
-    begin, end = BEGIN.format(block), END.format(block)
-    before = page.read_text(encoding="utf-8")
-    pattern = f"{re.escape(begin)}.*{re.escape(end)}"
-    after, count = re.subn(pattern, lambda _: f"{begin}\n\n{text}\n\n{end}", before, flags=re.DOTALL)
-    if count != 1:
-        raise ValueError(f"{page} must have the marks {begin} and {end} once")
-    page.write_text(after, encoding="utf-8")

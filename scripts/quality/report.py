@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = "NDArray[np.float64]"
 
-BEGIN, END = "<!-- written by {} -->", "<!-- end of what {} writes -->"  # the script, or a block of its own
 SAMPLES = 10_000
 LEAST_P = 0.001
 
@@ -49,7 +48,7 @@ def interval(differences: Values, *, seed: int = 0) -> tuple[float, float]:
 
 
 def section(columns: list[Column]) -> str:
-    """Return the section of the page."""
+    """Return all tables as Markdown."""
     stars = "A star: p < .05 against the default, by a paired randomisation test over the queries."
     best = "The default against the peer that is best on the set, chosen after the fact, with the 95 % interval of the"
     parts = {

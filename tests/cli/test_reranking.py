@@ -152,7 +152,7 @@ def test_explanations_and_reasons_name_the_reranker(rows: Path) -> None:
     explained = run("explain", "notice period", "long", *rerank).stdout
     assert "reranked: 43.0000 by by_length, in place of the score of the search" in explained
     why = run("why", "notice period", "short", *rerank, "-k", 1).stdout
-    assert "beyond k = 1: its score by by_length" in why
+    assert why == "'short' is not found: without rerank, it is a hit\n"
 
 
 RULE = (

@@ -24,7 +24,7 @@ from rag_bm25 import (
     Synonyms,
     ValueBoost,
 )
-from rag_bm25.query.feedback import FEEDBACK_METHODS
+from rag_bm25.query.feedback import BIM, FEEDBACK_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,7 +150,8 @@ def test_every_search_can_be_explained(
         "rerank": data.draw(st.sampled_from([None, by_length_and_place])),
         "group_by": data.draw(st.sampled_from([None, "n"])),
         "mmr": data.draw(st.sampled_from([None, 0.5])),
-        "feedback": data.draw(st.sampled_from([None, *METHODS])),
+        "feedback": (method := data.draw(st.sampled_from([None, *METHODS]))),
+        "relevant": [] if isinstance(method, BIM) else None,
         "expansion": data.draw(st.none() | st.just(QueryExpansion(Synonyms.of({"apple": ["fig", "中文"]})))),
         "min_should_match": data.draw(st.none() | st.sampled_from([1, 2, "75%"])),
         "idf": weighting.idf,
@@ -202,7 +203,7 @@ def test_explanations_with_feedback_add_up_to_the_scores(
     index = BM25Index.from_store(MemoryStore(), config=config)
     index.add(list(chunks.values()), ids=list(chunks))
     options: QueryOptions = {"feedback": method}
-    if data.draw(st.booleans()):
+    if isinstance(method, BIM) or data.draw(st.booleans()):
         marks = data.draw(st.permutations(sorted(chunks)))
         options["relevant"] = marks[: data.draw(st.integers(0, 2))]
         if isinstance(method, Rocchio):
