@@ -78,6 +78,8 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     """Refuse a config whose vectors would not fit the stored ones; the message lists every difference."""
     _check_stored(stored)
     document, wanted = stored["document"], _document_side(given)
+    if missing := sorted(wanted.keys() - document.keys()):
+        raise FormatError(f"{_NO_CONFIG}: {', '.join(missing)} not found")
     found = [
         f"{name}: stored {document[name]!r}, given {value!r}"
         for name, value in wanted.items()
