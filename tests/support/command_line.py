@@ -43,6 +43,9 @@ class _Sibling(MemoryStore):
     def name(self) -> str:
         return super().name if self._own_name == "docs" else self._own_name
 
+    def reveal_rows(self) -> None:
+        """No row is of the future."""
+
     def index_names(self) -> list[str]:
         return sorted(name for (uri, name), one in self._databases.items() if uri == self._uri and one.exist)
 

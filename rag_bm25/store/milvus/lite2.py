@@ -25,7 +25,13 @@ from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, EmbeddedEngine, 
 from rag_bm25.store.milvus.expressions import Lite2Dialect
 from rag_bm25.store.milvus.limits import MESSAGE_BYTES
 from rag_bm25.store.milvus.schema import LOG_FIELDS, SPARSE, vector_fields
-from rag_bm25.store.milvus.sqlite_file import count_transactions, is_stored_after, newest_stamp, stamp_anew
+from rag_bm25.store.milvus.sqlite_file import (
+    count_transactions,
+    has_stamps_after,
+    is_stored_after,
+    newest_stamp,
+    stamp_anew,
+)
 from rag_bm25.store.storage import INDEX_TYPES, MILVUS_2_ALGOS
 
 if TYPE_CHECKING:
@@ -120,7 +126,9 @@ class Engine(EmbeddedEngine):
         time.sleep(max(0.0, newest - time.time()))
 
     def reveal_rows(self) -> None:
-        """Give the rows of the future the present time, in the file."""
+        """Give the rows of the future the present time, in the file; without any, the engine goes on."""
+        if not has_stamps_after(self.path, time.time()):
+            return
         with self._write_lock, self._writing, self._restarting:
             self.check_in_place()
             self._stop_engine()

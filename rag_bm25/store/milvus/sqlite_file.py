@@ -50,6 +50,12 @@ def newest_stamp(path: Path, collection: str) -> float:
         return max((seconds for _, seconds in _stamps(database, collection)), default=0.0)
 
 
+def has_stamps_after(path: Path, seconds: float) -> bool:
+    """Return whether a row of any collection has a later time."""
+    with _opened(path) as database:
+        return any(stamp > seconds for table in _tables(database) for _, stamp in _stamps(database, table))
+
+
 def stamp_anew(path: Path) -> None:
     """Give the rows of the future the present time. No engine may have the file open."""
     now = time.time()
