@@ -9,7 +9,7 @@ import pytest
 from support.memory_store import Collections, MemoryStore
 from typer.testing import CliRunner
 
-from rag_bm25 import IndexConfig, IndexNotFoundError, StoreError
+from rag_bm25 import IndexConfig, IndexNotFoundError
 from rag_bm25.adapters import AdoptedEncoder, BM25Encoder
 from rag_bm25.cli.app import app
 
@@ -107,12 +107,6 @@ def test_prints_json(milvus: Milvus) -> None:
     }  # fmt: skip
 
 
-def test_has_help_with_examples() -> None:
-    result = run("--help")
-    assert result.exit_code == 0
-    assert "\n    rag-bm25 adopt " in result.stdout
-
-
 @pytest.mark.parametrize(
     "arguments",
     [[], ["theirs", "--idf", "bm42"], ["theirs", "--set", "length_unit=bytes"], ["theirs", "--field", "title:30"]],
@@ -137,12 +131,6 @@ def test_a_collection_that_is_not_there_is_named(arguments: list[str]) -> None:
     result = run("absent", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "error: there is no collection 'absent' at ./rag_bm25.db\n"
-
-
-def test_errors_are_one_line(milvus: Milvus) -> None:
-    milvus.error = StoreError("cannot reach Milvus\nat http://host:1")
-    result = run("theirs", "--chunk-size", 40)
-    assert (result.exit_code, result.stderr) == (1, "error: cannot reach Milvus at http://host:1\n")
 
 
 def test_parameters_are_remembered_and_must_stay(milvus: Milvus) -> None:
@@ -171,11 +159,6 @@ def test_counts_in_a_file(milvus: Milvus, tmp_path: Path) -> None:
     assert BM25Encoder.load(tmp_path / "counts.gz").num_chunks == 3
     result = run("theirs", "--chunk-size", 40, "--output", "nowhere/counts.gz")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-
-
-def test_uri_and_token_come_from_the_environment(milvus: Milvus) -> None:
-    run("theirs", "--chunk-size", 40, env={"MILVUS_URI": "http://host:1", "MILVUS_TOKEN": "key"})
-    assert milvus.opened == [("http://host:1", "theirs", "key")]
 
 
 def test_a_bar_shows_the_progress() -> None:

@@ -34,13 +34,6 @@ def test_calibrate_for_people(tmp_path: Path) -> None:
     assert lines[-1].endswith("rag-bm25 ingest --chunk-size 8 --split-size 500")
 
 
-def test_calibrate_counts_terms_where_asked(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("four words are here")
-    proposal = run_json("calibrate", tmp_path / "a.txt", "--k1", 0.9, "--b", 0, "--set", "length_unit=terms")
-    assert (proposal["length_unit"], proposal["effective_k1"], proposal["effective_b"]) == ("terms", 0.9, 0.0)
-    assert proposal["mean_length"] < 5
-
-
 def test_calibrate_proposes_for_an_index(docs: Path) -> None:
     stats, proposal = run_json("stats"), run_json("calibrate")
     assert (proposal["chunks"], proposal["mean_length"]) == (3, stats["mean_length"])

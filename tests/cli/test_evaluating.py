@@ -38,13 +38,6 @@ def test_evaluate_json(beir: Path) -> None:
     assert result["queries_per_second"] > 0 < result["chunks_per_second"]
 
 
-def test_evaluate_takes_a_weighting_and_its_delta(beir: Path) -> None:
-    result = run_json("evaluate", beir, "--set", "weighting=bm25+,delta=0.5")
-    assert (result["config"]["weighting"], result["config"]["delta"]) == ("bm25+", 0.5)
-    lines = run("evaluate", beir, "--set", "weighting=bm25l").stdout.splitlines()
-    assert lines[0] == "set: bm25l, idf epsilon, k1 1.5, b 0.75, delta 0.5, chunk size 12.0 estimated characters"
-
-
 def test_evaluate_takes_titles_as_a_field(beir: Path) -> None:
     result = run_json("evaluate", beir, "--field", "title:6:2.0")
     assert result["config"]["fields"] == {"title": {"chunk_size": 6, "weight": 2, "b": 0.75}}
@@ -73,15 +66,6 @@ def test_evaluate_for_people(beir: Path) -> None:
     lines = run("evaluate", beir).stdout.splitlines()
     assert lines[0] == "set: bm25, idf epsilon, k1 1.5, b 0.75, chunk size 12.0 estimated characters"
     assert lines[1].split() == ["nDCG@10", "0.5000"]
-
-
-def test_evaluate_takes_the_analyzer_switches(beir: Path) -> None:
-    assert run_json("evaluate", beir, "--set", "stem=false")["ndcg@10"] == 0.0
-
-
-@pytest.mark.parametrize(("unit", "mean"), [("characters", 8.0), ("terms", 1.5)])
-def test_auto_is_the_mean_in_the_length_unit(beir: Path, unit: str, mean: float) -> None:
-    assert run_json("evaluate", beir, "--chunk-size", "auto", "--set", f"length_unit={unit}")["chunk_size"] == mean
 
 
 def test_a_given_chunk_size_is_used(beir: Path) -> None:
@@ -151,12 +135,6 @@ def test_compared_configurations_stand_side_by_side(beir: Path) -> None:
     assert lines[-3].split()[4:] == ["difference", "p", "better", "worse"]
     assert lines[-2].split() == ["as", "given", "0.5000", "0.5000", "0.5000"]
     assert lines[-1].split() == ["stem=false", "0.0000", "0.0000", "0.0000", "-0.5000", "1.0000", "0", "1"]
-
-
-def test_several_comparisons_are_adjusted(monkeypatch: pytest.MonkeyPatch, beir: Path) -> None:
-    monkeypatch.setattr("rag_bm25.evaluation.comparison.randomisation_p_value", lambda *_, seed: 0.01)
-    compared = run_json("evaluate", beir, *("--compare", "stem=false") * 3)["compared"]
-    assert [one["tests"]["mrr@10"]["p_value"] for one in compared] == pytest.approx([0.03] * 3)
 
 
 def test_an_automatic_chunk_size_follows_the_length_unit_of_each_configuration(beir: Path) -> None:

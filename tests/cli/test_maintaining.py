@@ -52,11 +52,6 @@ def test_stats_of_a_namespace(docs: Path) -> None:
     )
 
 
-def test_verify_of_a_sound_index(docs: Path) -> None:
-    assert "3 chunks and " in run("verify").stdout
-    assert run_json("verify")["ok"] is True
-
-
 def test_verify_names_differences_and_exits_with_1(docs: Path, databases: Databases) -> None:
     chunks = databases["./rag_bm25.db", "docs"].chunks
     del chunks[next(key for key, row in chunks.items() if row.id == "docs/law.txt#0")]
@@ -125,12 +120,6 @@ def test_reencode_gives_terms_their_own_k1(docs: Path) -> None:
     lines = run("reencode", "--collection", "adapted").stdout.splitlines()
     assert lines[0] == "0 of 3 chunks encoded again, with the weighting bm25t"
     assert lines[1].startswith(f"{report['num_terms']} terms with a k1 of their own, {report['mean_k1']:.3f}")
-
-
-def test_reencode_has_nothing_to_do_where_a_vector_is_its_chunk_s_alone(docs: Path) -> None:
-    run("ingest", docs, "--collection", "plain")
-    lines = run("reencode", "--collection", "plain").stdout.splitlines()
-    assert lines == ["0 of 3 chunks encoded again, with the weighting bm25"]
 
 
 def test_repair_opens_an_index_whose_log_is_damaged(docs: Path, databases: Databases) -> None:
@@ -252,10 +241,3 @@ def test_delete_by_source(docs: Path) -> None:
     assert both == {"would_delete": ["docs/milvus.md#0", "r1"]}
     again = run("delete", "--source", "docs/law.txt", "--yes")
     assert (again.exit_code, again.stderr) == (1, "1 of 1 source not found: docs/law.txt\n")
-
-
-@pytest.mark.parametrize("more", [["id"], ["--filter", '{"page": 3}']])
-def test_delete_takes_one_way_to_choose(docs: Path, more: list[str]) -> None:
-    result = run("delete", "--source", "docs/law.txt", *more)
-    assert result.exit_code == 2
-    assert "give the ids of chunks, --source or --filter, one of them" in " ".join(result.stderr.split())

@@ -51,12 +51,6 @@ def make():
 def make_function():
     return by_length
 
-def make_nothing():
-    pass
-
-def by_text(query):
-    return [1.0]
-
 def too_few(query, hits):
     return [1.0]
 
@@ -167,20 +161,17 @@ RULE = (
         ("none_such:x", ": there is no module 'none_such', here or among the installed packages"),
         ("my_reranker:Nothing", ": my_reranker has no 'Nothing'"),
         ("my_reranker:number", f" {RULE}int"),
-        ("my_reranker:make_nothing", f" {RULE}NoneType"),
-        ("my_reranker:by_text", f" {RULE}function of (query)"),
         ("my_reranker:later", f" {RULE}coroutine function of (query, hits)"),
         ("my_reranker:Later", f" {RULE}coroutine function"),
         ("my_reranker:Embeddings", f" {RULE}Embeddings"),
         ("my_reranker:Large", " has failed: TypeError: "),
     ],
 )
-@pytest.mark.parametrize("command", [("search", "notice"), ("explain", "notice", "long")])
 def test_what_is_no_reranker_is_refused_before_the_index_opens(
-    rows: Path, databases: Databases, name: str, says: str, command: tuple[str, ...]
+    rows: Path, databases: Databases, name: str, says: str
 ) -> None:
     databases.opened.clear()
-    assert_fails(run(*command, "--rerank", name), f"--rerank {name}{says}")
+    assert_fails(run("search", "notice", "--rerank", name), f"--rerank {name}{says}")
     assert databases.opened == []
 
 
@@ -195,10 +186,7 @@ def test_a_name_without_a_module_is_wrong_usage(rows: Path) -> None:
     [
         ("too_few", ("search", "notice"), 2),
         ("none", ("search", "notice"), 2),
-        ("too_few", ("explain", "notice", "long"), 2),
-        ("none", ("explain", "notice", "long"), 2),
         ("as_text", ("search", "notice"), 2),
-        ("huge", ("search", "notice"), 2),
         ("huge", ("explain", "notice", "long"), 2),
         ("takes_all", ("search", "notice"), 2),
     ],

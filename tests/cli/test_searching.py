@@ -79,31 +79,13 @@ def test_the_binary_independence_model_needs_marked_chunks(docs: Path) -> None:
     assert run_json("search", "sparse", "--feedback", "bim", "--relevant", "r1")
 
 
-def test_irrelevant_chunks_for_a_method_that_has_no_use_for_them_fail(docs: Path) -> None:
-    assert_fails(
-        run("search", "sparse", "--irrelevant", "r1", "--feedback", "rm3"), "irrelevant chunks need feedback=Rocchio()"
-    )
-
-
 @pytest.mark.parametrize(
     ("query", "options", "reason"),
     [
         ("", (), "the query is empty"),
-        ("  ", (), "the query is empty"),
-        ("？？？ !", (), "the query has no words: punctuation, and words of more than 64 characters, are not indexed"),
-        ("the", (), "the query has stop words only, which the index leaves out: the"),
         ("unheard quagmire", (), "no chunk has a word of the query"),
         ("sparse", ("--namespace", "team"), "no chunk is in the namespace 'team'; other namespaces have some"),
-        (
-            "sparse",
-            ("--filter", '{"pages": 3}'),
-            (
-                "the filter names 'pages', which none of 3 chunks has; the fields are 'chunk', 'end_index', "
-                "'headings', 'page', 'source', 'start_index', 'title'; did you mean 'page'?"
-            ),
-        ),
         ("sparse", ("--filter", '{"page": 4}'), "without the filter, the search has hits; 'page' has 3"),
-        ("sparse 劳动", ("--min-should-match", "2"), "without min_should_match '2', the search has hits"),
     ],
 )
 def test_nothing_found_is_no_error_and_has_a_reason(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -483,24 +482,3 @@ class TestEnginesOfOthers:
             with pytest.raises(StoreError, match=r"is not loaded \(its state is NotLoad\): load it"):
                 others.adopt()
             assert client.get_load_state(others.name)["state"].name == "NotLoad"
-
-
-@pytest.mark.slow
-def test_the_command_line_adopts(tmp_path: Path) -> None:
-    if not engines.lite_version():
-        pytest.skip("milvus-lite is not installed")
-    others = Others(str(tmp_path / "test.db"), "theirs")
-    others.fill(sentences(30))
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-W", "ignore", "-m", "rag_bm25", "adopt", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}, capture_output=True, text=True
-        )
-
-    first = run("theirs", "--uri", "test.db", "--chunk-size", "30", "--vector-field", "weights", "--json")
-    assert (first.returncode, first.stderr) == (0, "")
-    assert json.loads(first.stdout)["num_chunks"] == others.encoder().num_chunks == 30
-    missing = run("absent", "--uri", "test.db", "--chunk-size", "30")
-    assert (missing.returncode, missing.stdout) == (1, "")
-    assert missing.stderr == f"error: there is no collection 'absent' at {tmp_path / 'test.db'}\n"

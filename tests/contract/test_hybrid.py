@@ -441,26 +441,6 @@ def test_another_dimension_is_refused(index: BM25Index, opened: Callable[..., St
         )
 
 
-@pytest.mark.parametrize(
-    ("embeddings", "message"),
-    [
-        (None, r"embeddings must be given: .* has dense_dim=4"),
-        ([], "embeddings must be as many as the texts, 1, got 0"),
-        ([[1.0, 2.0]], r"embeddings\[0\] must have the index's dimension, 4, got shape \(2,\)"),
-        ([["a", 0, 0, 0]], r"embeddings\[0\] must be a sequence of numbers, got list"),
-        ([[0.0] * 4], r"embeddings\[0\] must not be zero: it has no direction for the cosine"),
-        ([[1, float("nan"), 0, 0]], r"embeddings\[0\] must have finite numbers only"),
-        ([[1, 1e300, 0, 0]], r"embeddings\[0\] must have finite numbers only"),
-    ],
-)
-def test_wrong_embeddings_are_refused_and_nothing_is_written(
-    index: BM25Index, embeddings: object, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        index.add(["new"], embeddings=embeddings)  # type: ignore[arg-type]
-    assert index.stats().num_chunks == 5
-
-
 def test_wrong_queries_are_refused(index: BM25Index) -> None:
     with pytest.raises(InputError, match="embedding must have the index's dimension, 4"):
         index.search_dense([1.0])
@@ -482,18 +462,6 @@ def test_an_index_without_dense_vectors_says_so(opened: Callable[..., Store]) ->
             plain.add(["apple"], embeddings=[QUERY])
         assert plain.stats().num_chunks == 0
     opened().drop()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"dense_dim": 1}, "dense_dim must be an int in 2..32768, got 1"),
-        ({"dense_dim": 4, "dense_metric": "L2"}, "dense_metric must be one of COSINE, IP, got 'L2'"),
-    ],
-)
-def test_wrong_dense_parameters_are_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        IndexConfig(chunk_size=5, **change)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_bm25 import BM25Index, Fuzzy, InputError, ParameterError, Query, QueryExpansion, Synonyms
+from rag_bm25 import BM25Index, Fuzzy, ParameterError, Query, QueryExpansion, Synonyms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,8 +140,3 @@ def test_explain_names_synonyms_with_their_factors(filled: BM25Index) -> None:
         "      0.388804 = share, so that 'fig' weighs as 'apple': 0.538997 / 1.38629",
         "      1 = qtf, occurrences in the query",
     ]
-
-
-def test_suggest_takes_text_only(filled: BM25Index) -> None:
-    with pytest.raises(InputError, match="a query must be a str, got dict"):
-        filled.suggest({"apple": 1.0})  # type: ignore[arg-type]

@@ -89,13 +89,6 @@ def test_keys_are_digests_and_slots_and_never_the_ids(index: BM25Index, store: M
     assert [chunk.id for chunk in index.get(odd, namespace="law")] == odd
 
 
-def test_built_in_analyzer_is_the_default(store: MemoryStore) -> None:
-    index = BM25Index.from_store(store, config=IndexConfig(chunk_size=500))
-    index.add(["解除劳动合同", "Searching sparse vectors"], ids=["1", "2"])
-    assert [hit.id for hit in index.search("勞動合同")] == ["1"]
-    assert [hit.id for hit in index.search("VECTOR search")] == ["2"]
-
-
 def test_callable_analyzer_is_used_for_both_sides(store: MemoryStore) -> None:
     config = IndexConfig(chunk_size=500, analyzer=lambda text: split(text.lower()))
     index = BM25Index.from_store(store, config=config)

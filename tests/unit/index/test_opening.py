@@ -40,13 +40,6 @@ def test_config_creates_an_index(store: MemoryStore, config: IndexConfig) -> Non
     assert (index.stats().num_chunks, index.search("apple")) == (0, [])
 
 
-def test_index_of_one_chunk_finds_it(index: BM25Index) -> None:
-    index.add(["apple"], ids=["1"])
-    (hit,) = index.search("apple")
-    assert (hit.id, hit.text) == ("1", "apple")
-    assert hit.score > 0
-
-
 def test_reopened_index_has_everything(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
     again = reopened()
     assert again.search("apple cherry") == filled.search("apple cherry")

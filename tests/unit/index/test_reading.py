@@ -76,10 +76,6 @@ def test_batch_asks_once_and_only_for_queries_with_known_terms(filled: BM25Index
     assert store.calls == ["search"]
 
 
-def test_empty_batch_is_empty(filled: BM25Index) -> None:
-    assert filled.search_batch([]) == []
-
-
 @pytest.mark.parametrize("k", [0, -1, 16_385, 1.0, True, "10", None])
 def test_k_out_of_range_is_refused(filled: BM25Index, store: MemoryStore, k: Any) -> None:
     with pytest.raises(ParameterError) as caught:
@@ -91,52 +87,6 @@ def test_k_out_of_range_is_refused(filled: BM25Index, store: MemoryStore, k: Any
 @pytest.mark.parametrize("k", [1, 16_384])
 def test_k_at_its_limits_is_taken(filled: BM25Index, k: int) -> None:
     assert len(filled.search("apple", k)) == min(k, 2)
-
-
-@pytest.mark.parametrize(
-    ("queries", "message"),
-    [
-        ("apple", "queries must be a sequence of str, got str; for a single one, pass a list: [queries]"),
-        (["a", 7], "a query must be a str, a mapping of str to float or a Query, got int"),
-    ],
-)
-def test_bad_queries_are_refused(filled: BM25Index, queries: Any, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        filled.search_batch(queries)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("namespace", "message"),
-    [
-        ([], "namespace must be a str, a non-empty sequence of str, or None for all, got []"),
-        (7, "namespace must be a str, a non-empty sequence of str, or None for all, got 7"),
-        ([7], "namespace must be a str, got int"),
-        ("a\n", "namespace must not have control characters, got 'a\\n'"),
-    ],
-)
-def test_bad_namespace_is_refused(filled: BM25Index, namespace: Any, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        filled.search("apple", namespace=namespace)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
-        ({"k3": -1}, "k3 must be None, or finite and >= 0, got -1"),
-    ],
-)
-def test_bad_query_parameter_is_refused(filled: BM25Index, option: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError) as caught:
-        filled.search("apple", **option)
-    assert str(caught.value) == message
-
-
-def test_unknown_scope_of_statistics_is_refused(filled: BM25Index) -> None:
-    with pytest.raises(ParameterError, match="statistics must be 'namespace', 'all' or a filter, got 'corpus'"):
-        filled.search("apple", statistics="corpus")  # type: ignore[arg-type]
 
 
 def test_bad_filter_is_refused(filled: BM25Index, store: MemoryStore) -> None:

@@ -52,11 +52,6 @@ def test_settings_reach_the_config_and_its_analyzer() -> None:
     assert with_settings(BASE, {}) == BASE
 
 
-def test_values_out_of_range_are_refused() -> None:
-    with pytest.raises(ParameterError, match="k1 must be finite and >= 0, got -1"):
-        with_settings(BASE, {"k1": -1})
-
-
 def test_a_callable_has_no_settings() -> None:
     with pytest.raises(ParameterError, match="stem must be settings of the built-in analyzer"):
         with_settings(IndexConfig(500, analyzer=split), {"stem": False})

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 # Writing
 
 
-def test_ids_come_back_in_order(index: BM25Index) -> None:
-    assert index.add(["b", "a"], ids=["2", "1"]) == ["2", "1"]
-
-
 def test_same_text_twice_is_one_chunk(index: BM25Index) -> None:
     one, other = index.add(["apple", "apple"])
     assert one == other
