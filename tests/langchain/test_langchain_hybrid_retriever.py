@@ -167,15 +167,6 @@ class TestEmbedding:
         ways(retriever, "fade", mode="sparse")
         assert model.asked == []
 
-    def test_is_asked_only_for_new_and_changed_texts(
-        self, retriever: MilvusHybridRetriever, dense_index: BM25Index, model: Letters
-    ) -> None:
-        model.asked.clear()
-        changed = [*DOCUMENTS[:3], Document("fade", metadata={"page": 4}, id="d"), Document("egg", id="f")]
-        MilvusHybridRetriever.from_documents(changed, index=dense_index, embedding=model)
-        assert model.asked == [("documents", "fade"), ("documents", "egg")]
-        assert dense_index.verify().differences == []
-
     def test_takes_texts(self, dense_index: BM25Index, model: Letters) -> None:
         made = MilvusHybridRetriever.from_texts(
             ["gag"], [{"page": 7}], ids=["x"], index=dense_index, embedding=model, namespace="tenant"
@@ -286,12 +277,6 @@ class TestBatch:
         found = retriever.batch(QUERIES, mode="sparse")
         assert dense_store.calls.count("search") == before + 1
         assert found == [retriever.invoke(query, mode="sparse") for query in QUERIES]
-
-    @pytest.mark.parametrize("mode", ["hybrid", "dense"])
-    def test_answers_as_invoke_does(self, retriever: MilvusHybridRetriever, mode: str) -> None:
-        one_by_one = [retriever.invoke(query, mode=mode) for query in QUERIES]
-        assert retriever.batch(QUERIES, {"max_concurrency": 2}, mode=mode) == one_by_one
-        assert asyncio.run(retriever.abatch(QUERIES, mode=mode)) == one_by_one
 
 
 class TestTracing:

@@ -15,7 +15,6 @@ from rag_bm25.langchain import MilvusBM25Retriever
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from rag_bm25 import IndexConfig
 
 DOCUMENTS = [
     Document("apple banana", metadata={"page": 1, "id": "not the id"}, id="a"),
@@ -58,9 +57,6 @@ class TestDocuments:
     def test_come_back_with_their_id_and_their_metadata_as_they_were(self, retriever: MilvusBM25Retriever) -> None:
         assert retriever.invoke("banana") == [DOCUMENTS[0]]
 
-    def test_are_ranked_like_the_hits_of_the_index(self, retriever: MilvusBM25Retriever, index: BM25Index) -> None:
-        assert ids(retriever.invoke("apple cherry")) == [hit.id for hit in index.search("apple cherry")]
-
     def test_have_their_score_where_it_is_asked_for(self, retriever: MilvusBM25Retriever, index: BM25Index) -> None:
         found = retriever.invoke("banana", score_key="bm25")
         assert found[0].metadata == {**DOCUMENTS[0].metadata, "bm25": index.search("banana")[0].score}
@@ -72,10 +68,6 @@ class TestDocuments:
         document = Document("apple", metadata={"page": 1})
         MilvusBM25Retriever.from_documents([document], index=index, score_key="score").invoke("apple")
         assert (document.id, document.metadata) == (None, {"page": 1})
-
-    def test_without_ids_the_same_twice_is_one(self, index: BM25Index) -> None:
-        MilvusBM25Retriever.from_documents([Document("apple"), Document("apple")], index=index)
-        assert index.stats().num_chunks == 1
 
     def test_without_an_id_among_others_get_that_of_their_contents(self, index: BM25Index) -> None:
         alone = index.add(["apple"], metadatas=[{"page": 1}])
@@ -194,10 +186,6 @@ class TestBatch:
         found, error = asyncio.run(retriever.abatch(queries, return_exceptions=True))
         assert (ids(found), type(error)) == (["a"], InputError)
 
-    def test_with_a_bad_query_raises(self, retriever: MilvusBM25Retriever) -> None:
-        with pytest.raises(InputError, match="a query must be a str, a mapping of str to float or a Query, got int"):
-            retriever.batch(["banana", 7])
-
     def test_takes_a_config_for_each(self, retriever: MilvusBM25Retriever) -> None:
         recorders = [Recorder(), Recorder()]
         retriever.batch(["apple", "fig"], [{"callbacks": [recorder]} for recorder in recorders])
@@ -262,18 +250,6 @@ def test_32_concurrent_calls_answer_as_one_by_one(engine_index: BM25Index) -> No
         return await asyncio.gather(*map(retriever.ainvoke, queries))
 
     assert asyncio.run(all_at_once()) == one_by_one
-
-
-def test_read_only_follows_another_process(config: IndexConfig) -> None:
-    store = MemoryStore(exclusive=False)
-    writing = BM25Index.from_store(store, config=config)
-    reading = BM25Index.from_store(store.reopen(), config=config, read_only=True, refresh_interval=0)
-    retriever = MilvusBM25Retriever.from_index(reading)
-    assert retriever.invoke("apple") == []
-    writing.add(["apple pie"], ids=["a"])
-    assert ids(retriever.invoke("apple")) == ["a"]
-    writing.delete(["a"])
-    assert retriever.invoke("apple") == []
 
 
 def test_is_shown_without_its_index(retriever: MilvusBM25Retriever) -> None:

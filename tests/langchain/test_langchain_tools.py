@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -205,7 +204,3 @@ def test_wrong_arguments_are_refused(filled: BM25Index) -> None:
     other: Any = filled
     with pytest.raises(ParameterError, match="retriever must be a retriever of rag_bm25"):
         create_search_tool(other)
-
-
-def test_the_schema_is_json(tool: BaseTool) -> None:
-    assert "query" in json.dumps(convert_to_openai_tool(tool))

@@ -71,10 +71,6 @@ class TestWriting:
         assert first == "x"
         assert store.get_by_ids([second])[0].page_content == "fig"
 
-    def test_refuses_too_few_ids(self, vectorstore: MilvusBM25VectorStore) -> None:
-        with pytest.raises(InputError, match="ids and texts must have the same length"):
-            vectorstore.add_texts(["a", "b"], ids=["1"])
-
     def test_refuses_keywords_that_it_does_not_know(self, vectorstore: MilvusBM25VectorStore) -> None:
         with pytest.raises(TypeError, match="partition"):
             vectorstore.add_texts(["a"], partition="p")

@@ -128,12 +128,6 @@ def test_qrels_that_are_not_utf_8_are_refused(folder: Path) -> None:
         load_beir(folder)
 
 
-def test_a_document_over_the_limit_is_refused_by_its_id(folder: Path) -> None:
-    append(folder / "corpus.jsonl", json.dumps({"_id": "big", "text": "好" * 21_846}, ensure_ascii=False))
-    with pytest.raises(InputError, match="line 4: the document 'big' has 65,538 bytes of UTF-8, at most 65,535"):
-        load_beir(folder)
-
-
 @pytest.mark.parametrize("file", ["corpus.jsonl", "qrels/test.tsv"])
 def test_an_empty_set_is_refused(folder: Path, file: str) -> None:
     (folder / file).write_text("")

@@ -49,10 +49,6 @@ def test_query_without_known_terms_is_empty(query: str) -> None:
     assert encoder().encode(query, CORPUS) == EMPTY
 
 
-def test_unknown_terms_are_left_out() -> None:
-    assert list(encoder().encode("apple unknown", CORPUS).to_dict()) == [term_id("apple")]
-
-
 def test_ids_of_a_query_rise() -> None:
     ids = encoder().encode("fig cherry banana apple", CORPUS).ids.astype(np.int64)
     assert (np.diff(ids) > 0).all()
@@ -159,13 +155,6 @@ def test_terms_that_share_an_id_add_up() -> None:
     assert both.to_dict() == pytest.approx({term_id("fig"): 2 * alone.get(term_id("fig"))})
 
 
-def test_encoding_leaves_the_statistics_alone() -> None:
-    before = CORPUS.contribution()
-    encoder().encode("apple fig unknown", CORPUS)
-    after = CORPUS.contribution()
-    assert (before.ids.tolist(), before.df.tolist()) == (after.ids.tolist(), after.df.tolist())
-
-
 def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
     origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
     plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
@@ -173,8 +162,3 @@ def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
     assert boosted.boost.tolist() == [1.5, 1.0]
     assert boosted.weights.tolist() == pytest.approx([1.5 * plain.weights[0], plain.weights[1]])
     assert boosted.sources == [origin, TermSource()]
-
-
-def test_boost_of_an_unknown_term_leaves_its_weight_at_zero() -> None:
-    terms = encoder().weigh([QueryTerm("unknown", 1, TermSource(factors=(("boost", 3.0),)))], CORPUS)
-    assert (terms.boost.tolist(), terms.weights.tolist()) == ([3.0], [0.0])

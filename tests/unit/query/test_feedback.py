@@ -489,11 +489,7 @@ def test_deleted_feedback_chunk_is_left_out(filled: BM25Index, store: MemoryStor
     ("options", "message"),
     [
         ({"relevant": ["1", "2"], "irrelevant": ["2"]}, "the chunk '2' is given as relevant and as irrelevant"),
-        ({"relevant": "1"}, "relevant must be a sequence of str, got str; for a single one, pass a list: [relevant]"),
-        ({"irrelevant": 1}, "irrelevant must be a sequence of str, got int"),
-        ({"relevant": [1]}, "relevant[0] must be a str, got int"),
         ({"relevant": ["1", ""]}, "relevant[1] must not be empty"),
-        ({"irrelevant": [["x"]]}, "irrelevant[0] must be a str, got list"),
     ],
 )
 def test_feedback_that_cannot_be_is_refused(filled: BM25Index, options: dict[str, Any], message: str) -> None:
@@ -506,8 +502,6 @@ def test_feedback_that_cannot_be_is_refused(filled: BM25Index, options: dict[str
     ("options", "message"),
     [
         ({"feedback": "rm3"}, "feedback must be one of RM3, Rocchio, BIM, got 'rm3'"),
-        ({"feedback": RM3}, "feedback must be one of RM3, Rocchio, BIM, got <class"),
-        ({"feedback": False}, "feedback must be one of RM3, Rocchio, BIM, got False"),
         ({"irrelevant": ["1"], "feedback": BIM()}, "irrelevant chunks need feedback=Rocchio(), got BIM("),
         ({"feedback": BIM()}, "feedback=BIM() needs chunks that are marked: give their ids as relevant"),
     ],

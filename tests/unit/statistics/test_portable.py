@@ -112,17 +112,3 @@ def test_displaced_ids_travel_along(config: IndexConfig, tmp_path: Path) -> None
 def test_other_files_are_refused(tmp_path: Path, header: Any, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         BM25Encoder.load(write(tmp_path / "s", header))
-
-
-def test_cut_off_file_is_refused(encoder: BM25Encoder, tmp_path: Path) -> None:
-    encoder.save(tmp_path / "s")
-    data = (tmp_path / "s").read_bytes()
-    (tmp_path / "s").write_bytes(data[: len(data) // 2])
-    with pytest.raises(FormatError, match="damaged"):
-        BM25Encoder.load(tmp_path / "s")
-
-
-def test_plain_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "s").write_text("hello")
-    with pytest.raises(FormatError, match="damaged"):
-        BM25Encoder.load(tmp_path / "s")

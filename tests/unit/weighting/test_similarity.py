@@ -142,11 +142,6 @@ def test_delta_by_default_is_that_of_the_form(form: WeightingName, delta: float 
     assert DocumentWeighting(500, form=form).delta == delta
 
 
-def test_idf_of_bm25l_is_that_of_lucene() -> None:
-    df = np.arange(1, 101)
-    assert idf("lucene", df, CollectionStats(100, 0.0)) == pytest.approx(np.log(101 / (df + 0.5)))
-
-
 @pytest.mark.parametrize("limits", [{"k1": 0}, {"b": 0}, {"b": 1}, {"chunk_size": 1e-3}])
 def test_document_parameters_at_their_limits_are_taken(limits: dict[str, float]) -> None:
     assert DocumentWeighting(**{"chunk_size": 500, **limits}).weights(1, 500) > 0
@@ -156,10 +151,6 @@ def test_k3_of_zero_ignores_repetition() -> None:
     assert QueryWeighting(k3=0).term_weights([1, 2, 9]).tolist() == [1, 1, 1]
 
 
-def test_without_k3_repetition_counts_linearly() -> None:
-    assert QueryWeighting().term_weights([1, 2, 9]).tolist() == [1, 2, 9]
-
-
 @given(st.integers(1, 10**6), st.data(), idf_names, st.floats(0.001, 10), st.floats(-5, 5))
 def test_idf_is_the_printed_formula(n: int, data: st.DataObject, name: IdfName, epsilon: float, average: float) -> None:
     df = data.draw(st.integers(1, n))
@@ -167,10 +158,6 @@ def test_idf_is_the_printed_formula(n: int, data: st.DataObject, name: IdfName, 
     got = float(idf(name, df, CollectionStats(n, average), epsilon))
     # The loops take 1 + x and lose digits where x is small; log1p does not.
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-15)
-
-
-def test_epsilon_takes_the_plain_idf_where_it_is_positive() -> None:
-    assert idf("epsilon", [1], CollectionStats(4, 9.0)) == pytest.approx(math.log(3.5 / 1.5))
 
 
 @pytest.mark.parametrize("df", [2, 3, 4])
