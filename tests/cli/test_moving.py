@@ -139,27 +139,6 @@ def test_reindex_makes_an_index_with_other_parameters(milvus: Databases) -> None
     )
 
 
-def test_reindex_replaces_the_defaults_of_version_0_1(milvus: Databases) -> None:
-    analyzer = AnalyzerConfig(
-        query_segmentation="search",
-        word_bigrams=False,
-        compounds="all",
-        query_stop_words=(),
-        query_stop_structures=False,
-        stem=False,
-    )
-    former = IndexConfig(chunk_size=400, k1=1.2, length_unit="characters", bigram_weight=0.4, analyzer=analyzer)
-    with BM25Index.from_store(milvus.store("rag.db", "former"), config=former) as index:
-        index.add(["state-of-the-art 劳动合同"])
-    command = ("reindex", "--collection", "former", "--to-collection")
-    run(*command, "kept")
-    run(*command, "renewed", "--new-defaults", "--set", "bigram_weight=0.4")
-    assert BM25Index.from_store(milvus.store("rag.db", "kept")).config == former
-    assert BM25Index.from_store(milvus.store("rag.db", "renewed")).config == IndexConfig(
-        chunk_size=400, k1=1.2, bigram_weight=0.4, analyzer=AnalyzerConfig(stem=False)
-    )
-
-
 def test_reindex_elsewhere_never_sends_the_token_of_the_source(milvus: Databases) -> None:
     run("reindex", "--to-collection", "new", "--to-uri", SERVER, "--token", "mine", env={"MILVUS_TO_TOKEN": "theirs"})
     assert milvus.opened[1]["uri"] == SERVER
