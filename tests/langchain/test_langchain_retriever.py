@@ -7,12 +7,12 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from pydantic import ValidationError
-from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, InputError, QueryExpansion, StoreError, Synonyms
 from rag_bm25.langchain import MilvusBM25Retriever
 
 if TYPE_CHECKING:
+    from support.memory_store import MemoryStore
     from uuid import UUID
 
 
