@@ -12,8 +12,9 @@ from rag_bm25 import BM25Index, InputError, QueryExpansion, StoreError, Synonyms
 from rag_bm25.langchain import MilvusBM25Retriever
 
 if TYPE_CHECKING:
-    from support.memory_store import MemoryStore
     from uuid import UUID
+
+    from support.memory_store import MemoryStore
 
 
 DOCUMENTS = [
