@@ -7,6 +7,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from pydantic import ValidationError
+from support.memory_store import MemoryStore
 
 from rag_bm25 import BM25Index, InputError, QueryExpansion, StoreError, Synonyms
 from rag_bm25.langchain import MilvusBM25Retriever
@@ -14,7 +15,7 @@ from rag_bm25.langchain import MilvusBM25Retriever
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from support.memory_store import MemoryStore
+    from rag_bm25 import IndexConfig
 
 
 DOCUMENTS = [
@@ -255,3 +256,15 @@ def test_32_concurrent_calls_answer_as_one_by_one(engine_index: BM25Index) -> No
 
 def test_is_shown_without_its_index(retriever: MilvusBM25Retriever) -> None:
     assert "BM25Index" not in repr(retriever)
+
+
+def test_read_only_follows_another_process(config: IndexConfig) -> None:
+    store = MemoryStore(exclusive=False)
+    writing = BM25Index.from_store(store, config=config)
+    reading = BM25Index.from_store(store.reopen(), config=config, read_only=True, refresh_interval=0)
+    retriever = MilvusBM25Retriever.from_index(reading)
+    assert retriever.invoke("apple") == []
+    writing.add(["apple pie"], ids=["a"])
+    assert ids(retriever.invoke("apple")) == ["a"]
+    writing.delete(["a"])
+    assert retriever.invoke("apple") == []

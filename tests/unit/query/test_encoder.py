@@ -155,6 +155,13 @@ def test_terms_that_share_an_id_add_up() -> None:
     assert both.to_dict() == pytest.approx({term_id("fig"): 2 * alone.get(term_id("fig"))})
 
 
+def test_encoding_leaves_the_statistics_alone() -> None:
+    before = CORPUS.contribution()
+    encoder().encode("apple fig unknown", CORPUS)
+    after = CORPUS.contribution()
+    assert (before.ids.tolist(), before.df.tolist()) == (after.ids.tolist(), after.df.tolist())
+
+
 def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
     origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
     plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
