@@ -117,7 +117,7 @@ def lose_the_vocabulary(place: MemoryPlace) -> None:
     [
         (lose_a_chunk, "verify: "),
         (change_a_text, "version 1"),
-        (change_a_weight, "weight of "),
+        (change_a_weight, "wrong weights of chunk"),
         (lose_the_vocabulary, "terms lost"),
     ],
 )
