@@ -10,7 +10,7 @@ event          level  counts                                  when
 ``batch``      INFO   ``inserted``, ``deleted``, ``terms``    a batch was written: rows, and new terms
 ``recovery``   INFO   ``chunks``                              an unfinished batch of another writer was finished;
                                                               WARN: it cannot be finished yet, ``chunks`` is 0
-``compaction`` INFO   ``deltas``                              deltas of the log were merged into a snapshot
+``compaction`` INFO   ``deltas``                              deltas of the log were folded into a run
 ``repair``     INFO   those of ``RepairReport``               the statistics were replaced by a recount
 ``verify``     INFO   ``chunks``, ``terms``, ``differences``  the statistics were compared with a recount
 ``refresh``    DEBUG  ``log_rows``, ``deltas``                the log was read: rows, and deltas not merged yet

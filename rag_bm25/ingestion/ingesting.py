@@ -13,7 +13,6 @@ from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
 from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
-from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import SourceNames
 from rag_bm25.ingestion.splitting import splitter
 
@@ -36,7 +35,6 @@ class EmbeddingModel(Protocol):
 
 NAMING_ATTEMPTS = 10
 MAX_SHOWN = 5  # reasons
-FILES_PER_CALL = 500
 
 
 @dataclass(frozen=True)
@@ -57,8 +55,7 @@ class IngestReport:
     failed : dict of str to str
         Reason by source, for each file and folder that failed; nothing of it was written.
     notes : list of str
-        Folders whose sources do not begin with the folder's own name, and the reasons; encodings other than UTF-8; and
-        whether chunks of an older version were replaced.
+        Folders whose sources do not begin with the folder's own name, and the reasons; and encodings other than UTF-8.
     rejected : dict of str to int
         Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted.
     reasons : list of str
@@ -149,7 +146,6 @@ def ingest(
     if strict:
         _require_valid(found, files, FileChecker(split, index.config.fields, options))
     checker = FileChecker(split, index.config.fields, options)
-    outdated = None if is_empty else _find_outdated(index, files, namespace)
 
     def report(chunks: Progress) -> None:
         report_progress(progress, "bytes", checker.bytes_until(chunks.done), found.size)
@@ -178,7 +174,6 @@ def ingest(
             *names.notes,
             *_encoding_notes(checker.encodings, options.encoding),
             *_empty_notes(checker),
-            *_outdated_notes(outdated, written.updated),
         ],
         rejected=checker.rejected,
         reasons=checker.reasons,
@@ -225,26 +220,6 @@ def _encoding_notes(encodings: Mapping[str, str], given: str | None) -> list[str
         sources.setdefault(encoding, []).append(source)
     hint = "" if given else " (give --encoding if that is wrong)"
     return [f"read as {encoding.upper()}: {list_first(names)}{hint}" for encoding, names in sorted(sources.items())]
-
-
-def _find_outdated(index: BM25Index, files: Sequence[SourceFile], namespace: str) -> str | None:
-    """Return a file whose stored chunks are of a version that stored no places, if there is one."""
-    firsts = [f"{file.source}#0" for file in files if file.path.suffix.lower() not in ROW_SUFFIXES]
-    for start in range(0, len(firsts), FILES_PER_CALL):
-        for chunk in index.get(firsts[start : start + FILES_PER_CALL], namespace=namespace):
-            if chunk.metadata.get("chunk") == 0 and "end_index" not in chunk.metadata:
-                return str(chunk.metadata["source"])
-    return None
-
-
-def _outdated_notes(outdated: str | None, updated: int) -> list[str]:
-    if outdated is None or not updated:
-        return []
-    note = (
-        f"chunks of an older version were replaced ({outdated} and others): texts are cut at headings now, and each "
-        "chunk has its place and title. Ids are SOURCE#N as before. This happens once."
-    )
-    return [note]
 
 
 def _name_sources(index: BM25Index, found: Found, namespace: str, *, is_empty: bool) -> SourceNames:

@@ -55,7 +55,7 @@ class SourceNames:
     # Roots
 
     def take(self, path: Path) -> None:
-        """Give a path a root, unless it lies in one: one of an older version of the index, or its own."""
+        """Give a path a root, unless it lies in one: that of stored chunks, or its own."""
         if self._find_nearest(path) is None:
             self._add(self._adopt(path) or self._make_unnamed(path))
 
@@ -93,7 +93,7 @@ class SourceNames:
         self.new.append(root)
 
     def _adopt(self, path: Path) -> SourceRoot | None:
-        """Make the root of chunks that are older than stored roots: the path, or a folder above it."""
+        """Make the root of chunks whose root is not stored, as after a repair: the path, or a folder above it."""
         whole, is_folder = absolute_path(path), _is_folder(path)
         for folder in (whole, *whole.parents):
             name = _possible_names(folder)[0]

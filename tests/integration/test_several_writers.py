@@ -329,10 +329,10 @@ def test_premature_recovery_between_any_calls_does_no_harm(
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_premature_recovery_folded_into_a_snapshot_is_right_or_an_error(
+def test_premature_recovery_folded_into_a_run_is_right_or_an_error(
     case: Case, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once the delta of another's recovery is in a snapshot, nobody knows any more what it counted."""
+    """Once the delta of another's recovery is in a run, nobody knows any more what it counted."""
     monkeypatch.setattr(chunk_writer, "LEASE_SECONDS", -1.0)
     for moment in range(calls_of(case, opened)):
         store = filled(opened)

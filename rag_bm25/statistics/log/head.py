@@ -81,7 +81,7 @@ class HeadRow:
             get_text(values, "base"),
             tuple(map(_decode_run, values["runs"])),
             tuple(check_texts(values["covers"], "covers")),
-            epoch=get_text({"epoch": "", **values}, "epoch"),
+            epoch=get_text(values, "epoch"),
             **numbers,
         )
 

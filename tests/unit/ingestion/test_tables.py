@@ -99,15 +99,6 @@ def test_strict_writes_nothing_if_anything_fails(tmp_path: Path, store: MemorySt
     assert ingest(index, find_files([tmp_path / "docs"]), strict=True).added == 1
 
 
-def test_chunks_of_an_older_version_are_replaced_with_a_note(tmp_path: Path, index: BM25Index) -> None:
-    path = write(tmp_path / "a.txt")
-    index.add(["some text"], ids=["a.txt#0"], metadatas=[{"source": "a.txt", "chunk": 0}])
-    report = run(index, path)
-    assert report.updated == 1
-    assert report.notes[0].startswith("chunks of an older version were replaced (a.txt and others)")
-    assert run(index, path).notes == []
-
-
 def test_a_table_without_the_column_of_the_texts_fails_as_a_whole(tmp_path: Path, index: BM25Index) -> None:
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -65,7 +65,7 @@ def read(*rows: LogRow) -> None:
 
 INTENT = {"writer": "w", "time": 1.0, "namespace": "", "chunks": 0, "length": 0}
 DELTA = {"namespace": "", "number": 1, "terms": 0, "chunks": 1, "length": 2}
-HEAD = {"base": "", "runs": [], "covers": [], "num_deltas": 0, "missing": 0, "nameless": 0, "num_terms": 0}
+HEAD = {"base": "", "runs": [], "covers": [], "num_deltas": 0, "missing": 0, "nameless": 0, "num_terms": 0, "epoch": ""}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,7 @@ HEAD = {"base": "", "runs": [], "covers": [], "num_deltas": 0, "missing": 0, "na
         row("head", {}, packed({**HEAD, "covers": [1]})),
         row("head", {}, packed({**HEAD, "base": None})),
         row("head", {}, packed({**HEAD, "num_deltas": "1"})),
+        row("head", {}, packed({name: value for name, value in HEAD.items() if name != "epoch"})),
         row("head", {}, packed({**HEAD, "runs": [[BATCH, 0, 1]]})),
         row("head", {}, packed({**HEAD, "runs": [[BATCH, 0, 1, None]]})),
         row("head", {}, packed({**HEAD, "runs": None})),
