@@ -13,13 +13,19 @@ from rag_bm25.cli.console import print_error, print_result, progress_bars
 from rag_bm25.cli.rendering import count
 from rag_bm25.cli.settings import IndexOptions, Storage, WordFiles, parse_storage
 from rag_bm25.errors import ConfigMismatchError, FormatError, IndexNotFoundError
+from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.copying import CopyPlan, copy_index, drop_index, plan_copy
 from rag_bm25.index.maintenance.former import FormerIndex, is_former
+from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.settings import with_settings
 from rag_bm25.ingestion.reindexing import reindex
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rag_bm25.index.index import BM25Index
+    from rag_bm25.index.settings import Value
+    from rag_bm25.store.protocol import Store
 
 ToToken: TypeAlias = Annotated[
     str | None,
@@ -98,7 +104,7 @@ def reindex_(
     given, with_words, options = settings.given(), words.change(), parse_storage(storage)
     to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)
     _require_another(to, place)
-    with _open_source(place) as source:
+    with _open_source(place, given) as source:
         try:
             target = to.open(config=with_words(with_settings(source.config, given)), storage=options)
         except ConfigMismatchError as error:
@@ -110,18 +116,33 @@ def reindex_(
     print_result(as_json, asdict(report), line)
 
 
-def _open_source(place: opt.Place) -> "BM25Index | FormerIndex":
+def _open_source(place: opt.Place, given: "Mapping[str, Value]") -> "BM25Index | FormerIndex":
     """Open an index, or what can be read of one of an earlier format."""
     try:
         return place.open_existing(read_only=True)
     except FormatError:
         store = place.store(read_only=True)
-        if not is_former(store):
-            store.close()
-            raise
-    source = FormerIndex(store)
+        with closed_on_failure(store):
+            if not is_former(store):
+                raise
+            return _open_former(store, given)
+
+
+def _open_former(store: "Store", given: "Mapping[str, Value]") -> FormerIndex:
+    """Read an index of an earlier format; where its parameters are lost, those that were given are all there are."""
+    try:
+        source = FormerIndex(store)
+    except FormatError:
+        if "chunk_size" not in given:
+            msg = (
+                f"the parameters of {store.name} cannot be read: give --chunk-size, and each other one that the new "
+                "index must have"
+            )
+            raise FormatError(msg) from None
+        source = FormerIndex(store, with_settings(IndexConfig(1), given))
     if source.left_out:
-        print_error(f"this version does not have the settings {', '.join(source.left_out)} of {place.collection!r}")
+        names = ", ".join(source.left_out)
+        print_error(f"settings of {store.name} that this version does not have, or refuses, are left out: {names}")
     return source
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import tarfile
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +18,13 @@ from support import engines
 from support.memory_store import MemoryStore
 from typer.testing import CliRunner
 
-from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, FormatError, IndexConfig
+from rag_bm25 import AnalyzerConfig, BM25Index, FieldWeight, FormatError, IndexConfig, ParameterError
 from rag_bm25.cli.app import app
 from rag_bm25.index.maintenance.former import FormerIndex, is_former
 from rag_bm25.ingestion import reindex
+from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.settings import ConfigRow, read_config, write_config
+from rag_bm25.statistics.log.source_roots import SourceRoot
 from rag_bm25.store.milvus import MilvusStore
 
 if TYPE_CHECKING:
@@ -76,8 +80,22 @@ def assert_made_anew(index: BM25Index) -> None:
 class TestFile:
     @pytest.mark.parametrize("options", [{}, {"config": CONFIG}, {"read_only": True}, {"repair": True}])
     def test_is_refused_by_name_with_the_way_out(self, uri: str, options: dict[str, Any]) -> None:
-        with pytest.raises(FormatError, match=r"'docs' .*has an earlier format: `rag-bm25 reindex` makes a new index"):
+        refusal = r"'docs' has format 2, this version of rag_bm25 reads format 3: `rag-bm25 reindex` makes a new index"
+        with pytest.raises(FormatError, match=refusal):
             BM25Index.open(uri, "docs", **options)
+
+    def test_of_a_newer_format_it_is_refused_too(self, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rag_bm25.statistics.log.settings.FORMAT", 1)
+        with pytest.raises(FormatError, match=r"has format 2, .* reads format 1: upgrade rag_bm25"):
+            BM25Index.open(uri, "docs")
+
+    def test_nothing_is_written_to_it_where_its_parameters_are_lost(self, uri: str) -> None:
+        with closing(MilvusStore(uri, "docs")) as store:
+            store.delete_log(keys_of(store.log_keys(), "config"))
+        with pytest.raises(FormatError, match="its fields differ"):
+            BM25Index.open(uri, "docs", config=CONFIG, repair=True)
+        with FormerIndex(MilvusStore(uri, "docs", read_only=True), CONFIG) as source:
+            assert len(list(source.chunks())) == 3
 
     def test_reindexing_makes_it_anew(self, uri: str) -> None:
         with FormerIndex(MilvusStore(uri, "docs", read_only=True)) as source:
@@ -91,8 +109,9 @@ class TestFile:
 
     def test_the_command_line_refuses_reindexes_lists_and_drops_it(self, uri: str) -> None:
         place = ("--uri", uri)
-        for command in ("stats", "verify", "repair"):
-            refused = run(command, *place)
+        copy = ["copy", "--to-collection", "b", "--to-uri", uri]
+        for command in (["stats"], ["verify"], ["repair"], ["search", "a"], copy):
+            refused = run(*command, *place)
             assert refused.exit_code == 1
             assert "`rag-bm25 reindex` makes a new index from its texts" in refused.stderr
         done = run("reindex", "--to-collection", "docs_3", *place)
@@ -104,6 +123,24 @@ class TestFile:
         assert {"docs", "docs_3"} <= set(run("list", *place).stdout.split())
         assert run("drop", "--yes", *place).exit_code == 0
         assert "docs " not in run("list", *place).stdout
+
+
+@embedded
+def test_parameters_that_the_command_line_cannot_read_must_be_given(tmp_path: Path) -> None:
+    place = ("--uri", tmp_path / "rag.db")
+    with BM25Index.open(tmp_path / "rag.db", "docs", config=IndexConfig(100, k1=0.7)) as index:
+        index.add(["apple pie"], ids=["a"])
+    with closing(MilvusStore(tmp_path / "rag.db", "docs")) as store:
+        [row] = store.get_log(keys_of(store.log_keys(), "config"))
+        store.delete_log([row.key])
+        store.insert_log([replace(row, meta={"format": 2}, packed="damaged")])
+    refused = run("reindex", "--to-collection", "new", *place)
+    assert refused.exit_code == 1
+    assert "collection 'docs' cannot be read: give --chunk-size" in refused.stderr
+    assert run("reindex", "--to-collection", "new", "--chunk-size", 50, "--k1", 0.9, *place).exit_code == 0
+    with BM25Index.open(tmp_path / "rag.db", "new") as index:
+        assert index.config == IndexConfig(50, k1=0.9)
+        assert index.get(["a"])[0].text == "apple pie"
 
 
 def former(store: MemoryStore, **changes: Any) -> MemoryStore:
@@ -144,6 +181,21 @@ def test_parameters_that_cannot_be_read_must_be_given() -> None:
     with FormerIndex(store, IndexConfig(50)) as source:
         assert source.config == IndexConfig(50)
         assert source.stats() == ("memory", 1, [""])
+
+
+def test_given_parameters_must_have_the_dimension_of_the_stored_vectors() -> None:
+    with pytest.raises(ParameterError, match="dense_dim of config must be that of the vectors in memory, None, got 2"):
+        FormerIndex(former(MemoryStore()), IndexConfig(50, dense_dim=2))
+
+
+def test_the_names_of_folders_are_kept() -> None:
+    store = MemoryStore()
+    with BM25Index.from_store(store, config=IndexConfig(100)) as index:
+        index.remember_source_roots([SourceRoot("docs", "/home/a/docs")])
+    source = FormerIndex(former(store.reopen()))
+    with BM25Index.open(":memory:", "new", config=source.config) as target:
+        reindex(source, target)
+        assert [(root.name, root.path) for root in target.source_roots()] == [("docs", "/home/a/docs")]
 
 
 def test_an_index_of_this_format_is_no_former_one() -> None:

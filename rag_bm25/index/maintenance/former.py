@@ -64,6 +64,8 @@ class FormerIndex:
     ------
     FormatError
         The stored parameters cannot be read, and none are given.
+    ParameterError
+        The dimension of the given config is not that of the stored dense vectors.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class FormerIndex:
         self._store = store
         self.left_out: list[str] = []
         self.config = config or self._read_config()
+        self._require_same_vectors()
 
     def __enter__(self) -> Self:
         return self
@@ -102,6 +105,15 @@ class FormerIndex:
         else:
             self.left_out.append("analyzer")
         return self._replace_known(config, {**document, **_part(stored, "query")})
+
+    def _require_same_vectors(self) -> None:
+        """Refuse a dimension that would lose the stored dense vectors."""
+        dim = self._store.dense_dim()
+        if self.config.dense_dim != dim:
+            raise ParameterError(
+                f"dense_dim of config must be that of the vectors in {self._store.name}, {dim}, "
+                f"got {self.config.dense_dim}"
+            )
 
     def _replace_known(self, config: _Config, given: Mapping[str, Any]) -> _Config:
         """Replace one value after the other, and note those that are unknown or refused."""

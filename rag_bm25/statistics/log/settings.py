@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_bm25.errors import REINDEX, FormatError, ParameterError, StoreError
+from rag_bm25.errors import REINDEX, FormatError, ParameterError
 from rag_bm25.statistics.log.keys import LogKey, keys_of, make_rows
 from rag_bm25.statistics.log.packing import MAX_PACKED, check_dict, get_count, get_text, json_bytes, pack, unpack
 from rag_bm25.statistics.log.table import LogTable
@@ -14,7 +14,7 @@ from rag_bm25.statistics.log.table import LogTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rag_bm25.store.protocol import LogStore
+    from rag_bm25.store.protocol import LogStore, Store
     from rag_bm25.store.rows import LogRow
 
 FORMAT = 3
@@ -105,13 +105,14 @@ def _config_rows(store: LogStore, keys: Sequence[str]) -> list[LogRow]:
     return rows
 
 
-def read_former(store: LogStore) -> tuple[int, dict[str, Any]]:
-    """Return format and parameters of an index of any format, 0 and nothing where they cannot be read."""
-    with suppress(FormatError, StoreError):
-        if rows := store.get_log(keys_of(store.log_keys(), "config")):
-            table = LogTable(store)
-            return table.decode(ConfigRow.format, rows[0]), table.decode(ConfigRow.decode, rows)
-    return 0, {}
+def read_former(store: Store) -> tuple[int, dict[str, Any]]:
+    """Return format and parameters of an index of any format; 0 and nothing where they cannot be read."""
+    version, config = 0, dict[str, Any]()
+    with suppress(FormatError):
+        if store.exists() and (rows := store.get_log(keys_of(store.log_keys(), "config"))):
+            version = LogTable(store).decode(ConfigRow.format, rows[0])
+            config = LogTable(store).decode(ConfigRow.decode, rows)
+    return version, config
 
 
 def begin_copy(store: LogStore, source: str, fingerprint: str) -> None:

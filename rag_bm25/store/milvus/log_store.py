@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rag_bm25.errors import REINDEX, FormatError
+from rag_bm25.errors import FormatError
 from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.handle import EngineHandle
 from rag_bm25.store.milvus.schema import LOG_FACTS, LOG_FIELDS, check_fields, field_types, log_entity, log_row
@@ -45,9 +45,9 @@ class MilvusLogStore:
         """Return whether the log exists and is complete."""
         try:
             return self._log.is_complete(LOG_FIELDS)
-        except FormatError as error:
+        except FormatError:
             self._check_kind()
-            raise FormatError(f"{self.name} has an earlier format: {REINDEX} ({error})") from None
+            return True  # of another format, which its parameters name
 
     def _check_kind(self) -> None:
         """Refuse a collection that is the log of no index, of whatever format."""
