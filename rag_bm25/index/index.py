@@ -43,7 +43,7 @@ from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passag
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
 from rag_bm25.index.searching.inquiry import Inquiry, Search
 from rag_bm25.index.searching.placing import Recorder, place_hit
-from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk, to_hit
+from rag_bm25.index.searching.rows import drop_superseded, read_chunks, read_embeddings, to_chunk, to_hit
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
 from rag_bm25.index.searching.term_listing import TermLister
@@ -607,8 +607,7 @@ class BM25Index:
         require_dense_field(self.config, "get_embeddings called", self._store.name)
         wanted, namespace = check_ids(ids), check_namespace(namespace)
         self._live.finish_failed_batch()
-        rows = read_chunks(self._store, wanted, namespace, dense=True)
-        return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
+        return read_embeddings(self._store, wanted, namespace)
 
     def chunks(self, *, filter: FilterLike = None, namespace: Namespaces = "") -> Iterator[Chunk]:
         """Stream all chunks, or those that a filter selects.

@@ -159,11 +159,13 @@ def former(store: MemoryStore, **changes: Any) -> MemoryStore:
 
 def test_settings_that_this_version_does_not_have_are_told() -> None:
     settings = {"analyzer": "rag_bm25", "stem": False, "lemmas": True}
-    store = former(MemoryStore(), document={"k1": 0.9, "b": -1}, query={"k4": 3}, analyzer={"settings": settings})
+    store = former(
+        MemoryStore(), document={"k1": 0.9, "b": -1, "fields": [3]}, query={"k4": 3}, analyzer={"settings": settings}
+    )
     assert is_former(store)
     source = FormerIndex(store)
     assert source.config == IndexConfig(100, k1=0.9, analyzer=AnalyzerConfig(stem=False))
-    assert source.left_out == ["lemmas", "b", "k4"]
+    assert source.left_out == ["lemmas", "b", "fields", "k4"]
 
 
 def test_the_name_of_a_callable_is_told_as_it_must_be_given_anew() -> None:

@@ -12,7 +12,7 @@ from rag_bm25.analysis import AnalyzerConfig
 from rag_bm25.analysis.contract import BUILT_IN
 from rag_bm25.errors import FormatError, ParameterError
 from rag_bm25.index.config import IndexConfig
-from rag_bm25.index.searching.rows import drop_superseded, read_chunks, to_chunk
+from rag_bm25.index.searching.rows import drop_superseded, read_chunks, read_embeddings, to_chunk
 from rag_bm25.statistics.log.settings import FORMAT, read_former
 from rag_bm25.statistics.log.source_roots import read_roots
 from rag_bm25.store.rows import Scope
@@ -118,10 +118,10 @@ class FormerIndex:
     def _replace_known(self, config: _Config, given: Mapping[str, Any]) -> _Config:
         """Replace one value after the other, and note those that are unknown or refused."""
         for name, value in given.items():
-            known: Any = {name: _as_field_weights(value) if name == "fields" else value}
             try:
+                known: Any = {name: _as_field_weights(value) if name == "fields" else value}
                 config = replace(config, **known)
-            except (ParameterError, TypeError):
+            except (AttributeError, ParameterError, TypeError):  # noqa: PERF203 - there are some twenty
                 self.left_out.append(name)
         return config
 
@@ -181,8 +181,7 @@ class FormerIndex:
         dict of str to ndarray of float32, shape (dense_dim,)
             Id -> vector, of the chunks that exist.
         """
-        rows = read_chunks(self._store, ids, namespace, dense=True)
-        return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
+        return read_embeddings(self._store, ids, namespace)
 
     def source_roots(self, *, namespace: str = "") -> list[SourceRoot]:
         """Return the folders and files that sources are named by.

@@ -13,6 +13,9 @@ from rag_bm25.store.rows import SLOTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rag_bm25.statistics.view import StatisticsView
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, Match
@@ -49,6 +52,12 @@ def read_chunks(
     """Read the newest row of each chunk of a namespace: id -> row, without the ids that are not stored."""
     rows = read_newest(store, [(namespace, id_) for id_ in ids], vectors=vectors, dense=dense)
     return {row.id: row for row in rows.values()}
+
+
+def read_embeddings(store: Store, ids: Sequence[str], namespace: str) -> dict[str, NDArray[np.float32]]:
+    """Read the dense vectors of the chunks of a namespace: id -> vector, without the ids that are not stored."""
+    rows = read_chunks(store, ids, namespace, dense=True)
+    return {id_: row.dense for id_, row in rows.items() if row.dense is not None}
 
 
 def read_chunk_by_namespace(store: Store, id_: str, namespaces: Iterable[str]) -> dict[str, ChunkRow]:
