@@ -33,7 +33,7 @@ PATIENCE = 200  # seconds
 SHARDS = 3
 
 
-@pytest.fixture(params=["server", *engines.DOCKER])
+@pytest.fixture(params=["server", *engines.SERVERS])
 def server(request: pytest.FixtureRequest) -> str:
     """The engine's name."""
     engines.uri_of(request.param)
@@ -194,10 +194,10 @@ def test_databases_are_apart(opened: Open, client: Any, uri: str, name: str) -> 
         client.drop_database(name)
 
 
-@pytest.fixture(params=engines.DOCKER)
+@pytest.fixture(params=engines.SERVERS)
 def guarded(request: pytest.FixtureRequest) -> Iterator[str]:
     """A Milvus that lets nobody in without a password."""
-    server = milvus_servers.container(request.param.removeprefix("docker-"), settings=milvus_servers.AUTHORIZED)
+    server = milvus_servers.start(request.param, settings=milvus_servers.AUTHORIZED)
     yield server.uri
     server.close()
 
@@ -226,7 +226,7 @@ def test_users(guarded: str, name: str) -> None:
 # Restarts
 
 
-@pytest.fixture(params=["server", *engines.DOCKER])
+@pytest.fixture(params=["server", *engines.SERVERS])
 def restartable(request: pytest.FixtureRequest) -> Iterator[milvus_servers.Restartable]:
     """A server that only this test uses."""
     server = milvus_servers.restartable(request.param)
@@ -247,6 +247,34 @@ def test_open_indexes_go_on_after_a_restart(restartable: milvus_servers.Restarta
         writer.add(["cherry"], ids=["c"])
         assert [hit.id for hit in reader.search("cherry")] == ["c"]
         assert writer.verify().differences == []
+
+
+def test_open_indexes_go_on_after_their_collections_were_released(opened: Open, client: Any, name: str) -> None:
+    index = opened()
+    index.add(["apple", "banana"], ids=["a", "b"])
+    for collection in (name, f"{name}_bm25"):
+        client.release_collection(collection)
+    assert [hit.id for hit in index.search("apple")] == ["a"]
+    index.add(["cherry"], ids=["c"])
+    assert index.verify().differences == []
+
+
+def test_readers_may_not_load_what_somebody_else_has_loaded(guarded: str, name: str) -> None:
+    from pymilvus import MilvusClient
+
+    token = milvus_servers.ROOT_TOKEN
+    with BM25Index.open(guarded, name, token=token, **OPTIONS) as writer:
+        writer.add(["apple", "banana"], ids=["a", "b"])
+    with closing(MilvusClient(guarded, token=token)) as root:
+        root.create_user("ann", "open Sesame/2")
+        root.create_role("reader")
+        for privilege in ("Query", "Search", "GetLoadState", "IndexDetail", "DescribeCollection", "ShowCollections"):
+            kind = "Global" if privilege in ("DescribeCollection", "ShowCollections") else "Collection"
+            root.grant_privilege("reader", kind, privilege, "*")
+        root.grant_role("ann", "reader")
+    with BM25Index.open(guarded, name, token="ann:open Sesame/2", read_only=True, **OPTIONS) as reader:
+        assert [hit.id for hit in reader.search("apple")] == ["a"]
+    drop(guarded, name, token=token)
 
 
 WRITES = ("insert_log", "insert_chunks", "delete_chunks")

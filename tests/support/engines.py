@@ -1,8 +1,9 @@
 """The engines that stores are tested on, and how to open a store on each.
 
 ``open_store("embedded", tmp_path)`` works with whatever milvus-lite is installed. ``"server"`` needs a Python that has
-milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"docker-2.6"`` and the like need a Docker
-engine, and are those that ``RAG_BM25_MILVUS_VERSIONS`` names: ``2.5,2.6,3.0`` for all of them.
+milvus-lite 3, named by ``--lite3-python`` or ``RAG_BM25_LITE3_PYTHON``; ``"milvus-2.3.5"``, a Milvus server, one that
+has the package `milvus`, named by ``RAG_BM25_MILVUS_PYTHON``. ``"docker-2.6"`` and the like need a Docker engine, and
+are those that ``RAG_BM25_MILVUS_VERSIONS`` names: ``2.5,2.6,3.0`` for all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ MILVUS = {"2.5": "v2.5.27", "2.6": "v2.6.25", "3.0": "v3.0.2"}
 VERSIONS = os.environ.get("RAG_BM25_MILVUS_VERSIONS", "2.6").split(",")
 SLOW = [pytest.mark.docker, pytest.mark.timeout(1800)]  # the first one fetches the image
 DOCKER = [pytest.param(f"docker-{version}", marks=SLOW) for version in VERSIONS]
-ENGINES = ["memory", "embedded", "server", *DOCKER]
+PACKAGED = "milvus-2.3.5"  # the newest server that is a package; it has no sparse vectors
+SERVERS = [PACKAGED, *DOCKER]
+ENGINES = ["memory", "embedded", "server", *SERVERS]
+milvus_python = os.environ.get("RAG_BM25_MILVUS_PYTHON", "")
 lite3_python = os.environ.get("RAG_BM25_LITE3_PYTHON", "")
 
 
@@ -68,7 +72,7 @@ def dialect_of(engine: str) -> str:
 
 def uri_of(engine: str) -> str:
     """Return the address of a server, started for all tests."""
-    return server_uri() if engine == "server" else docker_uri(engine.removeprefix("docker-"))
+    return server_uri() if engine == "server" else _milvus_uri(engine)
 
 
 @functools.cache
@@ -91,21 +95,15 @@ def shared_file() -> str:
 @functools.cache
 def server_uri() -> str:
     """Start one server of milvus-lite 3 for all tests; it ends with them."""
-    if not lite3_python:
-        pytest.skip("no Python with milvus-lite 3 named by --lite3-python or RAG_BM25_LITE3_PYTHON")
-    from support.milvus_servers import LiteServer
-
-    server = LiteServer(lite3_python)
-    closing.callback(server.close)
-    return server.uri
+    return _milvus_uri("server")
 
 
 @functools.cache
-def docker_uri(version: str) -> str:
-    """Start one Milvus standalone of a version for all tests; it ends with them."""
-    from support.milvus_servers import container
+def _milvus_uri(engine: str) -> str:
+    """Start one Milvus for all tests; it ends with them."""
+    from support.milvus_servers import start
 
-    server = container(version)
+    server = start(engine)
     closing.callback(server.close)
     return server.uri
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import StoreError
-from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
+from rag_bm25.store.milvus.limits import MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
 from rag_bm25.store.storage import DEFAULT_STORAGE
 
@@ -134,12 +134,22 @@ class Collection:
     def count(self, clause: str = "") -> int:
         return int(self.query(clause, ["count(*)"])[0]["count(*)"])
 
-    def get(self, keys: Iterable[str], output: Sequence[str], page: int = PAGE) -> list[dict[str, Any]]:
+    def get(self, keys: Iterable[str], output: Sequence[str], page: int | None = None) -> list[dict[str, Any]]:
         """Read rows by key, each key once, page by page."""
         found: dict[str, dict[str, Any]] = {}
-        for some in pages(list(dict.fromkeys(keys)), page):
+        for some in pages(list(dict.fromkeys(keys)), page or self.engine.keys_per_query):
             found.update((entity[output[0]], entity) for entity in self._get_page(some, output))
         return list(found.values())
+
+    def keys(self, clause: str, key: str) -> list[str]:
+        """Read the keys of all rows that fit: at once, where one reply has room for all of them.
+
+        A server answers each strongly consistent query only after its next tick, and an iterator asks at least twice.
+        """
+        found = self.query(clause or f'{key} > ""', [key], limit=MAX_ROWS)
+        if len(found) == MAX_ROWS:
+            found = [entity for page in self.scan(clause, [key], MAX_ROWS) for entity in page]
+        return [entity[key] for entity in found]
 
     def scan(self, clause: str, output: Sequence[str], page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
         """Read every row that fits, in the order of the keys."""

@@ -166,7 +166,7 @@ class MilvusStore(MilvusLogStore, BulkImports):
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
     ) -> list[ChunkRow]:
-        output, page = _chunk_output(contents=contents, vectors=vectors), PAGE
+        output, page = _chunk_output(contents=contents, vectors=vectors), None
         if dense and (field := self._dense_field()) is not None:
             output.append(DENSE)
             page = max(1, min(PAGE, self._open.dense_bytes // (4 * field.dim)))
