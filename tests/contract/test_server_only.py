@@ -6,8 +6,12 @@ Everything that milvus-lite 3 has behind its address is tested there too; the re
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +20,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, StoreError
+from rag_bm25.index.writing import chunk_writer
 from rag_bm25.store.milvus import MilvusStore, schema
 
 if TYPE_CHECKING:
@@ -315,3 +320,84 @@ def dying(server: milvus_servers.Restartable, write: Callable[..., None], moment
         raise StoreError("the connection is lost")
 
     return call
+
+
+# Writers that die, limits, segments
+
+WRITER = """
+import itertools, sys
+from support.reference import split
+from rag_bm25 import BM25Index, IndexConfig
+config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+with BM25Index.open(sys.argv[1], sys.argv[2], config=config, timeout=60) as index:
+    for number in itertools.count():
+        print("begin", number, flush=True)
+        index.add([f"word{number} of {part}" for part in range(3)], ids=[f"{number}.{part}" for part in range(3)])
+        index.delete([f"{number}.0"])
+        print("done", number, flush=True)
+"""
+
+
+def test_what_a_killed_writer_has_acknowledged_is_counted(
+    uri: str, opened: Open, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened()
+    root = Path(__file__).parents[2]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "tests")])}
+    for acknowledged in (0, 1, 3):
+        command = [sys.executable, "-c", WRITER, uri, name]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            while writer.stdout.readline() != f"done {acknowledged}\n":
+                assert writer.poll() is None
+            time.sleep(0.05 * acknowledged)
+            writer.kill()
+        with monkeypatch.context() as later:
+            later.setattr(chunk_writer, "LEASE_SECONDS", -1.0)
+            index = opened()
+        stored = {chunk.id for chunk in index.chunks()}
+        assert {f"{number}.{part}" for number in range(acknowledged + 1) for part in (1, 2)} <= stored
+        assert stored.isdisjoint(f"{number}.0" for number in range(acknowledged + 1))
+        assert index.verify().differences == []
+        index.delete(sorted(stored))
+
+
+@pytest.fixture(params=engines.SERVERS)
+def limited(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A Milvus that takes 20 KB a second."""
+    server = milvus_servers.start(request.param, settings=milvus_servers.LIMITED)
+    yield server.uri
+    server.close()
+
+
+def test_writes_beyond_the_limit_of_a_server_wait_or_are_refused_and_lose_nothing(limited: str, name: str) -> None:
+    written = dict[str, str]()
+    with BM25Index.open(limited, name, **OPTIONS) as index:
+        for number in range(5):
+            texts = {f"{number}.{part}": f"word{part} " * 1_000 for part in range(5)}
+            with suppress(StoreError):
+                index.add(list(texts.values()), ids=list(texts))
+                written |= texts
+        stored = {chunk.id: chunk.text for chunk in index.chunks()}
+        assert written.items() <= stored.items()
+        assert index.verify().differences == []
+    drop(limited, name)
+
+
+def test_pages_go_over_growing_and_sealed_segments(opened: Open, client: Any, uri: str, name: str) -> None:
+    index = opened()
+    ids = [f"{number:04}" for number in range(900)]
+    for part in range(3):
+        some = ids[part::3]
+        index.add([f"word{id_} fig" for id_ in some], ids=some)
+        if part < 2:
+            client.flush(name)
+    index.delete(ids[::10])
+    kept = sorted(set(ids) - set(ids[::10]))
+    with closing(MilvusStore(uri, name, timeout=60, read_only=True)) as store:
+        for page in (7, 300, 10_000):
+            pages = list(store._chunks.scan("", ["pk", "id"], page))
+            keys = [entity["pk"] for some in pages for entity in some]
+            assert keys == sorted(set(keys))
+            assert sorted(entity["id"] for some in pages for entity in some) == kept
+    assert index.verify().differences == []

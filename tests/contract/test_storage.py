@@ -102,7 +102,7 @@ def test_what_the_engine_would_ignore_is_refused_before_anything_is_made(dialect
     if name in store._open.storage_choices():
         pytest.skip("it has this option")
     for call in (lambda: BM25Index.from_store(made(**{name: EVERY[name]}), config=CONFIG), store.create):
-        with pytest.raises(ParameterError, match=f"^{name} must be left out: milvus"):
+        with pytest.raises(ParameterError, match=f"^{name} must be left out: [mM]ilvus"):
             call()
     assert not store.has_collections()
 

@@ -51,6 +51,11 @@ auto-compaction-mode: revision
 auto-compaction-retention: '1000'
 """
 AUTHORIZED = {"COMMON_SECURITY_AUTHORIZATIONENABLED": "true"}
+LIMITED = {
+    "QUOTAANDLIMITS_ENABLED": "true",
+    "QUOTAANDLIMITS_DML_ENABLED": "true",
+    "QUOTAANDLIMITS_DML_INSERTRATE_MAX": "0.02",  # MB a second
+}
 QUICK = {  # milliseconds between two ticks, which each strongly consistent read waits for, and between two checks
     "PROXY_TIMETICKINTERVAL": "20",
     "QUERYCOORD_CHECKINTERVAL": "50",

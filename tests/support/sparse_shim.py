@@ -52,7 +52,7 @@ def _split(entity: Entity) -> Entity:
             made |= {piece: text[at * LETTERS : (at + 1) * LETTERS] for at, piece in enumerate(pieces)}
         else:
             made[name] = value
-    return made if "dense" in made else {**made, "shim": np.zeros(2, np.float32)}
+    return made
 
 
 def _join(row: Entity) -> Entity:
@@ -110,8 +110,9 @@ class ShimClient(Client):
         super().create_index(collection_name, index_params=index_params, **kwargs)
 
     def insert(self, collection_name: str, data: list[Entity], timeout: float | None = None, **kwargs: Any) -> Any:
-        self._fields.setdefault(collection_name, self._names(collection_name))
-        return super().insert(collection_name, [_split(entity) for entity in data], timeout=timeout, **kwargs)
+        names = self._fields.setdefault(collection_name, self._names(collection_name))
+        filler = {"shim": np.zeros(2, np.float32)} if "shim" in names else {}
+        return super().insert(collection_name, [_split(entity) | filler for entity in data], timeout=timeout, **kwargs)
 
     def query(self, collection_name: str, *, output_fields: Any = (), **kwargs: Any) -> list[Entity]:
         return [_join(row) for row in super().query(collection_name, output_fields=_asked(output_fields), **kwargs)]
