@@ -28,6 +28,7 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import Value, differing, with_settings
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
+from rag_bm25.ingestion.pruning import MAX_DELETE
 from rag_bm25.store.storage import StorageOptions
 
 MAX_REASONS = 3  # of a source
@@ -54,7 +55,7 @@ def ingest(
             metavar="PERCENT",
             help="Prune nothing of a folder that has lost a larger share of its files; five may always be pruned.",
         ),
-    ] = f"{ingestion.MAX_DELETE:.0%}",
+    ] = f"{MAX_DELETE:.0%}",
     watch: Annotated[
         bool,
         opt.option("Keep the index in step: go on until Ctrl-C, and ingest files that change.", "--watch"),

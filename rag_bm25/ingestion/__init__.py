@@ -6,7 +6,6 @@ from rag_bm25.index.maintenance.former import FormerIndex
 from rag_bm25.ingestion.documents import Document, Heading
 from rag_bm25.ingestion.files import SUFFIXES, Found, SourceFile, find_files, needs_package
 from rag_bm25.ingestion.ingesting import EmbeddingModel, IngestReport, ingest
-from rag_bm25.ingestion.pruning import MAX_DELETE
 from rag_bm25.ingestion.reading import Piece, ReadOptions, read_document, read_file, sample
 from rag_bm25.ingestion.reindexing import ReindexReport, reindex
 from rag_bm25.ingestion.rows import RowFields
@@ -15,7 +14,6 @@ from rag_bm25.statistics.log.source_roots import SourceRoot
 
 __all__ = [
     "DEFAULT_OVERLAP",
-    "MAX_DELETE",
     "SEPARATORS",
     "SUFFIXES",
     "Document",

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.ingestion.files import is_known
-from rag_bm25.ingestion.rows import ROW_SUFFIXES
+from rag_bm25.ingestion.rows import is_from_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.index import BM25Index
@@ -122,12 +122,3 @@ def _scan_sources(index: BM25Index, coverage: Coverage, namespace: str) -> Gener
 
 def _from_files(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     return (chunk for chunk in chunks if is_from_source(chunk.id, chunk.metadata))
-
-
-def is_from_source(id_: str, metadata: Mapping[str, Any]) -> bool:
-    """Return whether a chunk came from the file that its source names; rows may have a source of their own."""
-    source, number = metadata.get("source"), metadata.get("chunk")
-    if not isinstance(source, str) or type(number) is not int:
-        return False
-    is_row = source.lower().endswith(ROW_SUFFIXES) and (number == 0 or id_.endswith(f"#{number}"))
-    return is_row or id_ == f"{source}#{number}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from rag_bm25.documents.chunks import MAX_BATCH_CHUNKS
 from rag_bm25.errors import InputError
 from rag_bm25.index.arguments import list_first
-from rag_bm25.ingestion.obsolete import is_from_source
+from rag_bm25.ingestion.rows import is_from_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

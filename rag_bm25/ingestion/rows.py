@@ -97,3 +97,12 @@ def row_metadata(row: Row, fields: RowFields = DEFAULT_FIELDS) -> dict[str, Any]
 def join_title(title: str, text: str) -> str:
     """Join title and text with a space, as is customary for BEIR; a text without a title is not changed."""
     return f"{title} {text}".strip() if title else text
+
+
+def is_from_source(id_: str, metadata: Mapping[str, Any]) -> bool:
+    """Return whether a chunk came from the file that its source names; rows may have a source of their own."""
+    source, number = metadata.get("source"), metadata.get("chunk")
+    if not isinstance(source, str) or type(number) is not int:
+        return False
+    is_row = source.lower().endswith(ROW_SUFFIXES) and (number == 0 or id_.endswith(f"#{number}"))
+    return is_row or id_ == f"{source}#{number}"
