@@ -97,10 +97,11 @@ class Owners:
         return next((source for source in named if source != each.source and self._exists(source)), None)
 
     def _former(self, row: Row, stored: Stored) -> str | None:
-        """Return the other source that an id of a row is stored with, if it exists."""
+        """Return the other source that an id of a row is stored with, if it exists; first one that is not read here."""
         known = (stored[each.chunk.id] for each in row if each.chunk.id in stored)
-        sources = (chunk.metadata["source"] for chunk in known if is_from_source(chunk.id, chunk.metadata))
-        return next((source for source in sources if source != row[0].source and self._exists(source)), None)
+        sources = {chunk.metadata["source"] for chunk in known if is_from_source(chunk.id, chunk.metadata)}
+        others = filter(self._exists, sorted(sources - {row[0].source}))
+        return min(others, key=self._read.__contains__, default=None)
 
     def _take(self, row: Row, owner: str | None, reject: RejectRow) -> bool:
         """Give the ids of a row to its source, unless one belongs to another."""

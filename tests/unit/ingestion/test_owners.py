@@ -73,6 +73,21 @@ def test_a_long_row_is_refused_as_a_whole(tmp_path: Path, index: BM25Index) -> N
     assert ids(index) == ["1#1", "2#0", "2#1"]
 
 
+def test_a_row_whose_ids_are_those_of_several_files_is_refused(tmp_path: Path, index: BM25Index) -> None:
+    """Also if one of the files is read in this run, and has lost its row."""
+    others = [rows(tmp_path / f"{number}.jsonl", f"1#{number}") for number in range(2)]
+    run(index, *others)
+    long = write_rows(tmp_path / "b.jsonl", {"id": "1", "text": "word " * 15})
+    for lost in range(2):
+        rows(others[lost], "other")
+        assert run(index, others[lost], long).rejected == {"b.jsonl": 1}
+        rows(others[lost], f"1#{lost}")
+        run(index, others[lost])
+    for lost in range(2):
+        rows(others[lost], f"other {lost}")
+    assert run(index, *others, long).rejected == {}
+
+
 def test_strict_writes_nothing(two: tuple[Path, Path], index: BM25Index) -> None:
     run(index, two[0])
     with pytest.raises(InputError, match=r"rows \(2\) are invalid: .*veg.jsonl line 1: the id '1' belongs to fruit"):
