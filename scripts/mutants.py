@@ -80,6 +80,8 @@ MUTANTS = [
     # Input from outside
     Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
+    Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
+    Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
     # What the engines acknowledge, and clocks

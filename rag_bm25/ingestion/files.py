@@ -69,6 +69,8 @@ class Found:
         Folder that contains all paths, which sources are relative to.
     name : str or None
         Prefix of the sources.
+    whole : Found or None
+        The search that this is a part of, if only some of its files are to be read.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -79,6 +81,7 @@ class Found:
     unreadable: dict[Path, str] = field(default_factory=dict)
     root: Path | None = None
     name: str | None = None
+    whole: Found | None = None
 
     @property
     def size(self) -> int:

@@ -15,6 +15,7 @@ from rag_bm25.ingestion import checking as module
 from rag_bm25.ingestion import files
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.ingestion.owners import WAY_OUT
 from rag_bm25.ingestion.reading import Piece, read_file
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def test_a_file_that_cannot_be_read_fails(tmp_path: Path, index: BM25Index, monk
 def test_an_id_of_an_earlier_file_is_rejected(tmp_path: Path, index: BM25Index) -> None:
     row = {"id": "r", "text": "x"}
     report = run(index, write_rows(tmp_path / "a.jsonl", row), write_rows(tmp_path / "b.jsonl", row))
-    assert report.reasons == [f"{tmp_path}/b.jsonl line 1: duplicate id 'r', already given in a.jsonl"]
+    assert report.reasons == [f"{tmp_path}/b.jsonl line 1: the id 'r' belongs to a.jsonl, which exists, too. {WAY_OUT}"]
     assert report.rejected == {"b.jsonl": 1}
 
 
