@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 PAGE = 1000
 MAKING_SECONDS = 2.0
+HOPELESS = re.compile(r"permission deny|database\S* not found|database not found")  # nobody else makes it, either
 STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 # The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
@@ -186,8 +188,9 @@ class Collection:
         engine = self.engine
         try:
             engine.write(method, self.name, **options)
-        except StoreError:
-            end = time.monotonic() + (0 if engine.exclusive else MAKING_SECONDS)  # it may have begun just before
+        except StoreError as error:
+            is_alone = engine.exclusive or HOPELESS.search(str(error))
+            end = time.monotonic() + (0 if is_alone else MAKING_SECONDS)  # it may have begun just before
             while not is_made():
                 if time.monotonic() >= end:
                     raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -10,7 +12,9 @@ from pymilvus import MilvusException
 from pymilvus.client.types import LoadState
 
 from rag_bm25.errors import StoreError
+from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.schema import LOG_FIELDS
 from rag_bm25.store.milvus.server import UNREADY, Server
 
 
@@ -75,3 +79,17 @@ def test_a_role_that_may_not_even_ask_reads_what_others_have_loaded(client: Mock
     client.get_load_state.side_effect = MilvusException(65535, "PrivilegeLoad: permission deny to ann")
     served().prepare("docs")
     assert client.load_collection.call_count == 0
+
+
+@pytest.mark.parametrize(
+    "reason", ["PrivilegeCreateCollection: permission deny to ann", "database:other not found", "database not found"]
+)
+def test_what_cannot_be_made_is_not_waited_for(client: Mock, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several processes that begin together, the others wait for the one that makes a collection."""
+    monkeypatch.setattr("rag_bm25.store.milvus.collection.MAKING_SECONDS", 1e9)
+    client.has_collection.return_value = False
+    client.create_collection.side_effect = MilvusException(65535, reason)
+    server = served()
+    handle: Any = SimpleNamespace(engine=server, writable=lambda: server)
+    with pytest.raises(StoreError, match=re.escape(reason)):
+        Collection(handle, "docs").complete(LOG_FIELDS)
