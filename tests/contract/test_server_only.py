@@ -20,6 +20,7 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, StoreError
+from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.index.writing import chunk_writer
 from rag_bm25.store.milvus import MilvusStore, schema
 
@@ -382,6 +383,26 @@ def test_writes_beyond_the_limit_of_a_server_wait_or_are_refused_and_lose_nothin
         assert written.items() <= stored.items()
         assert index.verify().differences == []
     drop(limited, name)
+
+
+def test_rows_stored_twice_are_told_and_repaired(server: str, opened: Open, uri: str, name: str) -> None:
+    """As by a server that repeats a write whose answer was lost: it refuses no key that it has."""
+    if engines.dialect_of(server) != "milvus":
+        pytest.skip("milvus-lite 3 keeps the last row of a key")
+    opened().add(["apple", "banana", "fig"], ids=["a", "b", "c"])
+    with closing(MilvusStore(uri, name, timeout=60)) as store:
+        pks = [pk_digest("", id_) + "a" for id_ in ("a", "c")]
+        store.insert_chunks(store.get_chunks(pks, vectors=True))
+    damaged = opened()
+    assert damaged.damage == ["the statistics count 3 chunks, but 5 are stored"]
+    assert [str(found) for found in damaged.verify().differences] == [
+        "chunks stored twice under one key: stored 0, counted 2"
+    ]
+    assert damaged.repair().superseded == 2
+    repaired = opened()
+    assert (repaired.damage, repaired.verify().differences) == ([], [])
+    stored = sorted((chunk.id, chunk.text) for chunk in repaired.chunks())
+    assert stored == [("a", "apple"), ("b", "banana"), ("c", "fig")]
 
 
 def test_pages_go_over_growing_and_sealed_segments(opened: Open, client: Any, uri: str, name: str) -> None:

@@ -153,6 +153,21 @@ class Collection:
             found = [entity for page in self.scan(clause, [key], MAX_ROWS) for entity in page]
         return [entity[key] for entity in found]
 
+    def doubled_keys(self, key: str) -> list[str]:
+        """Return the keys that several rows have; read as rows, they are one."""
+        keys = self.keys("", key)
+        if self.count() <= len(keys):
+            return []
+        return [each for page in pages(keys, PAGE) for each in self._doubled_among(key, page)]
+
+    def _doubled_among(self, key: str, keys: Sequence[str]) -> list[str]:
+        if self.count(self.engine.dialect.any_of(key, keys)) <= len(keys):
+            return []
+        if len(keys) == 1:
+            return list(keys)
+        middle = len(keys) // 2
+        return [each for half in (keys[:middle], keys[middle:]) for each in self._doubled_among(key, half)]
+
     def scan(self, clause: str, output: Sequence[str], page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
         """Read every row that fits, in the order of the keys."""
         key, last = output[0], ""

@@ -187,6 +187,9 @@ class MilvusStore(MilvusLogStore, BulkImports):
     def count_chunks(self) -> int:
         return self._chunks.count()
 
+    def doubled_pks(self) -> list[str]:
+        return self._chunks.doubled_keys("pk")
+
     def count_unloaded(self) -> int:
         stored = self._open.num_rows(self._chunks.name)
         return self.count_chunks() if stored is None else stored
