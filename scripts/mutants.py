@@ -79,6 +79,8 @@ MUTANTS = [
     Mutant("bulk/loading", "_wait_for_others(target, sleep)", "pass"),
     # Input from outside
     Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
+    Mutant("store/milvus/expressions", "if comparison.path in self.mixed else written", "if False else written"),
+    Mutant("store/milvus/syntax", "[1-9][0-9]{0,17}", "[0-9]{0,17}"),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
