@@ -26,7 +26,8 @@ On every engine:
 
 A condition that an engine cannot evaluate exactly is a :class:`~rag_bm25.errors.FilterError` that names it:
 
-- milvus-lite 2.5 negates only ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of order.
+- milvus-lite 2.5 negates only ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of
+  order.
 - A Milvus server and milvus-lite 2.5 take whole numbers within a path, as in ``"p.0"``, for places in lists, too.
 - A Milvus server cannot read a key that begins with a digit, unless the whole key is a number; nor more than 5,000
   operators. A condition has one or two, but some twelve where it is negated, and a list of ``$in`` has none.
@@ -34,8 +35,8 @@ A condition that an engine cannot evaluate exactly is a :class:`~rag_bm25.errors
 What no expression can say to an engine, it answers differently, without an error:
 
 - milvus-lite 3 treats ``True`` as 1 and ``False`` as 0.
-- Milvus 2.6.20 and later, and 3.0: ``$ne``, ``$nin`` and ``$not`` of a condition leave out chunks whose value there is an
-  object, such as ``{"b": 1}``, except ``$not`` of ``$exists``.
+- Milvus 2.6.20 and later, and 3.0: ``$ne``, ``$nin`` and ``$not`` leave out chunks whose value there is an object, such
+  as ``{"b": 1}``.
 - Milvus 2.6.2 and later: to ``$exists``, ``{}``, ``[]`` and what holds nothing but ``null`` are missing.
 - All Milvus engines may take an integer beyond 2**53 for the float next to it.
 

@@ -35,7 +35,7 @@ TYPES = {  # by kind, what is true for its values, and false or unknown for all 
     "number": "{0} >= 0 or {0} < 0",
     "str": '{0} >= ""',
     "bool": "not (not ({0} in [true, false]))",  # apart from other lists
-    "list": "array_length({0}) > 0",
+    "list": "array_length({0}) != 0",
 }
 FAR = r"[\U00010000-\U0010ffff]"
 FAR_HAN = r"[\U00016fe0-\U00016fff\U00020000-\U0003ffff]"

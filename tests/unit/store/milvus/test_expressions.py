@@ -40,7 +40,7 @@ SERVER, LITE2, LITE3 = Dialect(), Lite2Dialect(), Lite3Dialect()
             Comparison(A, "!=", 3),
             (
                 '((not (exists metadata["a"])) or (not (metadata["a"] == 3))) or ((metadata["a"] >= "")'
-                ' or ((not (not (metadata["a"] in [true, false]))) or (array_length(metadata["a"]) > 0)))'
+                ' or ((not (not (metadata["a"] in [true, false]))) or (array_length(metadata["a"]) != 0)))'
             ),
             'metadata["a"] != 3',
             'metadata["a"] is null or not (metadata["a"] == 3)',
@@ -76,7 +76,7 @@ SERVER, LITE2, LITE3 = Dialect(), Lite2Dialect(), Lite3Dialect()
             Not(And((Comparison(A, "==", 1), Not(Comparison(A, "==", 2))))),
             (
                 '(((not (exists metadata["a"])) or (not (metadata["a"] == 1))) or ((metadata["a"] >= "")'
-                ' or ((not (not (metadata["a"] in [true, false]))) or (array_length(metadata["a"]) > 0))))'
+                ' or ((not (not (metadata["a"] in [true, false]))) or (array_length(metadata["a"]) != 0))))'
                 ' or (metadata["a"] == 2)'
             ),
             '(metadata["a"] != 1) or (metadata["a"] == 2)',
