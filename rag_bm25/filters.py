@@ -42,7 +42,8 @@ What no expression can say to an engine, it answers differently, without an erro
 
 Milvus expressions are checked before they reach a server, since some end the process of a server, for all its users.
 Refused are a division or remainder by anything but a number from 1 on, arithmetic with ``true`` and ``false``, empty
-lists, ``random_sample``, and more than 32 brackets within each other.
+lists, ``random_sample``, and more than 32 brackets within each other. What depends on an index of the operator's own is
+not: with an NGRAM index on the metadata, 2.6 ends at a ``$like`` of a single Chinese character (milvus#53661).
 """
 
 from __future__ import annotations

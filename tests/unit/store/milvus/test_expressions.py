@@ -148,10 +148,6 @@ def test_digits_are_read_where_they_can_be_no_place_in_a_list(path: tuple[str, .
     assert LITE3.path([*path, "0"])
 
 
-def test_no_ranges_of_a_key_are_none() -> None:
-    assert SERVER.in_ranges("key", []) == 'key == ""'
-
-
 def test_namespaces_and_filters_both_hold() -> None:
     clause = where_clause(SERVER, Scope(Expression("a == 1 or b == 2"), ("x", 'y"')))
     assert clause == r'(a == 1 or b == 2) and (namespace in ["x", "y\""])'
