@@ -79,6 +79,8 @@ MUTANTS = [
     Mutant("bulk/loading", "_wait_for_others(target, sleep)", "pass"),
     # Input from outside
     Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
+    Mutant("store/milvus/expressions", "if comparison.path in self.mixed else written", "if False else written"),
+    Mutant("store/milvus/syntax", "[1-9][0-9]{0,17}", "[0-9]{0,17}"),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
     Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),

@@ -308,6 +308,11 @@ class TestLog:
         store.insert_log([LogRow("k", "terms", {"a": 1}, "packed")])
         assert store.get_log(["k"], packed=False) == [LogRow("k", "terms", {"a": 1}, "")]
 
+    def test_keys_are_listed_by_range(self, store: Store) -> None:
+        store.insert_log([LogRow(key, "delta") for key in ("a", "b", "c", "d")])
+        assert store.log_keys([]) == []
+        assert sorted(store.log_keys([("a", "c"), ("c", "e")])) == ["b", "d"]
+
     def test_deleting_is_repeatable(self, store: Store) -> None:
         store.insert_log([LogRow("k1", "delta"), LogRow("k2", "delta")])
         for _ in range(2):
