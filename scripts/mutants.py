@@ -81,6 +81,7 @@ MUTANTS = [
     Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
+    Mutant("serving/gate", "with limited(check):", "with limited(print):"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
     # What the engines acknowledge, and clocks
     Mutant("store/milvus/lite2", "and not is_stored_after(before, self.path)", "and False"),

@@ -23,11 +23,13 @@ from rag_bm25.serving.openapi import describe
 from rag_bm25.serving.routes import API, OPERATIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request as HttpRequest
 
     from rag_bm25.serving.routes import Operation
     from rag_bm25.serving.served import Served
-    from rag_bm25.serving.settings import Settings
+    from rag_bm25.serving.settings import Limits, Settings
 
 PAGE = Path(__file__).with_name("page")
 LISTS = {"must", "must_not", "phrases", "relevant", "irrelevant", "ids"}
@@ -40,7 +42,7 @@ def build_app(server: Served, settings: Settings) -> Starlette:
         build_mcp_server(server, allow_writes=settings.allow_writes),
         json_response=True,
         stateless=True,  # nothing is kept between requests, so that a stop waits for none
-        max_request_body_size=settings.limits.body,
+        max_request_body_size=settings.limits.question,
     )
     of_api = [
         Route(each.path, partial(_answer, each, server, settings), methods=list(each.methods)) for each in OPERATIONS
@@ -81,8 +83,8 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
     try:
         if operation.call.writes and not settings.allow_writes:
             raise RefusedError(403, "read_only", "this server does not write; rag-bm25 serve --allow-writes does")
-        asked = await _read(operation, request, settings)
-        body = await server.ask(operation.call, asked, lambda answer: to_bytes(answer, settings.limits.answer))
+        read = await _receive(operation, request, settings.limits)
+        body = await server.ask(operation.call, read, lambda _, answer: to_bytes(answer, settings.limits.answer))
     except ClientDisconnect:
         return Response(None, 400)  # that nobody reads; no failure of the server, which a log would have
     except Exception as error:  # noqa: BLE001 - each becomes an answer
@@ -90,21 +92,22 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
     return Response(body, media_type="application/json")
 
 
-async def _read(operation: Operation, request: HttpRequest, settings: Settings) -> Any:
-    """Read a request: the body's JSON object, or the query string, and the id in the path."""
+async def _receive(operation: Operation, request: HttpRequest, limits: Limits) -> Callable[[], Any]:
+    """Return what reads a request: the body's JSON object, or the query string, and the id in the path."""
     path = dict(request.path_params)
     if operation.name == "delete" and path:
         path = {"ids": [path["id"]]}
     if request.method in ("GET", "HEAD") or path:
-        return parse(operation.model, {**_from_query(request), **path}, strict=False)
+        return lambda: parse(operation.model, {**_from_query(request), **path}, strict=False)
     if request.query_params:
         raise RefusedError(400, "bad_request", "the arguments belong into the body, a JSON object")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusedError(415, "wrong_type", "the header Content-Type must be application/json")
-    return parse(operation.model, _parse_json(await _read_body(request, settings.limits.body)))
+    body = await _receive_body(request, limits.body if operation.call.writes else min(limits.body, limits.question))
+    return lambda: parse(operation.model, _parse_json(body))
 
 
-async def _read_body(request: HttpRequest, most: int) -> bytes:
+async def _receive_body(request: HttpRequest, most: int) -> bytes:
     body = bytearray()
     async for part in request.stream():
         body += part

@@ -39,10 +39,11 @@ class Operations:
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
 
     def warm_up(self) -> None:
-        """Search once, so that nobody waits until engine and dictionary are loaded."""
+        """Search once, and for another spelling, so that nobody waits until engine and vocabulary are loaded."""
         chunk = next(self._index.chunks(namespace=None), None)
         if chunk is not None:
             self._index.search(chunk.text[:WARM_UP], 1, namespace=None)
+            self._correct(chunk.text[:WARM_UP], requests.Place(all_namespaces=True))
 
     # Searching
 
