@@ -131,7 +131,8 @@ TEMPLATE = types.ResourceTemplate(
 
 def build_mcp_server(served: Served, *, allow_writes: bool) -> Server[Any]:
     """Return the server of the protocol."""
-    handlers = _Handlers(served, {tool.name: tool for tool in TOOLS if allow_writes or not tool.call.writes})
+    tools = [tool for tool in TOOLS if allow_writes or not tool.call.writes]
+    handlers = _Handlers(served, {tool.name: tool for tool in tools}, [tool.describe() for tool in tools])
     return Server(
         "rag-bm25",
         version=__version__,
@@ -150,9 +151,10 @@ class _Handlers:
 
     served: Served
     tools: dict[str, Tool]
+    listed: list[types.Tool]
 
     async def list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.describe() for tool in self.tools.values()])
+        return types.ListToolsResult(tools=self.listed)
 
     async def call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self.tools.get(params.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from rag_bm25.serving.settings import Limits, Settings
 
 PAGE = Path(__file__).with_name("page")
+DISCARDED = 8 << 20  # bytes of a body that is too large: a client that still sends would not read the refusal
+PARSING = threading.Lock()  # no other thread goes on meanwhile: two in turns would hold up the event loop
 LISTS = {"must", "must_not", "phrases", "relevant", "irrelevant", "ids"}
 OBJECTS = {"filter", "statistics", "synonyms", "boosts", "first", "second"}  # JSON, if they look like it
 
@@ -108,17 +111,22 @@ async def _receive(operation: Operation, request: HttpRequest, limits: Limits) -
 
 
 async def _receive_body(request: HttpRequest, most: int) -> bytes:
-    body = bytearray()
+    body, size = bytearray(), 0
     async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise RefusedError(413, "body_too_large", f"the body must have at most {most:,} bytes; send it in parts")
+        size += len(part)
+        if size <= most:
+            body += part
+        elif size > DISCARDED:
+            break
+    if size > most:
+        raise RefusedError(413, "body_too_large", f"the body must have at most {most:,} bytes; send it in parts")
     return bytes(body)
 
 
 def _parse_json(body: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(body, parse_constant=_refuse_constant)
+        with PARSING:
+            given = json.loads(body, parse_constant=_refuse_constant)
     except (RecursionError, ValueError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8, or not JSON"
         raise RefusedError(400, "bad_request", f"the body must be a JSON object: {reason}") from None

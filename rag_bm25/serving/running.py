@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -136,6 +137,7 @@ def serve_http(served: Served, settings: Settings, listener: socket.socket, read
             await served.close()
 
     sys.setswitchinterval(SWITCH_INTERVAL)
+    gc.freeze()  # what is loaded stays: collecting garbage looks at what requests leave
     # After its end, uvicorn raises the signal again that has ended it.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -57,11 +57,17 @@ class Served:
     async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
         """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent."""
 
-        def answer() -> R:
-            asked = read()
-            return finish(asked, call.method(self.operations, asked))
+        def answer() -> R | RefusedError:
+            try:
+                asked = read()
+                return finish(asked, call.method(self.operations, asked))
+            except Exception as error:  # noqa: BLE001 - each becomes an answer
+                return _detach(self.to_refusal(error))
 
-        return await (self.gate.write if call.writes else self.gate.read)(answer)
+        answered = await (self.gate.write if call.writes else self.gate.read)(answer)
+        if isinstance(answered, RefusedError):
+            raise answered
+        return answered
 
     def to_refusal(self, error: Exception) -> RefusedError:
         """Return the refusal for an error; it does not tell where the index is."""
@@ -88,3 +94,9 @@ class Served:
         self.stop()
         await self.gate.close()
         self._index.close()
+
+
+def _detach(refusal: RefusedError) -> RefusedError:
+    """Return a refusal without what led to it: frames that hold the request, until the next collection of garbage."""
+    refusal.__context__ = None
+    return refusal.with_traceback(None)

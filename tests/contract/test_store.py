@@ -35,7 +35,7 @@ def test_a_spent_budget_ends_reads_of_chunks_but_not_of_the_log_which_others_nee
         raise TimeoutError
 
     with limited(spend):
-        for read in (lambda: store.get_chunks(pks(1)), lambda: next(store.scan_chunks()), store.count_chunks):
+        for read in (lambda: store.get_chunks(["a"]), lambda: next(store.scan_chunks()), store.count_chunks):
             with pytest.raises(TimeoutError):
                 read()
         assert [row.key for row in store.get_log(store.log_keys())] == ["k"]

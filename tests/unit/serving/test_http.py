@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
+import weakref
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -428,6 +430,27 @@ def test_a_request_is_read_in_a_thread_of_the_gate(
     asker.get(f"{API}/search", text="a")
     assert len(threads) == 2
     assert all(name.startswith("rag-bm25-serve") for name in threads)
+
+
+def test_a_refused_request_is_let_go_at_once(asker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for a collection of garbage, the bodies of a minute would be in memory together."""
+    from rag_bm25.errors import InputError
+    from rag_bm25.serving.requests import Search
+
+    seen: list[weakref.ref[Search]] = []
+
+    def scope(asked: Search) -> None:
+        seen.append(weakref.ref(asked))
+        raise InputError("it cannot be answered")
+
+    monkeypatch.setattr(Search, "scope", scope)
+    gc.collect()
+    gc.disable()
+    try:
+        assert_refused(asker.post(f"{API}/search", text="notice"), 400, "bad_request", "it cannot be answered")
+    finally:
+        gc.enable()
+    assert [reference() for reference in seen] == [None]
 
 
 def test_all_bodies_together_are_bounded(make_asker: Callable[..., Any]) -> None:
