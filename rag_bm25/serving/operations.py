@@ -213,7 +213,7 @@ class Operations:
                 embeddings=None if vectors[0] is None else np.asarray(vectors, np.float32),
                 namespace=asked.namespace,
             )
-            job.report(Progress("chunks", len(given), len(given)))
+            job.note(Progress("chunks", len(given), len(given)))
         return {"ids": ids, "count": len(ids)}
 
     def ingest(self, found: Found) -> None:
@@ -231,7 +231,7 @@ class Operations:
         condition = asked.filter if asked.source is None else {"source": asked.source}
         with self.jobs.run("delete") as job:
             deleted = self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)
-            job.report(Progress("chunks", deleted, deleted))
+            job.note(Progress("chunks", deleted, deleted))
         return {"deleted": deleted}
 
 

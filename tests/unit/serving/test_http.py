@@ -321,6 +321,25 @@ def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: B
     assert (job["state"], "NUL" in job["reason"]) == ("failed", True)
 
 
+@pytest.mark.parametrize("method", ["add", "delete"])
+def test_a_write_that_a_stop_finds_under_way_is_acknowledged(
+    make_asker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    writer = make_asker(allow_writes=True)
+    index = writer.served.operations._index
+    write = getattr(index, method)
+
+    def stop_and_write(*given: Any, **more: Any) -> Any:
+        writer.served.operations.jobs.stop()
+        return write(*given, **more)
+
+    monkeypatch.setattr(index, method, stop_and_write)
+    add = method == "add"
+    answer = writer.post(f"{API}/documents", documents=[{"text": "a"}]) if add else writer.delete(f"{API}/documents/x")
+    assert answer.status_code == 200
+    assert writer.get(f"{API}/progress").json()["jobs"][0]["state"] == "done"
+
+
 # Refusals
 
 
