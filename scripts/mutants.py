@@ -85,6 +85,7 @@ MUTANTS = [
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
     Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
+    Mutant("serving/gate", "with limited(check):", "with limited(print):"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
     # What the engines acknowledge, and clocks
     Mutant("store/milvus/lite2", "and not is_stored_after(before, self.path)", "and False"),
