@@ -15,6 +15,7 @@ from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.schema import LOG_FIELDS
+from rag_bm25.store.milvus.searching import ChunkSearch
 from rag_bm25.store.milvus.server import UNREADY, Server
 
 
@@ -93,3 +94,16 @@ def test_what_cannot_be_made_is_not_waited_for(client: Mock, reason: str, monkey
     handle: Any = SimpleNamespace(engine=server, writable=lambda: server)
     with pytest.raises(StoreError, match=re.escape(reason)):
         Collection(handle, "docs").complete(LOG_FIELDS)
+
+
+def test_queries_whose_keys_are_too_many_for_one_reply_are_asked_in_parts(client: Mock) -> None:
+    hit = {"distance": 1.0, "entity": {"pk": "1a", "batch": "b"}}
+    client.search.side_effect = lambda _, data, **__: (
+        [[hit]] * len(data) if len(data) < 3 else raise_(MilvusException(65535, "message larger than max"))
+    )
+    chunks: Any = SimpleNamespace(engine=served(), name="docs")
+    assert ChunkSearch(chunks, "Strong")._keys([1, 2, 3, 4, 5], {}) == [[(1.0, hit["entity"])]] * 5
+
+
+def raise_(error: Exception) -> Any:
+    raise error
