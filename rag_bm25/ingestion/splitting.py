@@ -150,10 +150,8 @@ class Splitter:
                 start = _strip(outline.text, section.start, section.end)[0]
             needs_more = self._is_short(outline.text, start, section)
             if needs_more and may_grow and (following is None or following.level < section.level):
-                may_grow = self._fits(
-                    outline.text[groups[-1][0] : section.end]
-                )  # if not, then with no more text, either
-                if may_grow:
+                may_grow = self._fits(outline.text[groups[-1][0] : section.end])
+                if may_grow:  # else it would not with more text, either
                     start, needs_more = groups.pop()[0], False
             if following is None or not needs_more:
                 groups.append((start, section.end))
