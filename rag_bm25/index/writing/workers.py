@@ -37,7 +37,8 @@ _T = TypeVar("_T")
 class ProcessPool(ProcessPoolExecutor):
     """A pool of processes that start with SIGINT blocked, and look for no module in the current folder.
 
-    Once started, they have the path of this process. They are spawned, not forked: a forked process would inherit the connection to Milvus, which does not survive it.
+    Once started, they have the path of this process. They are spawned, not forked: a forked process would inherit the
+    connection to Milvus, which does not survive it.
     """
 
     def __init__(self, number: int, start: Callable[..., object], *arguments: object) -> None:
