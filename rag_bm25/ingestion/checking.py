@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, MissingExtraError
@@ -80,15 +81,24 @@ class FileChecker:
         chunks = self._check_pieces(file, ids)
         first = list(islice(chunks, HELD_CHUNKS))
         with SpooledTemporaryFile(SPOOLED_BYTES) as spool:
-            for chunk in chunks:
-                pickle.dump(chunk, spool)
+            self._spool(chunks, spool, file)
             if file.source in self.failed:
                 return
             self.read.add(file.source)
             yield from first
-            spool.seek(0)
             for _ in range(len(ids) - len(first)):
                 yield pickle.load(spool)  # noqa: S301  # written above
+
+    def _spool(self, chunks: Iterable[Placed], spool: IO[bytes], file: SourceFile) -> None:
+        """Write the chunks of a file to a temporary file; where that has no room, the file has failed."""
+        try:
+            for chunk in chunks:
+                pickle.dump(chunk, spool)
+            spool.seek(0)
+        except OSError as error:
+            self._fail(file.source, f"{file.path}: no room for its chunks in a temporary file: {error.strerror}")
+            with suppress(OSError):  # what is left to write
+                spool.close()
 
     def _check_pieces(self, file: SourceFile, ids: set[str]) -> Iterator[Placed]:
         """Yield the chunks of a file and collect their ids; a wrong row is rejected, else the first failure ends."""

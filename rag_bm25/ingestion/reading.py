@@ -178,7 +178,10 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
     if suffix in FORMATS:
         return EXTRACTOR.extract(path, options.encoding, options.timeout)
     text, encoding = _read_text(path, options.encoding)
-    found = MARKUP.get(suffix, _read_plain)(text)
+    try:
+        found = MARKUP.get(suffix, _read_plain)(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     return Document(text, found.title, found.headings, encoding=encoding)
 
 

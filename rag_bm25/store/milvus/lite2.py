@@ -373,18 +373,19 @@ def _import_server() -> Any:
     assert spec is not None and spec.loader is not None  # noqa: PT018
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Server
+    return module
 
 
 def _server_class() -> Any:
     """Subclass milvus-lite's server, to be safe to start, to fork and to run beside others."""
     server = _import_server()
 
-    class OwnedServer(server):  # type: ignore[misc, valid-type, unused-ignore]
+    class OwnedServer(server.Server):  # type: ignore[misc, name-defined, unused-ignore]
         """An engine with a home of its own, which a forked child cannot stop.
 
         Engines create and remove ``~/.cache/milvus`` when they start and stop: if two start together, one may find it
-        gone and then fails at every call; one without a home dies. Its log files are there, too.
+        gone and then fails at every call; one without a home dies. Its log files are there, too. It runs there and not
+        beside the database, since milvus-lite has the folder that it runs in searched for shared libraries.
         """
 
         _lock_fd: Any
@@ -393,6 +394,8 @@ def _server_class() -> Any:
             self._owner = os.getpid()
             self._home = home
             super().__init__(str(path))
+            self._work_dir = home
+            self._bin_path = Path(server.BIN_PATH)  # not that of a variable, which a .env file may have set
 
         @property
         def args(self) -> list[str]:
@@ -510,7 +513,7 @@ def _answers(server: Any) -> bool:
 def _check_environment(server: Any) -> None:
     """Refuse an environment in which the engine cannot start."""
     if not Path(server.milvus_bin).is_file():
-        raise StoreError(f"milvus-lite has no engine at {server.milvus_bin}; unset BIN_PATH, or reinstall milvus-lite")
+        raise StoreError(f"milvus-lite has no engine at {server.milvus_bin}; reinstall milvus-lite")
     socket_path = server.uds_path.removeprefix("unix:")
     if len(os.fsencode(socket_path)) > MAX_SOCKET_PATH:
         raise StoreError(

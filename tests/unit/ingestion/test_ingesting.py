@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,6 @@ from rag_bm25.ingestion.reading import Piece, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 # Writing
@@ -56,6 +56,18 @@ def test_a_file_that_cannot_be_read_fails(tmp_path: Path, index: BM25Index, monk
     found = find_files([write(tmp_path / "a.txt")])
     (tmp_path / "a.txt").unlink()
     assert ingest(index, found).failed == {"a.txt": f"{tmp_path}/a.txt: No such file or directory"}
+
+
+def test_a_full_folder_for_temporary_files_fails_the_file_alone(
+    tmp_path: Path, index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HELD_CHUNKS", 2)
+    monkeypatch.setattr(module, "SpooledTemporaryFile", lambda _bytes: Path("/dev/full").open("w+b"))  # noqa: SIM115
+    write(tmp_path / "docs" / "a.txt", "word " * 1_000)
+    write(tmp_path / "docs" / "b.txt", "text")
+    reason = "no room for its chunks in a temporary file: No space left on device"
+    assert run(index, tmp_path / "docs").failed == {"docs/a.txt": f"{tmp_path}/docs/a.txt: {reason}"}
+    assert ids(index) == ["docs/b.txt#0"]
 
 
 def test_an_id_of_an_earlier_file_is_rejected(tmp_path: Path, index: BM25Index) -> None:
