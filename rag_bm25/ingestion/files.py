@@ -14,6 +14,7 @@ from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.opening import real_path
 from rag_bm25.ingestion.patterns import Patterns, Selection, check_patterns
 from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import absolute_path, check_root_name
@@ -39,12 +40,15 @@ class SourceFile:
         Size in bytes.
     keeps_source : bool
         Whether :func:`ingest` must not replace the source: the path is a temporary file.
+    real : Path, optional
+        Real path when it was found. The file is read there, without following links that took its place later.
     """
 
     path: Path
     source: str
     size: int
     keeps_source: bool = False
+    real: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -233,7 +237,7 @@ class _Finder:
 
     def _take_file(self, file: Path, root: Path, within: Path | None = None, *, is_wanted: bool) -> bool:
         """Collect a file if it can be ingested."""
-        real = Path(os.path.realpath(file))  # `resolve` raises for a link to itself
+        real = real_path(file)
         # Links must not lead out of the folder: someone else may have put them there.
         if not (is_wanted or is_known(file)) or not (within is None or real.is_relative_to(within)):
             return False
@@ -247,7 +251,7 @@ class _Finder:
             return True
         if size is not None and real not in self._taken:
             self._taken.add(real)
-            self.found.files.append(SourceFile(file, self._source(file, root), size))
+            self.found.files.append(SourceFile(file, self._source(file, root), size, real=real))
         return size is not None
 
     def _source(self, file: Path, root: Path) -> str:

@@ -18,6 +18,7 @@ from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
 from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
     ROW_SUFFIXES,
@@ -34,6 +35,7 @@ from rag_bm25.ingestion.tables import read_csv, read_parquet
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.rows import Reject, Row
@@ -170,10 +172,15 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
     OSError
         The file cannot be read.
     """
+    return _read_document(path, real_path(path), options)
+
+
+def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return EXTRACTOR.extract(path, options.encoding, options.timeout)
-    text, encoding = _read_text(path, options.encoding)
+        return EXTRACTOR.extract(path, real, options.encoding, options.timeout)
+    with open_regular(path, real) as file:
+        text, encoding = _read_text(file, options.encoding)
     found = MARKUP.get(suffix, _read_plain)(text)
     return Document(text, found.title, found.headings, encoding=encoding)
 
@@ -205,11 +212,15 @@ def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> 
         yield from read_file(file, split, (), options, reject=lambda _error: None)
 
 
+def _real_path(file: SourceFile) -> Path:
+    return file.real or real_path(file.path)
+
+
 # Documents
 
 
 def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
-    document = read_document(file.path, options)
+    document = _read_document(file.path, _real_path(file), options)
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
@@ -236,12 +247,11 @@ def _read_plain(text: str) -> Document:
     return Document(text, first.strip() if is_title else "")
 
 
-def _read_text(path: Path, encoding: str | None) -> tuple[str, str]:
-    with path.open("rb") as file:
-        data = file.read(MAX_DOCUMENT_BYTES + 1)
+def _read_text(file: BinaryIO, encoding: str | None) -> tuple[str, str]:
+    data = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise InputError(f"{path}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes")
-    text, used = decode(data, str(path), encoding)
+        raise InputError(f"{file.name}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes")
+    text, used = decode(data, file.name, encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n"), used
 
 
@@ -255,8 +265,9 @@ def _row_pieces(
     options: ReadOptions,
     reject: Reject,
 ) -> Iterator[Piece]:
-    for row in _read_rows(file, options, reject):
-        yield from _valid_pieces(row, file.source, split, fields, options.fields, reject)
+    with open_regular(file.path, _real_path(file)) as stream:
+        for row in _read_rows(stream, file, options, reject):
+            yield from _valid_pieces(row, file.source, split, fields, options.fields, reject)
 
 
 def _valid_pieces(
@@ -269,13 +280,13 @@ def _valid_pieces(
         return []
 
 
-def _read_rows(file: SourceFile, options: ReadOptions, reject: Reject) -> Iterator[Row]:
+def _read_rows(stream: BinaryIO, file: SourceFile, options: ReadOptions, reject: Reject) -> Iterator[Row]:
     suffix = file.path.suffix.lower()
     if suffix == ".parquet":
-        return read_parquet(file.path, file.source, options.fields.text, file.size)
+        return read_parquet(stream, file.source, options.fields.text, file.size)
     if suffix in (".csv", ".tsv"):
-        return read_csv(file.path, file.source, options.fields.text, options.encoding, reject)
-    return read_json_lines(file.path, options.encoding, reject)
+        return read_csv(stream, file.source, options.fields.text, options.encoding, reject)
+    return read_json_lines(stream, options.encoding, reject)
 
 
 def _pieces_of_row(
