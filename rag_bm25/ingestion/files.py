@@ -15,7 +15,7 @@ from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.markup import MARKUP
 from rag_bm25.ingestion.opening import real_path
-from rag_bm25.ingestion.patterns import Patterns, Selection, check_patterns
+from rag_bm25.ingestion.patterns import Patterns, Selection
 from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import absolute_path, check_root_name
 
@@ -73,6 +73,8 @@ class Found:
         Folder that contains all paths, which sources are relative to.
     name : str or None
         Prefix of the sources.
+    notes : list of str
+        Lines of .gitignore files that are no patterns, and .gitignore files that cannot be read.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -83,6 +85,7 @@ class Found:
     unreadable: dict[Path, str] = field(default_factory=dict)
     root: Path | None = None
     name: str | None = None
+    notes: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -150,16 +153,15 @@ def find_files(
     ParameterError
         A path cannot be one; `name` is not valid, or was given with several paths and without `root`; a pattern is not
         valid.
-    MissingExtraError
-        There are patterns, and pathspec is not installed.
     """
     check_sequence("paths", paths, "str or Path")
     checked = [check_path(f"paths[{position}]", path) for position, path in enumerate(paths)]
     folder = None if root is None else check_path("root", root)
     if name is not None and root is None and len(paths) != 1:
         raise ParameterError(f"name needs a single path, or a root that contains all paths, got {len(paths)} paths")
-    patterns = Patterns(check_patterns("include", include), check_patterns("exclude", exclude), gitignore=gitignore)
-    finder = _Finder(Found(root=folder, name=None if name is None else check_root_name(name)), patterns)
+    patterns = Patterns(include, exclude, gitignore=gitignore)
+    found = Found(root=folder, name=None if name is None else check_root_name(name), notes=patterns.notes)
+    finder = _Finder(found, patterns)
     for path in checked:
         finder.take_path(path)
     return finder.found
@@ -203,7 +205,6 @@ class _Finder:
         within = folder.resolve()
         selection = self._patterns.within(folder)
         for inner, folders, names in os.walk(folder, onerror=note):  # follows no links: they may form a cycle
-            selection.enter(Path(inner))
             shown = sorted(name for name in folders if not name.startswith("."))
             folders[:] = [name for name in shown if not self._exclude(selection, Path(inner, name), is_folder=True)]
             for name in sorted(names):
