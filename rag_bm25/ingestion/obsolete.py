@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_bm25.checks import find_bad_character
 from rag_bm25.ingestion.files import is_known
 from rag_bm25.ingestion.rows import ROW_SUFFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.index import BM25Index
@@ -105,8 +106,13 @@ def has_sources(index: BM25Index, namespace: str, name: str, *, is_folder: bool)
         return next(chunks, None) is not None
 
 
+def _storable(names: Iterable[str]) -> list[str]:
+    return [name for name in names if find_bad_character(name) is None]
+
+
 def _scan_sources(index: BM25Index, coverage: Coverage, namespace: str) -> Generator[Chunk, None, None]:
-    """Yield the stored chunks of the covered sources."""
+    """Yield the stored chunks of the covered sources; a name that cannot be stored has none."""
+    coverage = replace(coverage, folders=_storable(coverage.folders), files=_storable(coverage.files))
     for prefix in coverage.folders:
         pattern = re.sub(r"[_\\]", "%", prefix) + "%"  # matches more: % is the only wildcard that all engines have
         below = index.chunks(filter={"source": {"$like": pattern}}, namespace=namespace)

@@ -66,4 +66,4 @@ def _open_without_links(real: Path, flags: int) -> int:
 
 
 def _replaced_message(path: str) -> str:
-    return f"{path}: not read: since it was found, a link, a pipe or the like took its place, or that of its folder"
+    return f"{path}: not read: a link, a pipe or the like is in its place, or in that of its folder"

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.checks import check_parameter, comparable
+from rag_bm25.checks import check_parameter, comparable, find_bad_character
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.encodings import check_encoding, decode
@@ -137,12 +137,14 @@ def read_file(
     Raises
     ------
     InputError
-        The file cannot be decoded or parsed, or a row is invalid.
+        The file cannot be decoded or parsed, its name is not UTF-8, or a row is invalid.
     MissingExtraError
         The format needs a package that is not installed.
     OSError
         The file cannot be read.
     """
+    if find_bad_character(file.source) is not None:
+        raise InputError(f"{file.path}: its name, or that of a folder, is not UTF-8, and no id can be made of it")
     if file.path.suffix.lower() in ROW_SUFFIXES:
         return _row_pieces(file, split, fields, options, reject)
     return _document_pieces(file, split, options)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rag_bm25 import BM25Index
 
-REASON = "not read: since it was found, a link, a pipe or the like took its place, or that of its folder"
+REASON = "not read: a link, a pipe or the like is in its place, or in that of its folder"
 SECRET = '{"_id": "1", "text": "secret"}'
 
 
