@@ -80,6 +80,8 @@ MUTANTS = [
     # Input from outside
     Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
+    Mutant("ingestion/opening", "flags | _FILE", "flags"),
+    Mutant("ingestion/opening", "if not stat.S_ISREG(os.fstat(descriptor).st_mode):", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
     # What the engines acknowledge, and clocks

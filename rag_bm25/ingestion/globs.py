@@ -38,6 +38,14 @@ _GROUPS = count()
 MAX_PATTERN = 1_024  # characters
 
 
+class Place(NamedTuple):
+    """A file or folder, by its path below the folder of the patterns."""
+
+    path: str
+    name: str
+    is_folder: bool
+
+
 class Glob(NamedTuple):
     """A pattern of a .gitignore."""
 
@@ -46,9 +54,10 @@ class Glob(NamedTuple):
     is_name: bool  # of a file or folder at any depth, else a path below the .gitignore
     regex: re.Pattern[str]
 
-    def matches(self, path: str, name: str, *, is_folder: bool) -> bool:
-        """Return whether the pattern matches a path, without what is below it."""
-        return (is_folder or not self.folders_only) and bool(self.regex.fullmatch(name if self.is_name else path))
+    def matches(self, place: Place) -> bool:
+        """Return whether the pattern matches a place, apart from the folders that contain it."""
+        text = place.name if self.is_name else place.path
+        return (place.is_folder or not self.folders_only) and bool(self.regex.fullmatch(text))
 
 
 class Globs:
@@ -57,10 +66,9 @@ class Globs:
     def __init__(self, globs: Sequence[Glob]) -> None:
         self._globs = globs[::-1]
 
-    def decide(self, path: str, *, is_folder: bool) -> bool | None:
-        """Return whether the patterns mean a path, None if none of them matches."""
-        name = path.rpartition("/")[2]
-        return next((not glob.includes for glob in self._globs if glob.matches(path, name, is_folder=is_folder)), None)
+    def decide(self, places: Sequence[Place]) -> bool | None:
+        """Return whether the patterns mean one of some places, None if none of them matches."""
+        return next((not glob.includes for glob in self._globs if any(map(glob.matches, places))), None)
 
 
 def parse_glob(line: str) -> Glob | None:

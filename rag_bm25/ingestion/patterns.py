@@ -12,7 +12,7 @@ from rag_bm25.checks import as_str, parameter_error
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import InputError
 from rag_bm25.index.arguments import list_first
-from rag_bm25.ingestion.globs import Glob, Globs, parse_glob
+from rag_bm25.ingestion.globs import Glob, Globs, Place, parse_glob
 from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.source_names import absolute_path
 
@@ -62,11 +62,13 @@ class Patterns:
             return None
         try:
             with open_regular(file, real_path(file.parent) / file.name) as stream:  # as Git, through no link
-                text = stream.read(MAX_GITIGNORE).decode(errors="surrogateescape").removeprefix("\ufeff")
+                data, more = stream.read(MAX_GITIGNORE), stream.read(1)
         except (InputError, OSError) as error:
             self.notes.append(str(error) if isinstance(error, InputError) else f"{file}: {error.strerror}")
             return None
-        return self._parse(file, text.split("\n"))
+        if more:
+            self.notes.append(f"{file}: only its first {MAX_GITIGNORE:,} bytes count")
+        return self._parse(file, data.decode(errors="surrogateescape").removeprefix("\ufeff").split("\n"))
 
     def _parse(self, file: Path, lines: Sequence[str]) -> Globs:
         wrong: list[str] = []
@@ -96,17 +98,19 @@ class Selection:
         whole = absolute_path(path)
         if _decide(self._patterns.exclude, whole, self._folder, is_folder=is_folder):
             return True
-        if not is_folder and self._patterns.include is not None and not self.names(path):
+        if not (is_folder or self._patterns.include is None or self.names(path)):
             return True
         folders = takewhile(lambda folder: folder != self._top, whole.parents)
         return any(map(self._is_folder_ignored, folders)) or self._is_ignored_itself(whole, is_folder=is_folder)
 
     def names(self, path: Path) -> bool:
         """Return whether a pattern to include matches a file, or a folder that it is in."""
+        if self._patterns.include is None:
+            return False
         whole = absolute_path(path)
         folders = takewhile(lambda folder: folder != self._folder, whole.parents)
-        include = partial(_decide, self._patterns.include, below=self._folder)
-        return any(include(folder, is_folder=True) for folder in folders) or bool(include(whole, is_folder=False))
+        above = [_place(folder, self._folder, is_folder=True) for folder in folders]
+        return bool(self._patterns.include.decide([_place(whole, self._folder, is_folder=False), *above]))
 
     def _is_ignored_itself(self, path: Path, *, is_folder: bool) -> bool:
         """Return what the nearest .gitignore with a matching pattern says, apart from the folders that contain it."""
@@ -119,7 +123,11 @@ class Selection:
 
 def _decide(globs: Globs | None, path: Path, below: Path, *, is_folder: bool) -> bool | None:
     """Return what patterns of a folder say about a path, None if none of them matches."""
-    return globs and globs.decide(path.relative_to(below).as_posix(), is_folder=is_folder)
+    return None if globs is None else globs.decide([_place(path, below, is_folder=is_folder)])
+
+
+def _place(path: Path, below: Path, *, is_folder: bool) -> Place:
+    return Place(path.relative_to(below).as_posix(), path.name, is_folder)
 
 
 def _repository(folder: Path) -> Path:
