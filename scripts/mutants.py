@@ -84,6 +84,8 @@ MUTANTS = [
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
     Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
     Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
+    Mutant("ingestion/opening", "flags | _FILE", "flags"),
+    Mutant("ingestion/opening", "if not stat.S_ISREG(os.fstat(descriptor).st_mode):", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
     Mutant("serving/gate", "with limited(check):", "with limited(print):"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),

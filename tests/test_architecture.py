@@ -48,7 +48,7 @@ HOMES = {
     "query": "rapidfuzz",
     "cli": "typer rich",
     "evaluation": "ir_measures",
-    "ingestion": "chardet mammoth openpyxl pathspec pptx pyarrow pypdfium2",
+    "ingestion": "chardet mammoth openpyxl pptx pyarrow pypdfium2",
     "serving": "mcp mcp_types opentelemetry prometheus_client pydantic starlette uvicorn",
     "langchain": "langchain_core pydantic",
     "llama_index": "llama_index",

@@ -23,6 +23,7 @@ from rag_bm25.ingestion.source_names import check_root_name
 STDIN = Path("-")
 STDIN_NAME = "stdin.txt"
 BLOCK = 1 << 20  # bytes
+MAX_NOTES = 5
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ def note_left_out(found: ingestion.Found) -> None:
         print_note(f"skipped {count(len(unread), 'file')}: {'; '.join(found.missing.values())}")
     if irregular:
         print_note(f"skipped, since they lead to no regular file within the folder: {join_first(irregular)}")
+    if found.notes:
+        print_note("; ".join(found.notes[:MAX_NOTES]) + ("; ..." if len(found.notes) > MAX_NOTES else ""))
     if found.excluded:
         excluded = f"{len(found.excluded):,} excluded by patterns or .gitignore"
         print_note(f"{excluded}: {join_first(found.excluded)}")

@@ -118,16 +118,17 @@ def _read_rows(file: Path, limit: int | None) -> tuple[dict[str, str], dict[str,
     """Return texts and titles; `limit` is the maximum size of both together, in bytes."""
     texts: dict[str, str] = {}
     titles: dict[str, str] = {}
-    for line in read_json_lines(file):
-        id_, (title, text) = row_id(line), row_parts(line)
-        if id_ in texts:
-            raise InputError(f"{line.where}: the id {id_!r} already exists")
-        size = len(join_title(title, text).encode(errors="surrogatepass"))
-        if limit is not None and size > limit:
-            msg = f"{line.where}: the document {id_!r} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
-            raise InputError(msg)
-        texts[id_] = text
-        titles |= {id_: title} if title else {}
+    with file.open("rb") as stream:
+        for line in read_json_lines(stream):
+            id_, (title, text) = row_id(line), row_parts(line)
+            if id_ in texts:
+                raise InputError(f"{line.where}: the id {id_!r} already exists")
+            size = len(join_title(title, text).encode(errors="surrogatepass"))
+            if limit is not None and size > limit:
+                msg = f"{line.where}: the document {id_!r} has {size:,} bytes of UTF-8, at most {limit:,} are allowed"
+                raise InputError(msg)
+            texts[id_] = text
+            titles |= {id_: title} if title else {}
     return texts, titles
 
 

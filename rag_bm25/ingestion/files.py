@@ -14,7 +14,8 @@ from rag_bm25.documents.checks import check_sequence
 from rag_bm25.errors import InputError, ParameterError
 from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.markup import MARKUP
-from rag_bm25.ingestion.patterns import Patterns, Selection, check_patterns
+from rag_bm25.ingestion.opening import real_path
+from rag_bm25.ingestion.patterns import Patterns, Selection
 from rag_bm25.ingestion.rows import ROW_SUFFIXES
 from rag_bm25.ingestion.source_names import absolute_path, check_root_name
 
@@ -39,12 +40,15 @@ class SourceFile:
         Size in bytes.
     keeps_source : bool
         Whether :func:`ingest` must not replace the source: the path is a temporary file.
+    real : Path, optional
+        Real path when it was found. The file is read there, without following links that took its place later.
     """
 
     path: Path
     source: str
     size: int
     keeps_source: bool = False
+    real: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,8 @@ class Found:
         Folder that contains all paths, which sources are relative to.
     name : str or None
         Prefix of the sources.
+    notes : list of str
+        Lines of .gitignore files that are no patterns, and .gitignore files that cannot be read.
     whole : Found or None
         The search that this is a part of, if only some of its files are to be read.
     """
@@ -81,6 +87,7 @@ class Found:
     unreadable: dict[Path, str] = field(default_factory=dict)
     root: Path | None = None
     name: str | None = None
+    notes: list[str] = field(default_factory=list)
     whole: Found | None = None
 
     @property
@@ -149,16 +156,15 @@ def find_files(
     ParameterError
         A path cannot be one; `name` is not valid, or was given with several paths and without `root`; a pattern is not
         valid.
-    MissingExtraError
-        There are patterns, and pathspec is not installed.
     """
     check_sequence("paths", paths, "str or Path")
     checked = [check_path(f"paths[{position}]", path) for position, path in enumerate(paths)]
     folder = None if root is None else check_path("root", root)
     if name is not None and root is None and len(paths) != 1:
         raise ParameterError(f"name needs a single path, or a root that contains all paths, got {len(paths)} paths")
-    patterns = Patterns(check_patterns("include", include), check_patterns("exclude", exclude), gitignore=gitignore)
-    finder = _Finder(Found(root=folder, name=None if name is None else check_root_name(name)), patterns)
+    patterns = Patterns(include, exclude, gitignore=gitignore)
+    found = Found(root=folder, name=None if name is None else check_root_name(name), notes=patterns.notes)
+    finder = _Finder(found, patterns)
     for path in checked:
         finder.take_path(path)
     return finder.found
@@ -202,7 +208,6 @@ class _Finder:
         within = folder.resolve()
         selection = self._patterns.within(folder)
         for inner, folders, names in os.walk(folder, onerror=note):  # follows no links: they may form a cycle
-            selection.enter(Path(inner))
             shown = sorted(name for name in folders if not name.startswith("."))
             folders[:] = [name for name in shown if not self._exclude(selection, Path(inner, name), is_folder=True)]
             for name in sorted(names):
@@ -236,7 +241,7 @@ class _Finder:
 
     def _take_file(self, file: Path, root: Path, within: Path | None = None, *, is_wanted: bool) -> bool:
         """Collect a file if it can be ingested."""
-        real = Path(os.path.realpath(file))  # `resolve` raises for a link to itself
+        real = real_path(file)
         # Links must not lead out of the folder: someone else may have put them there.
         if not (is_wanted or is_known(file)) or not (within is None or real.is_relative_to(within)):
             return False
@@ -250,7 +255,7 @@ class _Finder:
             return True
         if size is not None and real not in self._taken:
             self._taken.add(real)
-            self.found.files.append(SourceFile(file, self._source(file, root), size))
+            self.found.files.append(SourceFile(file, self._source(file, root), size, real=real))
         return size is not None
 
     def _source(self, file: Path, root: Path) -> str:

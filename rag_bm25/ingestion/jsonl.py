@@ -11,15 +11,15 @@ from rag_bm25.ingestion.rows import Row, raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.lines import Line
     from rag_bm25.ingestion.rows import Reject
 
 
-def read_json_lines(path: Path, encoding: str | None = None, reject: Reject = raise_error) -> Iterator[Row]:
+def read_json_lines(file: BinaryIO, encoding: str | None = None, reject: Reject = raise_error) -> Iterator[Row]:
     """Read a file with one JSON object a line; blank lines are skipped, and lines that are wrong are rejected."""
-    for line in read_lines(path, encoding):
+    for line in read_lines(file, encoding):
         row = _parse_line(line, reject)
         if row is not None:
             yield Row(line.where, row, line.end)

@@ -11,7 +11,7 @@ from rag_bm25.ingestion.rows import MAX_DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
 SAMPLE_BYTES = 1 << 16
 WIDE = ("utf-16", "utf-32")  # in which a line does not end with the byte of a newline
@@ -38,10 +38,9 @@ class Line(NamedTuple):
             raise InputError(msg) from None
 
 
-def line_encoding(path: Path, encoding: str | None = None) -> tuple[str, int]:
+def line_encoding(file: BinaryIO, encoding: str | None = None) -> tuple[str, int]:
     """Return the encoding of a file of lines, and the size of its byte order mark."""
-    with path.open("rb") as file:
-        sample = file.read(SAMPLE_BYTES)
+    sample = file.read(SAMPLE_BYTES)
     for mark, name in MARKS.items():
         if sample.startswith(mark):
             return name, len(mark)
@@ -50,33 +49,32 @@ def line_encoding(path: Path, encoding: str | None = None) -> tuple[str, int]:
     if is_mostly_utf8(sample):
         return "utf-8", 0
     whole = sample.rpartition(b"\n")[0] if len(sample) == SAMPLE_BYTES else sample
-    return decode(whole, str(path))[1] or "utf-8", 0
+    return decode(whole, file.name)[1] or "utf-8", 0
 
 
-def read_lines(path: Path, encoding: str | None = None) -> Iterator[Line]:
+def read_lines(file: BinaryIO, encoding: str | None = None) -> Iterator[Line]:
     """Read the lines of a file; one that is too long is not read to its end."""
-    name, start = line_encoding(path, encoding)
-    with path.open("rb") as file:
-        file.seek(start)
-        if name.startswith(WIDE):
-            yield from _read_wide(path, file, name)
-            return
-        for number, data in enumerate(iter(lambda: file.readline(MAX_DOCUMENT_BYTES + 2), b""), 1):
-            where = f"{path} line {number}"
-            _check_size(where, len(data.rstrip(b"\r\n")))
-            yield Line(where, data, name, start, start + len(data))
-            start += len(data)
+    name, start = line_encoding(file, encoding)
+    file.seek(start)
+    if name.startswith(WIDE):
+        yield from _read_wide(file, name)
+        return
+    for number, data in enumerate(iter(lambda: file.readline(MAX_DOCUMENT_BYTES + 2), b""), 1):
+        where = f"{file.name} line {number}"
+        _check_size(where, len(data.rstrip(b"\r\n")))
+        yield Line(where, data, name, start, start + len(data))
+        start += len(data)
 
 
-def _read_wide(path: Path, file: io.BufferedReader, name: str) -> Iterator[Line]:
+def _read_wide(file: BinaryIO, name: str) -> Iterator[Line]:
     with io.TextIOWrapper(file, encoding=name, newline="") as texts:
         try:
             for number, text in enumerate(iter(lambda: texts.readline(MAX_DOCUMENT_BYTES + 2), ""), 1):
-                where = f"{path} line {number}"
+                where = f"{file.name} line {number}"
                 _check_size(where, len(text.rstrip("\r\n")))
                 yield Line(where, text, name, 0, file.tell())
         except UnicodeError as error:
-            raise InputError(f"{path}: not {name.upper()}: {error}") from None
+            raise InputError(f"{file.name}: not {name.upper()}: {error}") from None
 
 
 def _check_size(where: str, size: int) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rag_bm25.checks import find_bad_character
 from rag_bm25.ingestion.files import is_known
 from rag_bm25.ingestion.rows import is_from_source
 
@@ -110,8 +111,13 @@ def below_folder(prefix: str) -> dict[str, Any]:
     return {"source": {"$like": re.sub(r"[_\\]", "%", prefix) + "%"}}
 
 
+def _storable(names: Iterable[str]) -> list[str]:
+    return [name for name in names if find_bad_character(name) is None]
+
+
 def _scan_sources(index: BM25Index, coverage: Coverage, namespace: str) -> Generator[Chunk, None, None]:
-    """Yield the stored chunks of the covered sources."""
+    """Yield the stored chunks of the covered sources; a name that cannot be stored has none."""
+    coverage = replace(coverage, folders=_storable(coverage.folders), files=_storable(coverage.files))
     for prefix in coverage.folders:
         below = index.chunks(filter=below_folder(prefix), namespace=namespace)
         yield from (chunk for chunk in _from_files(below) if chunk.metadata["source"].startswith(prefix))

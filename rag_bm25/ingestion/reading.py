@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from rag_bm25.checks import check_parameter, comparable
+from rag_bm25.checks import check_parameter, comparable, find_bad_character
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.documents import Document
 from rag_bm25.ingestion.encodings import check_encoding, decode
@@ -18,6 +18,7 @@ from rag_bm25.ingestion.formats import FORMATS
 from rag_bm25.ingestion.formats.extraction import DEFAULT_TIMEOUT, EXTRACTOR
 from rag_bm25.ingestion.jsonl import read_json_lines
 from rag_bm25.ingestion.markup import MARKUP
+from rag_bm25.ingestion.opening import open_regular, real_path
 from rag_bm25.ingestion.rows import (
     MAX_DOCUMENT_BYTES,
     ROW_SUFFIXES,
@@ -34,6 +35,7 @@ from rag_bm25.ingestion.tables import read_csv, read_parquet
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.files import SourceFile
     from rag_bm25.ingestion.rows import Reject, Row
@@ -139,12 +141,14 @@ def read_file(
     Raises
     ------
     InputError
-        The file cannot be decoded or parsed, or a row is invalid.
+        The file cannot be decoded or parsed, its name is not UTF-8, or a row is invalid.
     MissingExtraError
         The format needs a package that is not installed.
     OSError
         The file cannot be read.
     """
+    if find_bad_character(file.source) is not None:
+        raise InputError(f"{file.path}: its name, or that of a folder, is not UTF-8, and no id can be made of it")
     if file.path.suffix.lower() in ROW_SUFFIXES:
         return _row_pieces(file, split, fields, options, reject)
     return _document_pieces(file, split, options)
@@ -174,10 +178,15 @@ def read_document(path: Path, options: ReadOptions = DEFAULT_OPTIONS) -> Documen
     OSError
         The file cannot be read.
     """
+    return _read_document(path, real_path(path), options)
+
+
+def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
     suffix = path.suffix.lower()
     if suffix in FORMATS:
-        return EXTRACTOR.extract(path, options.encoding, options.timeout)
-    text, encoding = _read_text(path, options.encoding)
+        return EXTRACTOR.extract(path, real, options.encoding, options.timeout)
+    with open_regular(path, real) as file:
+        text, encoding = _read_text(file, options.encoding)
     try:
         found = MARKUP.get(suffix, _read_plain)(text)
     except InputError as error:
@@ -212,11 +221,15 @@ def _read_leniently(file: SourceFile, split: Splitter, options: ReadOptions) -> 
         yield from read_file(file, split, (), options, reject=lambda _error: None)
 
 
+def _real_path(file: SourceFile) -> Path:
+    return file.real or real_path(file.path)
+
+
 # Documents
 
 
 def _document_pieces(file: SourceFile, split: Splitter, options: ReadOptions) -> Iterator[Piece]:
-    document = read_document(file.path, options)
+    document = _read_document(file.path, _real_path(file), options)
     parts = split.split(document.text, document.headings)
     title = document.title[:MAX_STORED_TITLE] or PurePosixPath(file.source).stem
     for n, part in enumerate(parts):
@@ -243,12 +256,11 @@ def _read_plain(text: str) -> Document:
     return Document(text, first.strip() if is_title else "")
 
 
-def _read_text(path: Path, encoding: str | None) -> tuple[str, str]:
-    with path.open("rb") as file:
-        data = file.read(MAX_DOCUMENT_BYTES + 1)
+def _read_text(file: BinaryIO, encoding: str | None) -> tuple[str, str]:
+    data = file.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise InputError(f"{path}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes")
-    text, used = decode(data, str(path), encoding)
+        raise InputError(f"{file.name}: a document must have at most {MAX_DOCUMENT_BYTES:,} bytes")
+    text, used = decode(data, file.name, encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n"), used
 
 
@@ -262,8 +274,9 @@ def _row_pieces(
     options: ReadOptions,
     reject: Reject,
 ) -> Iterator[Piece]:
-    for row in _read_rows(file, options, reject):
-        yield from _valid_pieces(row, file.source, split, fields, options, reject)
+    with open_regular(file.path, _real_path(file)) as stream:
+        for row in _read_rows(stream, file, options, reject):
+            yield from _valid_pieces(row, file.source, split, fields, options, reject)
 
 
 def _valid_pieces(
@@ -276,13 +289,13 @@ def _valid_pieces(
         return []
 
 
-def _read_rows(file: SourceFile, options: ReadOptions, reject: Reject) -> Iterator[Row]:
+def _read_rows(stream: BinaryIO, file: SourceFile, options: ReadOptions, reject: Reject) -> Iterator[Row]:
     suffix = file.path.suffix.lower()
     if suffix == ".parquet":
-        return read_parquet(file.path, file.source, options.fields.text, file.size)
+        return read_parquet(stream, file.source, options.fields.text, file.size)
     if suffix in (".csv", ".tsv"):
-        return read_csv(file.path, file.source, options.fields.text, options.encoding, reject)
-    return read_json_lines(file.path, options.encoding, reject)
+        return read_csv(stream, file.source, options.fields.text, options.encoding, reject)
+    return read_json_lines(stream, options.encoding, reject)
 
 
 def _pieces_of_row(

@@ -16,7 +16,7 @@ from rag_bm25.ingestion.rows import MAX_DOCUMENT_BYTES, Row, raise_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.lines import Line
     from rag_bm25.ingestion.rows import Reject
@@ -26,18 +26,18 @@ BATCH_ROWS = 500
 
 
 def read_csv(
-    path: Path, source: str, text: str, encoding: str | None = None, reject: Reject = raise_error
+    file: BinaryIO, source: str, text: str, encoding: str | None = None, reject: Reject = raise_error
 ) -> Iterator[Row]:
     """Read a CSV file whose first row has the names; the delimiter is the most frequent one there."""
-    lines = _Lines(read_lines(path, encoding))
+    lines = _Lines(read_lines(file, encoding))
     first = next(lines, "")
     if not first:
         return
     delimiter = max(DELIMITERS, key=first.count)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_DOCUMENT_BYTES))  # of the process: there is no other
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-    names = _names(_next_cells(reader, lines, raise_error), str(path))
-    _require_column(text, names, path)
+    names = _names(_next_cells(reader, lines, raise_error), file.name)
+    _require_column(text, names, file.name)
     number = -1
     while (cells := _next_cells(reader, lines, reject)) is not None:
         if not any(cells):
@@ -83,31 +83,31 @@ def _names(cells: list[str] | None, where: str) -> list[str]:
     return names
 
 
-def _require_column(text: str, names: Sequence[str], path: Path) -> None:
+def _require_column(text: str, names: Sequence[str], where: str) -> None:
     """Refuse a table without the column of the texts as a whole, instead of each of its rows."""
     if text not in names:
         there = ", ".join(filter(None, names))[:200]
-        raise InputError(f'{path}: there is no column "{text}", only {there}. Name that of the texts (--text-field)')
+        raise InputError(f'{where}: there is no column "{text}", only {there}. Name that of the texts (--text-field)')
 
 
-def read_parquet(path: Path, source: str, text: str, size: int) -> Iterator[Row]:
+def read_parquet(file: BinaryIO, source: str, text: str, size: int) -> Iterator[Row]:
     """Read a Parquet file, some rows at a time."""
-    with require_extra(f'{path}: reading Parquet needs pyarrow: pip install "rag-bm25[bulk]"'):
+    with require_extra(f'{file.name}: reading Parquet needs pyarrow: pip install "rag-bm25[bulk]"'):
         import pyarrow as pa
         from pyarrow import parquet
     try:
-        with parquet.ParquetFile(path) as file:
-            _require_column(text, file.schema_arrow.names, path)
-            total = max(1, file.metadata.num_rows)
+        with parquet.ParquetFile(file) as table:
+            _require_column(text, table.schema_arrow.names, file.name)
+            total = max(1, table.metadata.num_rows)
             number = 0
-            for batch in file.iter_batches(BATCH_ROWS):
+            for batch in table.iter_batches(BATCH_ROWS):
                 for row in batch.to_pylist():
                     plain = {name: _plain(value) for name, value in row.items() if value is not None}
                     number += 1
                     end = size * number // total
-                    yield Row(f"{path} row {number}", plain, end, f"{source}#{number - 1}")
+                    yield Row(f"{file.name} row {number}", plain, end, f"{source}#{number - 1}")
     except pa.ArrowException as error:
-        raise InputError(f"{path}: damaged, or not Parquet: {str(error)[:200]}") from None
+        raise InputError(f"{file.name}: damaged, or not Parquet: {str(error)[:200]}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -193,10 +193,11 @@ class TestFiles:
         monkeypatch.setattr("rag_bm25.ingestion.lines.MAX_DOCUMENT_BYTES", 27)
         file = tmp_path / "a.jsonl"
         file.write_bytes(f'{{"id": "1", "text": "abcd"}}{end}{{"id": "2", "text": "abcd"}}{end}'.encode())
-        assert [line.row["id"] for line in jsonl.read_json_lines(file)] == ["1", "2"]
+        with file.open("rb") as stream:
+            assert [line.row["id"] for line in jsonl.read_json_lines(stream)] == ["1", "2"]
         file.write_bytes(f'{{"id": "1", "text": "abcde"}}{end}'.encode())
-        with pytest.raises(InputError, match="a line must have at most 27 bytes"):
-            list(jsonl.read_json_lines(file))
+        with file.open("rb") as stream, pytest.raises(InputError, match="a line must have at most 27 bytes"):
+            list(jsonl.read_json_lines(stream))
 
     def test_a_line_of_statistics(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = tmp_path / "statistics.json.gz"

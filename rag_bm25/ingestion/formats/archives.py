@@ -10,17 +10,17 @@ from rag_bm25.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
 MAX_UNPACKED = 512 << 20  # bytes
 MAX_MEMBERS = 20_000
 
 
 @contextmanager
-def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
     """Open an archive of a bounded size; its members are never larger than they claim."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             size = sum(member.file_size for member in members)
             if size > MAX_UNPACKED or len(members) > MAX_MEMBERS:

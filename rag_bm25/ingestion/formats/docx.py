@@ -10,19 +10,18 @@ from rag_bm25.ingestion.formats.html import write_html
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
 
-def extract(path: Path, _encoding: str | None) -> Document:
+def extract(file: BinaryIO, _encoding: str | None) -> Document:
     """Extract the text of a file."""
     import mammoth
 
-    with open_archive(path) as archive:
+    with open_archive(file) as archive:
         title = core_title(archive)
-    with path.open("rb") as file:
-        html = mammoth.convert_to_html(file, style_map=TITLES, convert_image=_no_image).value
+    html = mammoth.convert_to_html(file, style_map=TITLES, convert_image=_no_image).value
     builder = TextBuilder()
     write_html(html, builder)
     return builder.build(title or builder.first_heading)

@@ -16,7 +16,7 @@ from rag_bm25.ingestion.formats.html import write_html
 if TYPE_CHECKING:
     import zipfile
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
@@ -24,9 +24,9 @@ CONTAINER = "META-INF/container.xml"
 PAGES = frozenset({"application/xhtml+xml", "text/html"})
 
 
-def extract(path: Path, encoding: str | None) -> Document:
+def extract(file: BinaryIO, encoding: str | None) -> Document:
     """Extract the text of a file."""
-    with open_archive(path) as archive:
+    with open_archive(file) as archive:
         if "META-INF/encryption.xml" in archive.namelist() and not _only_fonts(archive):
             raise InputError("it is encrypted")
         package = _package_path(archive)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.documents import Document, Heading
+from rag_bm25.ingestion.opening import open_regular
 from rag_bm25.safe_path import SAFE_PATH, safe_path
 
 if TYPE_CHECKING:
@@ -39,14 +40,15 @@ class Extractor:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0  # process id: a fork must not share the pipes
 
-    def extract(self, path: Path, encoding: str | None = None, timeout: float = DEFAULT_TIMEOUT) -> Document:
+    def extract(self, path: Path, real: Path, encoding: str | None, timeout: float) -> Document:
         """Extract the text of a file, or say why not."""
-        size = path.stat().st_size
+        with open_regular(path, real) as file:
+            size = os.fstat(file.fileno()).st_size
         if size > MAX_FILE_BYTES:
             raise InputError(f"{path}: it has {size:,} bytes; at most {MAX_FILE_BYTES:,} are read")
         with self._lock:
             try:
-                answer = self._ask({"path": str(path.absolute()), "encoding": encoding}, timeout)
+                answer = self._ask({"path": str(path), "real": str(real), "encoding": encoding}, timeout)
             except BaseException as error:
                 self._stop()
                 if isinstance(error, _TimedOutError):

@@ -12,7 +12,7 @@ from rag_bm25.ingestion.formats.building import TextBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
@@ -34,11 +34,11 @@ MIN_MAIN = 200  # characters: a main part with less is not the text
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:-]{1,40})", re.IGNORECASE)
 
 
-def extract(path: Path, encoding: str | None) -> Document:
+def extract(file: BinaryIO, encoding: str | None) -> Document:
     """Extract the text of a file."""
-    data = path.read_bytes()
+    data = file.read()
     declared = _CHARSET.search(data[:4_096])
-    text, used = decode(data, str(path), encoding, declared[1].decode() if declared else None)
+    text, used = decode(data, file.name, encoding, declared[1].decode() if declared else None)
     builder = TextBuilder()
     title = write_html(text, builder)
     found = builder.build(title or builder.first_heading)

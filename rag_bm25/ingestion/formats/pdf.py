@@ -12,7 +12,7 @@ from rag_bm25.ingestion.formats.building import TextBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
@@ -27,12 +27,12 @@ _FILE_NAME = re.compile(
 )
 
 
-def extract(path: Path, _encoding: str | None) -> Document:
+def extract(file: BinaryIO, _encoding: str | None) -> Document:
     """Extract the text of a file."""
     import pypdfium2
 
     try:
-        pdf = pypdfium2.PdfDocument(path)
+        pdf = pypdfium2.PdfDocument(file)
     except pypdfium2.PdfiumError as error:
         reason = (
             "it needs a password" if "password" in str(error).lower() else f"damaged, or of another format: {error}"

@@ -10,19 +10,19 @@ from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
 
-def extract(path: Path, _encoding: str | None) -> Document:
+def extract(file: BinaryIO, _encoding: str | None) -> Document:
     """Extract the text of a file."""
     import pptx
 
-    with open_archive(path) as archive:
+    with open_archive(file) as archive:
         title = core_title(archive)
     builder = TextBuilder()
-    for slide in pptx.Presentation(str(path)).slides:
+    for slide in pptx.Presentation(file).slides:
         builder.page()
         heading = slide.shapes.title
         if heading is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.errors import InputError
 from rag_bm25.ingestion.formats import FORMATS
+from rag_bm25.ingestion.opening import open_regular
 
 if TYPE_CHECKING:
     from rag_bm25.ingestion.documents import Document
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 MAX_MEMORY = 2 << 30  # bytes, beside what the process has when it starts
 
 
-def answer(path: str, encoding: str | None) -> dict[str, Any]:
+def answer(path: str, real: str, encoding: str | None) -> dict[str, Any]:
     """Extract one file; each failure is an answer."""
     file = Path(path)
     form = FORMATS[file.suffix.lower()]
@@ -26,7 +27,8 @@ def answer(path: str, encoding: str | None) -> dict[str, Any]:
         return {"missing": form.missing}
     module = import_module(f"rag_bm25.ingestion.formats.{form.module}")
     try:
-        document: Document = module.extract(file, encoding)
+        with open_regular(file, Path(real)) as opened:
+            document: Document = module.extract(opened, encoding)
     except InputError as error:
         return {"error": str(error)}
     except (MemoryError, RecursionError) as error:
@@ -58,7 +60,7 @@ def main() -> None:
         _limit_memory()
     for line in sys.stdin.buffer:
         request = json.loads(line)
-        reply = json.dumps(answer(request["path"], request["encoding"])).encode()
+        reply = json.dumps(answer(**request)).encode()
         answers.write(len(reply).to_bytes(8, "big") + reply)
         answers.flush()
 

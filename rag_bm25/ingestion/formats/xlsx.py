@@ -9,18 +9,18 @@ from rag_bm25.ingestion.formats.building import TextBuilder
 from rag_bm25.ingestion.formats.properties import core_title
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from typing import BinaryIO
 
     from rag_bm25.ingestion.documents import Document
 
 
-def extract(path: Path, _encoding: str | None) -> Document:
+def extract(file: BinaryIO, _encoding: str | None) -> Document:
     """Extract the text of a file: the values of formulas as they were last computed."""
     import openpyxl
 
-    with open_archive(path) as archive:
+    with open_archive(file) as archive:
         title = core_title(archive)
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     builder = TextBuilder()
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # as a program may have written them wrongly

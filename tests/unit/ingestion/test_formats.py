@@ -151,7 +151,8 @@ def test_damaged_files_fail_alone(tmp_path: Path, index: BM25Index, name: str, c
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_bm25.ingestion.formats.archives.MAX_UNPACKED", 1_000)
     path = make_zip(tmp_path / "bomb.epub", {"a": "x" * 1_001})
-    with pytest.raises(InputError, match="it unpacks to 1,001 bytes in 1 files; at most 1,000"), open_archive(path):
+    refused = pytest.raises(InputError, match="it unpacks to 1,001 bytes in 1 files; at most 1,000")
+    with path.open("rb") as file, refused, open_archive(file):
         pass
 
 
@@ -192,7 +193,8 @@ def test_each_failure_of_a_parser_is_an_answer(
         raise error
 
     monkeypatch.setattr("rag_bm25.ingestion.formats.html.extract", fail)
-    assert answer(str(tmp_path / "a.html"), None) == {"error": reason}
+    path = str(write(tmp_path / "a.html"))
+    assert answer(path, path, None) == {"error": reason}
 
 
 def test_a_text_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,28 @@ def test_a_full_folder_for_temporary_files_fails_the_file_alone(
     assert ids(index) == ["docs/b.txt#0"]
 
 
+BAD_NAMES = {
+    os.fsdecode(b"b\xff"): "its name, or that of a folder, is not UTF-8, and no id can be made of it",
+    "\u5408" * 80: "at most 512 are allowed",
+}
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+@pytest.mark.parametrize("prune", [False, True])
+def test_a_name_that_makes_no_id_fails_its_file_alone_each_time(
+    tmp_path: Path, index: BM25Index, name: str, prune: bool
+) -> None:
+    docs = tmp_path / "docs"
+    below, good, reason = docs / name / name, write(docs / "ok.txt"), BAD_NAMES[name]
+    bad = [write(below / f"{name}{suffix}") for suffix in (".txt", ".html")]
+    for number, paths in enumerate([[docs], [docs], [*bad, good], [below, good]]):
+        write(docs / f"new{number}.txt")
+        report = ingest(index, find_files([docs / f"new{number}.txt", *paths]), prune=prune)
+        assert sorted(report.failed) == [f"docs/{name}/{name}/{name}{suffix}" for suffix in (".html", ".txt")]
+        assert all(told.endswith(reason) for told in report.failed.values())
+        assert {"docs/ok.txt#0", *(f"docs/new{n}.txt#0" for n in range(1, number + 1))} <= set(ids(index))
+
+
 def test_an_id_of_an_earlier_file_is_rejected(tmp_path: Path, index: BM25Index) -> None:
     row = {"id": "r", "text": "x"}
     report = run(index, write_rows(tmp_path / "a.jsonl", row), write_rows(tmp_path / "b.jsonl", row))

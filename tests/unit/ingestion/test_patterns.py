@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.files import ids, write
 
-from rag_bm25.errors import InputError, MissingExtraError
-from rag_bm25.ingestion import find_files, ingest
+from rag_bm25.errors import InputError
+from rag_bm25.ingestion import find_files, ingest, patterns
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rag_bm25 import BM25Index
-
-pytest.importorskip("pathspec")
 
 
 @pytest.fixture
@@ -35,6 +39,7 @@ def test_patterns_select_files(docs: Path) -> None:
     assert names(docs, exclude=["*.log.txt", "build/"]) == ["a.txt", "b.md", "sub/d.txt"]
     assert names(docs, include=["*.md", "sub/*"]) == ["b.md", "sub/d.txt", "sub/keep.log.txt"]
     assert names(docs, include=["sub/*"], exclude=["d.txt"]) == ["sub/keep.log.txt"]
+    assert names(docs, include=["sub", "!*.log.txt"]) == ["sub/d.txt"]
 
 
 def test_files_of_other_kinds_are_read_as_text_where_they_are_included(docs: Path, index: BM25Index) -> None:
@@ -69,15 +74,110 @@ def test_what_is_excluded_now_is_not_gone(docs: Path, index: BM25Index) -> None:
 
 
 def test_wrong_patterns_are_refused(docs: Path) -> None:
-    for wrong in (" ", 5):
+    for wrong in (" ", 5, "!", "[z-a]", "a\\", "[", "*" * 1_025):
         with pytest.raises(ValueError, match=r"exclude must be patterns as in a \.gitignore"):
             find_files([docs], exclude=[wrong])  # type: ignore[list-item]
     with pytest.raises(InputError, match="include must be a sequence of str"):
         find_files([docs], include="*.md")
 
 
-def test_without_pathspec_an_error_names_the_extra(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pathspec", None)
-    assert names(docs)
-    with pytest.raises(MissingExtraError, match=r"rag-bm25\[cli\]"):
-        find_files([docs], exclude=["*.md"])
+def test_a_line_that_is_no_pattern_is_told_and_the_others_count(docs: Path) -> None:
+    write(docs / ".gitignore", "!\n[z-a]\n*.log.txt\r\n/\n[[:x:]]\n[a\na\\\n\n# comment\n!x.log.txt\nb.md\n")
+    found = find_files([docs, docs / "a.txt"])
+    assert [file.path.name for file in found.files] == ["a.txt", "x.log.txt", "c.txt", "d.txt"]
+    wrong = "line 1, line 2, line 4, line 5, line 6 and 1 more"
+    assert found.notes == [f"{docs}/.gitignore: left out, since they are no patterns: {wrong}"]
+
+
+@pytest.mark.parametrize("pattern", [f"{'*a' * 20}b", f"{'**/a/' * 20}b", f"{'*?' * 40}b"])
+def test_no_pattern_makes_the_search_hang(docs: Path, pattern: str) -> None:
+    deep = write(docs / "/".join("a" * 99) / f"{'a' * 120}.txt")
+    write(docs / ".gitignore", f"{pattern}\n")
+    assert deep in [file.path for file in find_files([docs], exclude=[pattern]).files]
+
+
+def test_the_rest_of_a_long_gitignore_is_told_not_to_count(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "MAX_GITIGNORE", 5)
+    write(docs / ".gitignore", "b.md\n")
+    assert ("b.md" in names(docs), find_files([docs]).notes) == (False, [])
+    write(docs / ".gitignore", "b.md\na.txt")
+    assert "a.txt" in names(docs)
+    assert find_files([docs]).notes == [f"{docs}/.gitignore: only its first 5 bytes count"]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_gitignore_that_is_no_file_is_told_and_does_not_count(docs: Path, kind: str) -> None:
+    gitignore = docs / ".gitignore"
+    if kind == "link":
+        gitignore.symlink_to(write(docs.parent / "other", "*.txt"))
+    else:
+        os.mkfifo(gitignore) if kind == "pipe" else gitignore.mkdir()
+    found = find_files([docs])
+    assert len(found.files) == 6
+    assert [note.partition(":")[0] for note in found.notes] == [str(gitignore)]
+
+
+def test_nothing_below_an_ignored_folder_is_found_again(docs: Path) -> None:
+    (docs / ".git").mkdir()
+    write(docs / ".gitignore", "sub/\n!sub/d.txt\n")
+    write(docs / "sub" / ".gitignore", "!*\n")
+    assert "sub/d.txt" not in names(docs)
+    assert find_files([docs / "sub", docs / "sub" / "d.txt"]).files == []
+
+
+ATOMS = [
+    "a", "b", "ab", "*", "**", "?", "/", "/**/", "**/", "/**", "[ab]", "[!a]", "[^b]", "[a-c]", "[]]", "[]a]", "[a-]",
+    "[!]]", "[", "]", "\\", "\\a", "\\*", "\\ ", " ", "!", "#", "-", "[[:alpha:]]", "[[:space:]b]", "[a/b]", "[c-a]",
+    "[[:x:]]", "[\\]]", "[\\a-c]", "a-b", "^", "1", "\t", "[[]", "[:a]", "d/e",
+]  # fmt: skip
+NAMES = [
+    "b",
+    "aab",
+    "abb",
+    "a-b",
+    "a]",
+    "[a]",
+    "a b",
+    "*a",
+    "!a",
+    "#a",
+    "^",
+    "a\\b",
+    "a1",
+    "Ab",
+    "a ",
+    "a\nb",
+    "ba",
+    "]",
+]
+FOLDERS = ["", "a", "ab", "a/d", "a/d/a", "d/a/d", "[a", "d/e/f"]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("repository")
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    for number, below in enumerate(FOLDERS):
+        for name in NAMES[number % 2 :: 2]:
+            write(folder / below / name)
+    return folder
+
+
+def without_quirk(line: str) -> str:
+    """Git takes two stars after a literal beginning for any folders, which its documents deny."""
+    return re.sub(r"(?<=[^/])\*\*+|\*\*+(?=[^/])", "*", line)
+
+
+LINES = st.lists(st.sampled_from(ATOMS), min_size=1, max_size=5).map("".join).map(without_quirk)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@given(st.lists(LINES, max_size=3), st.lists(LINES, max_size=2))
+def test_gitignore_means_what_git_does(repository: Path, top: list[str], inner: list[str]) -> None:
+    write(repository / ".gitignore", "\n".join(top))
+    write(repository / "a" / ".gitignore", "\r\n".join(inner))
+    listed = subprocess.run(
+        ["git", "-C", str(repository), "ls-files", "-o", "-z", "--exclude-standard"], check=True, capture_output=True
+    )
+    theirs = {name for name in listed.stdout.decode().split("\0") if name and not name.endswith(".gitignore")}
+    assert {path.relative_to(repository).as_posix() for path in find_files([repository]).skipped} == theirs
