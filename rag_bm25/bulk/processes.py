@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
 from rag_bm25.bulk.encoding import encode_part
 from rag_bm25.checks import is_iterable
 from rag_bm25.documents.checks import check_namespace
 from rag_bm25.errors import InputError
-from rag_bm25.index.writing.workers import check_picklable, check_workers, sigint_blocked, worker_errors
+from rag_bm25.index.writing.workers import ProcessPool, check_picklable, check_workers, worker_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,13 +70,12 @@ def _encode_in_pool(
     workers: int, parts: Iterable[Sequence[Mapping[str, Any]]], config: IndexConfig, folder: str | Path, namespace: str
 ) -> Iterator[PartReport]:
     numbered = enumerate(parts)
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    pool = ProcessPool(workers, signal.signal, signal.SIGINT, signal.SIG_IGN)
     with pool, worker_errors("its part was encoded; the parts that are finished stay"):
         waiting: deque[Future[PartReport]] = deque()
         try:
             for part, chunks in numbered:
-                with sigint_blocked():  # a process may be started now
-                    waiting.append(pool.submit(encode_part, chunks, config, folder, part, namespace=namespace))
+                waiting.append(pool.submit(encode_part, chunks, config, folder, part, namespace=namespace))
                 if len(waiting) > workers:
                     yield waiting.popleft().result()
             while waiting:

@@ -63,7 +63,7 @@ class ModelOption(Generic[T]):
 
     def _import(self, name: str, module: str) -> Any:
         if os.getcwd() not in sys.path:  # noqa: PTH109  # where people keep a module of their own
-            sys.path.insert(0, os.getcwd())  # noqa: PTH109
+            sys.path.append(os.getcwd())  # noqa: PTH109  # last: no other module may come from there
         with one_line_errors(f"{self.flag} {name}: {module} cannot be imported"):
             try:
                 return importlib.import_module(module)

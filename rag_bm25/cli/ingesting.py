@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
+from math import nan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from rag_bm25.index.index import BM25Index
 from rag_bm25.index.settings import Value, differing, with_settings
 from rag_bm25.index.writing.workers import MAX_WORKERS
 from rag_bm25.ingestion.checking import MAX_REASONS_OF_SOURCE
+from rag_bm25.ingestion.pruning import MAX_DELETE
 from rag_bm25.store.storage import StorageOptions
 
 MAX_REASONS = 3  # of a source
@@ -47,6 +49,13 @@ def ingest(
     prune: Annotated[
         bool, opt.option("Delete the chunks of files that are gone from the folders given.", "--prune")
     ] = False,
+    max_delete: Annotated[
+        str,
+        typer.Option(
+            metavar="PERCENT",
+            help="Prune nothing of a folder that has lost a larger share of its files; five may always be pruned.",
+        ),
+    ] = f"{MAX_DELETE:.0%}",
     watch: Annotated[
         bool,
         opt.option("Keep the index in step: go on until Ctrl-C, and ingest files that change.", "--watch"),
@@ -82,7 +91,11 @@ def ingest(
     "text", "metadata"}, is a document; other keys of a row are metadata, too. A file or row that is invalid is reported
     and counted, and the others are ingested; the exit code is 1 then. Running it again updates changed chunks, adds new
     ones, and deletes those that a file no longer has. With --prune, the chunks of files that are gone are deleted as
-    well.
+    well. A folder without any file, or one that has lost more than --max-delete, is an error, and keeps its chunks: it
+    may be a mount that is missing.
+
+    A row with the id of a row or chunk of another file is invalid as long as that file exists. --id-prefix '{source}#'
+    makes the ids of each file its own.
 
     --chunk-size, --k1, --b, --idf, --field, --set, --user-words and --stop-words are settings of a new index, which
     keeps them; its chunk size is 500 by default. Files are cut into chunks of at most this length, or of --split-size.
@@ -103,6 +116,7 @@ def ingest(
     if watch and STDIN in paths:
         msg = "standard input ends, and cannot be watched"
         raise typer.BadParameter(msg, param_hint="--watch")
+    share = _parse_percent(max_delete)
     given, with_words = settings.given(), words.change()
     reading, model = sources.reading(), load_model(embedding)
     check = partial(make_splitter, chunk_overlap=chunk_overlap, split_size=split_size)
@@ -120,6 +134,7 @@ def ingest(
                 split_size=split_size,
                 namespace=namespace,
                 prune=prune,
+                max_delete=share,
                 strict=strict,
                 embeddings=model,
                 options=reading,
@@ -146,6 +161,18 @@ def ingest(
             watching.watch(partial(sources.find, paths, root=root, name=name), known, ingest_found, pause)
     elif not is_valid:
         raise typer.Exit(1)
+
+
+def _parse_percent(text: str) -> float:
+    """Read a percentage as a share."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = nan
+    if not (text.endswith("%") and 0 <= share <= 1):
+        msg = f"must be a percentage such as 20%, got {text!r}"
+        raise typer.BadParameter(msg, param_hint="--max-delete")
+    return share
 
 
 def _print_rejected(report: ingestion.IngestReport) -> None:

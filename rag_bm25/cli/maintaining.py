@@ -1,6 +1,7 @@
 """``rag-bm25 stats``, ``verify``, ``repair``, ``reencode`` and ``delete``."""
 
 from dataclasses import asdict
+from itertools import chain
 from typing import Annotated, Any, cast
 
 import typer
@@ -15,6 +16,8 @@ from rag_bm25.index.arguments import name_namespace
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.maintenance.verification import RepairReport
 from rag_bm25.index.settings import with_settings
+from rag_bm25.ingestion.obsolete import below_folder
+from rag_bm25.ingestion.pruning import is_below
 from rag_bm25.weighting.calibration import drift_warning
 
 MAX_DIFFERENCES = 20
@@ -136,7 +139,8 @@ def delete(
     source: Annotated[
         list[str] | None,
         opt.option(
-            "Delete all chunks of a source, as `rag-bm25 list sources` has it; may be repeated.", metavar="NAME"
+            "Delete all chunks of a source, as `rag-bm25 list sources` has it, or of a folder: docs/. May be repeated.",
+            metavar="NAME",
         ),
     ] = None,
     namespace: opt.Namespace = "",
@@ -159,12 +163,12 @@ def delete(
     with place.open_existing(read_only=dry_run) as index:
         found = index.get(ids, namespace=namespace) if ids else index.chunks(filter=conditions, namespace=namespace)
         sources = {chunk.id: str(chunk.metadata.get("source")) for chunk in found}
-        chosen = sorted(sources, key=natural_key)
+        asked = _find_asked(ids, source, sources)
+        chosen = sorted(set(sources if source is None else chain(*asked.values())), key=natural_key)
         if conditions is not None and chosen and not (yes or dry_run):
             typer.confirm(f"Delete {count(len(chosen), 'chunk')}?", abort=True, err=True)
         deleted = index.delete(chosen, namespace=namespace) if chosen and not dry_run else 0
-    asked, stored = dict.fromkeys(ids or source or ()), set(sources.values() if source else chosen)
-    missing = [name for name in asked if name not in stored]
+    missing = [name for name, there in asked.items() if not there]
     if missing:
         what = count(len(asked), "source" if source else "id")
         print_note(f"{len(missing):,} of {what} not found: {join_first(missing)}")
@@ -177,6 +181,13 @@ def delete(
         raise typer.Exit(1)
 
 
+def _find_asked(ids: list[str] | None, names: list[str] | None, sources: dict[str, str]) -> dict[str, list[str]]:
+    """Return the ids of the chunks that each given id or source stands for."""
+    if names:
+        return {name: [id_ for id_, source in sources.items() if is_below(source, name)] for name in names}
+    return {id_: [id_] if id_ in sources else [] for id_ in ids or ()}
+
+
 def _parse_conditions(
     ids: list[str] | None, sources: list[str] | None, filter: str | None
 ) -> dict[str, Any] | str | None:
@@ -186,7 +197,7 @@ def _parse_conditions(
         msg = "give the ids of chunks, --source or --filter" + (", one of them" if given else "")
         raise typer.BadParameter(msg, param_hint="ID...")
     if sources:
-        return {"source": {"$in": sources}}
+        return {"$or": [below_folder(name) if name.endswith("/") else {"source": name} for name in sources]}
     conditions = opt.parse_filter_option(filter)
     if filter is not None and parse_filter(conditions) is None:
         msg = "an empty filter fits every chunk; to delete the whole index, use `rag-bm25 drop`"

@@ -45,12 +45,15 @@ def serve(
         list[str] | None, opt.option("Another origin whose pages may ask; may be repeated.", metavar="ORIGIN")
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Maximum seconds for an answer.")] = 30.0,
+    budget: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Maximum seconds that the index works for an answer that reads.")
+    ] = 3.0,
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Requests that the index answers at once.")] = 4,
 ) -> None:
     """Serve an index to people, programs and agents: one process owns it, many use it."""
     if (http is None) != mcp:
         raise typer.BadParameter("give one of --http HOST:PORT and --mcp")
-    limits = Limits(seconds=timeout, running=concurrency)
+    limits = Limits(seconds=timeout, work=budget, running=concurrency)
     host, port = ("127.0.0.1", 0) if http is None else parse_address(http)
     settings = Settings(
         host,

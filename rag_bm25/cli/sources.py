@@ -51,6 +51,9 @@ class SourceOptions:
     text_field: Annotated[str, typer.Option(help="Name of the text in rows of JSON lines, CSV and Parquet.")] = "text"
     title_field: Annotated[str, typer.Option(help="Name of the title in rows.")] = "title"
     id_field: Annotated[str | None, opt.option("Name of the id in rows; by default _id or id.")] = None
+    id_prefix: Annotated[
+        str, opt.option("Text before the ids of rows; {source} in it is the file's name.", metavar="TEXT")
+    ] = ""
     file_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="Seconds for extracting the text of one document.")
     ] = 120.0
@@ -61,7 +64,7 @@ class SourceOptions:
             check_parameter("file_timeout", self.file_timeout, "a finite number > 0", self.file_timeout > 0)
         with as_usage("--encoding"):
             fields = ingestion.RowFields(self.text_field, self.title_field, self.id_field)
-            return ingestion.ReadOptions(self.encoding, fields, self.file_timeout)
+            return ingestion.ReadOptions(self.encoding, fields, self.file_timeout, self.id_prefix)
 
     def find(self, paths: Sequence[Path], *, root: Path | None = None, name: str | None = None) -> ingestion.Found:
         """Find the files."""

@@ -83,7 +83,7 @@ def _difference(found: Found, known: Snapshot, now: Snapshot) -> Found:
         return found
     changed = [file for file in found.files if now.get(file.path) != known.get(file.path)]
     paths = [*(file.path for file in changed), *(path for path in known if path not in now)]
-    return replace(found, files=changed, given=dict.fromkeys(paths, False), root=None, name=None)
+    return replace(found, files=changed, given=dict.fromkeys(paths, False), root=None, name=None, whole=found)
 
 
 @contextmanager

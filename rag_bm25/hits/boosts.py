@@ -10,6 +10,7 @@ from datetime import date, datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from rag_bm25.budget import check_budget
 from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, is_number, parameter_error
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.query.explanation import Explanation, explain_product, format_value
@@ -314,6 +315,7 @@ def check_boosts(boosts: object) -> tuple[Boost, ...]:
 
 def factor_of(boosts: Sequence[Boost], metadata: Mapping[str, Any]) -> float:
     """Return the product of all factors of a chunk."""
+    check_budget()
     return math.prod(boost.factor(metadata) for boost in boosts)
 
 

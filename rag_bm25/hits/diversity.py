@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from rag_bm25.budget import check_budget
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def diversify(
     left = list(range(len(relevance)))
     redundancy = np.zeros(len(relevance))
     for _ in range(min(k, len(left))):
+        check_budget()
         gains = lambda_mult * relevance[left] - (1 - lambda_mult) * redundancy[left]
         chosen.append(left.pop(int(np.argmax(gains))))
         redundancy = np.maximum(redundancy, similarity[chosen[-1]])
@@ -87,6 +89,7 @@ def without_near_duplicates(items: Sequence[tuple[T, SparseVector]], threshold: 
     posting_row, posting_value = np.empty_like(column), np.empty(len(column))
     rows = 0
     for at, (item, vector) in enumerate(items):
+        check_budget()
         columns, values = column[ends[at] : ends[at + 1]], _unit(vector)
         lengths = postings[columns]
         before = np.cumsum(lengths) - lengths

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rag_bm25.analysis.places import locate_terms
 from rag_bm25.analysis.runs import LETTER
+from rag_bm25.budget import check_budget
 from rag_bm25.checks import check_int
 from rag_bm25.documents.chunks import Fragment
 from rag_bm25.errors import ParameterError, short_repr
@@ -124,6 +125,7 @@ class Highlighter:
 
     def highlight(self, text: str) -> tuple[Fragment, ...]:
         """Return the best fragments of a text, by falling score, then by place."""
+        check_budget()
         marks = merge(locate_terms(self.analyzer, self.weights.keys(), text), self._bits)
         return _MarkedText(text, marks, self._scores, self.highlighting).best_fragments() if marks.starts else ()
 
@@ -178,6 +180,7 @@ class _MarkedText:
         """Yield the best windows of a long sentence, as many as there may be fragments."""
         found, rest = [], [sentence]
         for _ in range(self._max_fragments):
+            check_budget()
             found += [(*self._best_window(first, last), (start, end, first, last)) for start, end, first, last in rest]
             if not found:
                 return

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING
 
 from rag_bm25.documents.checks import check_chunk
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.files import os_error_message
+from rag_bm25.ingestion.owners import SPOOLED_BYTES, Placed
 from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, Piece, ReadOptions, read_file
 from rag_bm25.ingestion.rows import ROW_SUFFIXES, raise_error
 
@@ -20,39 +22,49 @@ if TYPE_CHECKING:
 
     from rag_bm25.documents.chunks import NewChunk
     from rag_bm25.ingestion.files import SourceFile
+    from rag_bm25.ingestion.owners import Owners
     from rag_bm25.ingestion.rows import Reject
     from rag_bm25.ingestion.splitting import Splitter
 
 HELD_CHUNKS = 1_000  # of a file, in memory; the others wait in a temporary file
-SPOOLED_BYTES = 8 << 20  # in memory, before the temporary file is on disk
 MAX_REASONS = 100  # of rejected rows
 MAX_REASONS_OF_SOURCE = 10
 
-_PlacedChunk: TypeAlias = "tuple[NewChunk, int]"  # a chunk, and its end in the file, in bytes
-
 
 class FileChecker:
-    """Yield the chunks of valid files and rows, and collect sources, ids and failures."""
+    """Yield the chunks of valid files and rows, and collect sources and failures."""
 
-    def __init__(self, split: Splitter, fields: Iterable[str], options: ReadOptions = DEFAULT_OPTIONS) -> None:
+    def __init__(
+        self, split: Splitter, fields: Iterable[str], owners: Owners, options: ReadOptions = DEFAULT_OPTIONS
+    ) -> None:
+        self.owners = owners
         self.read: set[str] = set()  # sources
-        self.sources: dict[str, str] = {}  # chunk id -> source
         self.failed: dict[str, str] = {}  # source -> reason
         self.rejected: dict[str, int] = {}  # source -> number of rows
-        self.reasons: list[str] = []  # of the first rejected rows
         self.encodings: dict[str, str] = {}  # source -> encoding, other than UTF-8
         self._split = split
         self._fields = list(fields)
         self._options = options
+        self._reasons: dict[str, list[str]] = {}  # source -> of its first rejected rows
         self._ends: deque[int] = deque()  # end in bytes of each chunk that was read and not written yet
-        self._written = 0
+        self._written = self._furthest = 0
+
+    @property
+    def reasons(self) -> list[str]:
+        """The reasons of the first rejected rows, in the order of `rejected`."""
+        return [reason for reasons in self._reasons.values() for reason in reasons][:MAX_REASONS]
 
     def chunks(self, files: Iterable[SourceFile]) -> Iterator[NewChunk]:
+        for placed in self.owners.admit(self._read_files(files), self._reject):
+            self._furthest = max(self._furthest, placed.end)  # some come later than those after them in the file
+            self._ends.append(self._furthest)
+            yield placed.chunk
+
+    def _read_files(self, files: Iterable[SourceFile]) -> Iterator[Placed]:
         finished = 0
         for file in files:
-            for chunk, end in self._read_if_valid(file):
-                self._ends.append(finished + end)
-                yield chunk
+            for placed in self._read_if_valid(file):
+                yield placed._replace(end=finished + placed.end)
             finished += file.size
 
     def bytes_until(self, written: int) -> int:
@@ -63,44 +75,62 @@ class FileChecker:
             self._written += 1
         return end
 
-    def _read_if_valid(self, file: SourceFile) -> Iterator[_PlacedChunk]:
+    def _read_if_valid(self, file: SourceFile) -> Iterator[Placed]:
         """Read a file to its end, then yield its chunks unless the file as a whole has failed."""
         ids: set[str] = set()
         chunks = self._check_pieces(file, ids)
         first = list(islice(chunks, HELD_CHUNKS))
         with SpooledTemporaryFile(SPOOLED_BYTES) as spool:
-            for chunk in chunks:
-                pickle.dump(chunk, spool)
+            self._spool(chunks, spool, file)
             if file.source in self.failed:
                 return
             self.read.add(file.source)
-            self.sources.update(dict.fromkeys(ids, file.source))
             yield from first
-            spool.seek(0)
             for _ in range(len(ids) - len(first)):
                 yield pickle.load(spool)  # noqa: S301  # written above
 
-    def _check_pieces(self, file: SourceFile, ids: set[str]) -> Iterator[_PlacedChunk]:
+    def _spool(self, chunks: Iterable[Placed], spool: IO[bytes], file: SourceFile) -> None:
+        """Write the chunks of a file to a temporary file; where that has no room, the file has failed."""
+        try:
+            for chunk in chunks:
+                pickle.dump(chunk, spool)
+            spool.seek(0)
+        except OSError as error:
+            self._fail(file.source, f"{file.path}: no room for its chunks in a temporary file: {error.strerror}")
+            with suppress(OSError):  # what is left to write
+                spool.close()
+
+    def _check_pieces(self, file: SourceFile, ids: set[str]) -> Iterator[Placed]:
         """Yield the chunks of a file and collect their ids; a wrong row is rejected, else the first failure ends."""
-        reject = partial(self._reject, file.source)
+        reject = partial(self._reject_unread, file.source)
         refuse = reject if file.path.suffix.lower() in ROW_SUFFIXES else raise_error
         try:
             for piece in read_file(file, self._split, self._fields, self._options, reject=reject):
-                chunk = self._check_piece(piece, file.source if piece.id in ids else self.sources.get(piece.id), refuse)
+                chunk = self._check_piece(piece, file.source if piece.id in ids else None, refuse)
                 if chunk is not None:
                     ids.add(piece.id)
-                    yield chunk, piece.end
+                    yield Placed(chunk, file.source, piece.where, piece.end)
                 if piece.encoding:
                     self.encodings[file.source] = piece.encoding
         except (InputError, MissingExtraError) as error:
-            self.failed[file.source] = str(error)
+            self._fail(file.source, str(error))
         except OSError as error:
-            self.failed[file.source] = os_error_message(error)
+            self._fail(file.source, os_error_message(error))
+
+    def _fail(self, source: str, reason: str) -> None:
+        self.owners.partly_read.add(source)
+        self.failed[source] = reason
+
+    def _reject_unread(self, source: str, error: InputError) -> None:
+        """Reject a row whose id is not known."""
+        self.owners.partly_read.add(source)
+        self._reject(source, error)
 
     def _reject(self, source: str, error: InputError) -> None:
         self.rejected[source] = self.rejected.get(source, 0) + 1
-        if len(self.reasons) < MAX_REASONS and self.rejected[source] <= MAX_REASONS_OF_SOURCE:
-            self.reasons.append(str(error))
+        reasons = self._reasons.setdefault(source, [])
+        if len(reasons) < MAX_REASONS_OF_SOURCE:
+            reasons.append(str(error))
 
     def _check_piece(self, piece: Piece, duplicate_in: str | None, refuse: Reject) -> NewChunk | None:
         try:

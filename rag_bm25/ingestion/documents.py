@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_bm25.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MAX_HEADINGS = 1_000_000  # of one text: some 600 bytes of memory each, until it is split
 
 
 class Heading(NamedTuple):
@@ -48,3 +56,11 @@ class Document:
     headings: tuple[Heading, ...] = ()
     pages: tuple[int, ...] = ()
     encoding: str = ""
+
+
+def bounded(headings: Iterable[Heading]) -> tuple[Heading, ...]:
+    """Collect the headings of a text, or refuse it."""
+    found = tuple(islice(headings, MAX_HEADINGS + 1))
+    if len(found) > MAX_HEADINGS:
+        raise InputError(f"it has more than {MAX_HEADINGS:,} headings")
+    return found

@@ -75,6 +75,8 @@ class Found:
         Prefix of the sources.
     notes : list of str
         Lines of .gitignore files that are no patterns, and .gitignore files that cannot be read.
+    whole : Found or None
+        The search that this is a part of, if only some of its files are to be read.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -86,6 +88,7 @@ class Found:
     root: Path | None = None
     name: str | None = None
     notes: list[str] = field(default_factory=list)
+    whole: Found | None = None
 
     @property
     def size(self) -> int:

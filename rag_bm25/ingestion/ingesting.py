@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.errors import InputError, StoreError
 from rag_bm25.events import report_progress
 from rag_bm25.index.arguments import list_first
@@ -12,6 +13,8 @@ from rag_bm25.index.config import require_dense_field
 from rag_bm25.ingestion.checking import FileChecker
 from rag_bm25.ingestion.files import Found
 from rag_bm25.ingestion.obsolete import Coverage, ObsoleteChunks, has_sources
+from rag_bm25.ingestion.owners import Owners
+from rag_bm25.ingestion.pruning import MAX_DELETE, choose_pruned, delete_command
 from rag_bm25.ingestion.reading import DEFAULT_OPTIONS, ReadOptions
 from rag_bm25.ingestion.source_names import SourceNames
 from rag_bm25.ingestion.splitting import splitter
@@ -19,6 +22,7 @@ from rag_bm25.ingestion.splitting import splitter
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rag_bm25.documents.chunks import Chunk
     from rag_bm25.events import Progress
     from rag_bm25.index.index import BM25Index
     from rag_bm25.ingestion.files import SourceFile
@@ -53,9 +57,11 @@ class IngestReport:
         Deleted chunks: those that the ingested files no longer have, such as the end of a text that has become shorter
         or a deleted row, and with `prune` the stale ones.
     failed : dict of str to str
-        Reason by source, for each file and folder that failed; nothing of it was written.
+        Reason by source, for each file and folder that failed. Nothing of a file was written, and nothing of a folder
+        was pruned.
     notes : list of str
-        Folders whose sources do not begin with the folder's own name, and the reasons; and encodings other than UTF-8.
+        Folders whose sources do not begin with the folder's own name, and the reasons; folders that no longer exist;
+        chunks that sources took over from others; and encodings other than UTF-8.
     rejected : dict of str to int
         Number of wrong rows by source; the other rows were written, and no stored chunk of the source was deleted.
     reasons : list of str
@@ -83,6 +89,7 @@ def ingest(
     split_size: int | None = None,
     namespace: str = "",
     prune: bool = False,
+    max_delete: float = MAX_DELETE,
     strict: bool = False,
     embeddings: Embed | EmbeddingModel | None = None,
     options: ReadOptions = DEFAULT_OPTIONS,
@@ -112,6 +119,10 @@ def ingest(
         Namespace of the chunks.
     prune : bool
         Delete the stale chunks, too: those of files that the given folders no longer have.
+    max_delete : float
+        Maximum share of the files of a folder to prune, in 0..1; up to five files may always be pruned. If more are
+        gone, the folder fails: new and changed files are ingested, and its stale chunks are kept. So does a folder
+        without any file, whatever the share: it may be a mount that is missing.
     strict : bool
         Write nothing if any file or row fails. The files are read twice.
     embeddings : callable of list of str to array_like of float, or LangChain Embeddings, optional
@@ -138,14 +149,22 @@ def ingest(
     """
     if not isinstance(found, Found):
         raise InputError(f"found must be what find_files returns, got {type(found).__name__}")
+    check_parameter("max_delete", max_delete, "a number in 0..1", 0 <= comparable(max_delete) <= 1)
     embed = _embedder(index, embeddings)
     split = splitter(index.config, chunk_overlap, split_size)
     is_empty = not index.stats(namespace=namespace).num_chunks
     names = _name_sources(index, found, namespace, is_empty=is_empty)
     files = [file if file.keeps_source else replace(file, source=names.source_of(file.path)) for file in found.files]
+
+    def look_up(ids: Sequence[str]) -> Sequence[Chunk]:
+        return [] if is_empty else index.get(ids, namespace=namespace)
+
+    def make_checker() -> FileChecker:
+        return FileChecker(split, index.config.fields, Owners(look_up, names, files), options)
+
     if strict:
-        _require_valid(found, files, FileChecker(split, index.config.fields, options))
-    checker = FileChecker(split, index.config.fields, options)
+        _require_valid(found, files, make_checker())
+    checker = make_checker()
 
     def report(chunks: Progress) -> None:
         report_progress(progress, "bytes", checker.bytes_until(chunks.done), found.size)
@@ -159,7 +178,8 @@ def ingest(
     obsolete = ObsoleteChunks()
     if not is_empty:
         obsolete = ObsoleteChunks.find(index, Coverage.of(found, files, names), namespace, checker)
-    unwanted = [*obsolete.removed, *(obsolete.stale if prune else ())]
+    pruned, refused = choose_pruned(found, names, obsolete.stale, max_delete, namespace) if prune else ([], {})
+    unwanted = [*obsolete.removed, *pruned]
     deleted = index.delete(unwanted, namespace=namespace) if unwanted else 0
     return IngestReport(
         files=len(checker.read),
@@ -167,11 +187,13 @@ def ingest(
         added=written.added,
         updated=written.updated,
         unchanged=written.unchanged,
-        stale=len(obsolete.stale),
+        stale=sum(map(len, obsolete.stale.values())),
         deleted=deleted,
-        failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed,
+        failed={names.source_of(path): reason for path, reason in found.unreadable.items()} | checker.failed | refused,
         notes=[
             *names.notes,
+            *checker.owners.notes(),
+            *_gone_notes(index, names, namespace),
             *_encoding_notes(checker.encodings, options.encoding),
             *_empty_notes(checker),
         ],
@@ -209,8 +231,18 @@ def _require_valid(found: Found, files: Sequence[SourceFile], checker: FileCheck
 
 def _empty_notes(checker: FileChecker) -> list[str]:
     """Name files without text."""
-    empty = sorted(checker.read - set(checker.sources.values()) - checker.rejected.keys())
+    empty = sorted(checker.read - set(checker.owners.given.values()) - checker.rejected.keys())
     return [f"without text: {list_first(empty)}"] if empty else []
+
+
+def _gone_notes(index: BM25Index, names: SourceNames, namespace: str) -> list[str]:
+    """Name the folders that no longer exist and still have chunks, where one of them may have got a new name."""
+    return [
+        f"{root.name!r} is the folder {root.path}, which no longer exists here, and the index still has chunks of it. "
+        f"If it was renamed, delete them: {delete_command([f'{root.name}/'], namespace)}"
+        for root in names.gone_folders()
+        if has_sources(index, namespace, root.name, is_folder=True)
+    ]
 
 
 def _encoding_notes(encodings: Mapping[str, str], given: str | None) -> list[str]:

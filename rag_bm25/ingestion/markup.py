@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+from array import array
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rag_bm25.ingestion.documents import Document, Heading
+from rag_bm25.ingestion.documents import Document, Heading, bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t](.*))?$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _CONTAINER = re.compile(r"\s*$| {0,3}(?:[-+*>|]|\d{1,9}[.)])(?:\s|$)|\t| {4}| {0,3}(?:>|<|\|)")
 _INTERRUPTS = re.compile(_RULE.pattern + r"| {0,3}(?:[-+*][ \t]+\S|1[.)][ \t]+\S|>)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)??(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(r"^title:[ \t]*([^ \t\n].*)$", re.MULTILINE)
 _MARKS = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)|[`*]+|<[^<>]*>|\{#[^{}]*\}")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
 
@@ -27,9 +29,7 @@ class _Lines:
 
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
-        self.starts = [0]
-        for line in self.lines:
-            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.starts = array("q", accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def heading(self, first: int, last: int, level: int, title: str) -> Heading:
         return Heading(self.starts[first], self.starts[last] + len(self.lines[last]), level, title)
@@ -39,9 +39,10 @@ def read_markdown(text: str) -> Document:
     """Find title and headings of a Markdown text."""
     front = _FRONT_MATTER.match(text)
     given = _TITLE.search(front[1] or "") if front else None
-    headings = tuple(_markdown_headings(text, front.end() if front else 0))
-    title = given[1].strip("'\"") if given else next((each.title for each in headings if each.level == 1), "")
-    return Document(text, title, headings)
+    headings = bounded(_markdown_headings(text, front.end() if front else 0))
+    if given:
+        return Document(text, given[1].rstrip(" \t").strip("'\""), headings)
+    return Document(text, next((each.title for each in headings if each.level == 1), ""), headings)
 
 
 def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
@@ -50,7 +51,7 @@ def _markdown_headings(text: str, after: int) -> Iterator[Heading]:
     for at in _lines_outside_fences(lines, after):
         line = lines.lines[at]
         if atx := _ATX.match(line):
-            yield lines.heading(at, at, len(atx[1]), _plain(atx[2] or ""))
+            yield lines.heading(at, at, len(atx[1]), _plain(_unclosed(atx[2] or "")))
             paragraph = -1
         elif paragraph >= 0 and (underline := _SETEXT.match(line)):
             title = _plain(" ".join(part.strip() for part in lines.lines[paragraph:at]))
@@ -83,6 +84,13 @@ def _may_begin_paragraph(lines: list[str], at: int) -> bool:
     return at == 0 or not lines[at - 1].strip() or not _CONTAINER.match(lines[at - 1])
 
 
+def _unclosed(title: str) -> str:
+    """Leave out the marks at the end that close a heading."""
+    title = title.rstrip(" \t")
+    rest = title.rstrip("#")
+    return title if rest and rest[-1] not in " \t" else rest
+
+
 def _plain(title: str) -> str:
     """Leave out the marks of links, code and emphasis."""
     return " ".join(_MARKS.sub(lambda match: match[1] or "", title).split())
@@ -90,7 +98,7 @@ def _plain(title: str) -> str:
 
 def read_rst(text: str) -> Document:
     """Find title and headings of a reStructuredText."""
-    headings = tuple(_rst_headings(text))
+    headings = bounded(_rst_headings(text))
     return Document(text, headings[0].title if headings else "", headings)
 
 
@@ -122,7 +130,7 @@ def _is_title(texts: list[str], at: int) -> bool:
 
 def _rst_plain(title: str) -> str:
     """Leave out roles and the marks of code."""
-    return re.sub(r":[\w:+.-]+:(?=`)", "", title).replace("`", "").replace("*", "").strip()
+    return re.sub(r":[\w:+.-]{1,100}:(?=`)", "", title).replace("`", "").replace("*", "").strip()
 
 
 MARKUP = {".md": read_markdown, ".markdown": read_markdown, ".rst": read_rst}

@@ -8,14 +8,14 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_bm25.checks import find_bad_character
 from rag_bm25.ingestion.files import is_known
-from rag_bm25.ingestion.rows import ROW_SUFFIXES
+from rag_bm25.ingestion.rows import is_from_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from rag_bm25.documents.chunks import Chunk
     from rag_bm25.index.index import BM25Index
@@ -82,7 +82,7 @@ class ObsoleteChunks:
     """Ids of stored chunks that the files no longer have."""
 
     removed: list[str] = field(default_factory=list)  # of files that were read
-    stale: list[str] = field(default_factory=list)  # of files that no longer exist
+    stale: dict[str, list[str]] = field(default_factory=dict)  # of files that no longer exist, by source
 
     @classmethod
     def find(cls, index: BM25Index, coverage: Coverage, namespace: str, checker: FileChecker) -> ObsoleteChunks:
@@ -90,12 +90,12 @@ class ObsoleteChunks:
         obsolete = cls()
         for chunk in _scan_sources(index, coverage, namespace):
             source = chunk.metadata["source"]
-            if chunk.id in checker.sources or source in checker.failed or source in checker.rejected:
+            if chunk.id in checker.owners.given or source in checker.failed or source in checker.rejected:
                 continue
             if source in checker.read:
                 obsolete.removed.append(chunk.id)
             elif coverage.is_gone(source):
-                obsolete.stale.append(chunk.id)
+                obsolete.stale.setdefault(source, []).append(chunk.id)
         return obsolete
 
 
@@ -106,6 +106,11 @@ def has_sources(index: BM25Index, namespace: str, name: str, *, is_folder: bool)
         return next(chunks, None) is not None
 
 
+def below_folder(prefix: str) -> dict[str, Any]:
+    """Return a filter of the sources below a folder; it lets others pass: % is the only wildcard of all engines."""
+    return {"source": {"$like": re.sub(r"[_\\]", "%", prefix) + "%"}}
+
+
 def _storable(names: Iterable[str]) -> list[str]:
     return [name for name in names if find_bad_character(name) is None]
 
@@ -114,18 +119,12 @@ def _scan_sources(index: BM25Index, coverage: Coverage, namespace: str) -> Gener
     """Yield the stored chunks of the covered sources; a name that cannot be stored has none."""
     coverage = replace(coverage, folders=_storable(coverage.folders), files=_storable(coverage.files))
     for prefix in coverage.folders:
-        pattern = re.sub(r"[_\\]", "%", prefix) + "%"  # matches more: % is the only wildcard that all engines have
-        below = index.chunks(filter={"source": {"$like": pattern}}, namespace=namespace)
-        yield from (chunk for chunk in below if chunk.metadata["source"].startswith(prefix) and _is_from_source(chunk))
+        below = index.chunks(filter=below_folder(prefix), namespace=namespace)
+        yield from (chunk for chunk in _from_files(below) if chunk.metadata["source"].startswith(prefix))
     for start in range(0, len(coverage.files), FILES_PER_FILTER):
         some = {"source": {"$in": coverage.files[start : start + FILES_PER_FILTER]}}
-        yield from filter(_is_from_source, index.chunks(filter=some, namespace=namespace))
+        yield from _from_files(index.chunks(filter=some, namespace=namespace))
 
 
-def _is_from_source(chunk: Chunk) -> bool:
-    """Return whether a chunk came from the file that its source names; rows may have a source of their own."""
-    source, number = chunk.metadata["source"], chunk.metadata.get("chunk")
-    if type(number) is not int:
-        return False
-    is_row = source.lower().endswith(ROW_SUFFIXES) and (number == 0 or chunk.id.endswith(f"#{number}"))
-    return is_row or chunk.id == f"{source}#{number}"
+def _from_files(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    return (chunk for chunk in chunks if is_from_source(chunk.id, chunk.metadata))

@@ -56,6 +56,9 @@ class ReadOptions:
         The names of the fields of rows.
     timeout : float
         Seconds for extracting the text of one document, > 0.
+    id_prefix : str
+        Text before the id of each row; ``{source}`` in it is the source of the file, so that ``{source}#`` tells the
+        rows of several files apart.
 
     Raises
     ------
@@ -66,6 +69,7 @@ class ReadOptions:
     encoding: str | None = None
     fields: RowFields = field(default_factory=RowFields)
     timeout: float = DEFAULT_TIMEOUT
+    id_prefix: str = ""
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -183,7 +187,10 @@ def _read_document(path: Path, real: Path, options: ReadOptions) -> Document:
         return EXTRACTOR.extract(path, real, options.encoding, options.timeout)
     with open_regular(path, real) as file:
         text, encoding = _read_text(file, options.encoding)
-    found = MARKUP.get(suffix, _read_plain)(text)
+    try:
+        found = MARKUP.get(suffix, _read_plain)(text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     return Document(text, found.title, found.headings, encoding=encoding)
 
 
@@ -269,14 +276,14 @@ def _row_pieces(
 ) -> Iterator[Piece]:
     with open_regular(file.path, _real_path(file)) as stream:
         for row in _read_rows(stream, file, options, reject):
-            yield from _valid_pieces(row, file.source, split, fields, options.fields, reject)
+            yield from _valid_pieces(row, file.source, split, fields, options, reject)
 
 
 def _valid_pieces(
-    row: Row, source: str, split: Splitter, fields: Collection[str], names: RowFields, reject: Reject
+    row: Row, source: str, split: Splitter, fields: Collection[str], options: ReadOptions, reject: Reject
 ) -> list[Piece]:
     try:
-        return list(_pieces_of_row(row, source, split, fields, names))
+        return list(_pieces_of_row(row, source, split, fields, options))
     except InputError as error:
         reject(error)
         return []
@@ -292,9 +299,10 @@ def _read_rows(stream: BinaryIO, file: SourceFile, options: ReadOptions, reject:
 
 
 def _pieces_of_row(
-    row: Row, source: str, split: Splitter, fields: Collection[str], names: RowFields
+    row: Row, source: str, split: Splitter, fields: Collection[str], options: ReadOptions
 ) -> Iterator[Piece]:
-    id_, (title, text) = row_id(row, names), row_parts(row, names)
+    names = options.fields
+    id_, (title, text) = row_id(row, names, options.id_prefix.replace("{source}", source)), row_parts(row, names)
     own = row_metadata(row, names)
     is_field = "title" in fields and own.get("title") == title  # the metadata may have another title
     whole = text if is_field else join_title(title, text)

@@ -59,15 +59,17 @@ class Row:
     default_id: str | None = None
 
 
-def row_id(row: Row, fields: RowFields = DEFAULT_FIELDS) -> str:
-    """Return the id of a row."""
-    value = next((row.row[name] for name in fields.ids if row.row.get(name) is not None), row.default_id)
+def row_id(row: Row, fields: RowFields = DEFAULT_FIELDS, prefix: str = "") -> str:
+    """Return the id of a row: its own with a prefix, or that of its place."""
+    value = next((row.row[name] for name in fields.ids if row.row.get(name) is not None), None)
+    if value is None and row.default_id is not None:
+        return row.default_id
     if value is None:
         names = " or ".join(f'an "{name}"' for name in fields.ids)
         raise InputError(f"{row.where}: a row needs {names}")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InputError(f"{row.where}: an id must be text or an integer, got {type(value).__name__}")
-    return str(value)
+    return f"{prefix}{value}"
 
 
 def row_parts(row: Row, fields: RowFields = DEFAULT_FIELDS) -> tuple[str, str]:
@@ -95,3 +97,12 @@ def row_metadata(row: Row, fields: RowFields = DEFAULT_FIELDS) -> dict[str, Any]
 def join_title(title: str, text: str) -> str:
     """Join title and text with a space, as is customary for BEIR; a text without a title is not changed."""
     return f"{title} {text}".strip() if title else text
+
+
+def is_from_source(id_: str, metadata: Mapping[str, Any]) -> bool:
+    """Return whether a chunk came from the file that its source names; rows may have a source of their own."""
+    source, number = metadata.get("source"), metadata.get("chunk")
+    if not isinstance(source, str) or type(number) is not int:
+        return False
+    is_row = source.lower().endswith(ROW_SUFFIXES) and (number == 0 or id_.endswith(f"#{number}"))
+    return is_row or id_ == f"{source}#{number}"

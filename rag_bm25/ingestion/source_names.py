@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -58,6 +60,11 @@ class SourceNames:
         """Give a path a root, unless it lies in one: that of stored chunks, or its own."""
         if self._find_nearest(path) is None:
             self._add(self._adopt(path) or self._make_unnamed(path))
+
+    def gone_folders(self) -> list[SourceRoot]:
+        """Return the folders that no longer exist, if another one has got a name."""
+        has_new = any(root.is_folder and not root.version for root in self.new)
+        return [root for root in self._roots.values() if root.is_folder and _is_gone(root)] if has_new else []
 
     def take_root(self, path: Path, name: str | None) -> None:
         """Make a path a root, with the given name or by default its own."""
@@ -143,6 +150,11 @@ class SourceNames:
         name = next((each for each in (source, *_prefixes(source)) if each in self._roots), None)
         return None if name is None else Path(self._roots[name].path, source[len(name) + 1 :])
 
+    def has_file(self, source: str) -> bool:
+        """Return whether the file of a source exists, or may exist where it cannot be looked for."""
+        path = self.path_of(source)
+        return path is not None and _may_be_file(path) and self.source_of(path) == source
+
     def root_of(self, path: Path) -> SourceRoot | None:
         """Return the deepest root that contains a file."""
         found = self._find_nearest(path)
@@ -185,6 +197,15 @@ def absolute_path(path: Path) -> Path:
 
 def _is_folder(path: Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112  # False without permission; Path raises
+
+
+def _may_be_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except ValueError:  # no path at all
+        return False
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def _is_gone(root: SourceRoot) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
+from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 from rag_bm25.errors import ParameterError
@@ -23,7 +24,7 @@ MIN_SHARE = 5  # the minimum length of a chunk is this part of the maximum
 SEPARATORS = (
     r"\n\s*\n",  # paragraphs
     r"\n",
-    r"[。！？…]+[”’」』）》]*|[.!?]+[\"')\]”’]*\s",  # sentences, with the quotes that close them
+    r"[。！？…]+[”’」』）》]*|[.!?][\"')\]”’]*\s",  # sentences, with the quotes that close them
     r"；|;\s",
     r"[，、]|,\s",
     r"\s",
@@ -57,6 +58,31 @@ class _Section(NamedTuple):
     end: int
     level: int
     path: tuple[str, ...]
+    has_words: bool  # after the heading
+
+
+class _Outline:
+    """The sections of a text; each question takes time for the sections that it is about, not for all."""
+
+    def __init__(self, text: str, headings: Sequence[Heading]) -> None:
+        self.text = text
+        self.sections = list(_sections(text, headings))
+        self.starts = [section.start for section in self.sections]
+        self._bodies = [section.body for section in self.sections]  # or where the next text after headings begins
+        for at in range(len(self.sections) - 2, -1, -1):
+            if not self.sections[at].has_words:
+                self._bodies[at] = self._bodies[at + 1]
+
+    def body(self, start: int) -> int:
+        """Return where the text after the headings that `start` is in begins, or `start`, if it is in a text."""
+        at = bisect_right(self.starts, start) - 1
+        return start if start >= self.sections[at].body else self._bodies[at]
+
+    def path(self, start: int, end: int) -> tuple[str, ...]:
+        """Return the headings above all of a chunk: those that its sections with text have in common."""
+        sections = self.sections[bisect_right(self.starts, start) - 1 : bisect_left(self.starts, end)]
+        own = [each for each in sections if _has_words(self.text, max(start, each.body), min(end, each.end))]
+        return tuple(commonprefix([section.path for section in own or sections]))  # noqa: RUF071  # of no file
 
 
 @dataclass(frozen=True)
@@ -107,60 +133,54 @@ class Splitter:
             The chunks, without white space around them, and without those that have no word. The headings of a chunk
             are those that hold for all of it.
         """
-        sections = list(_sections(text, headings))
-        starts = [section.start for section in sections]
-        groups = self._groups(text, sections)
-        spans = [span for start, end in groups for span in self._cut(text, start, end, sections, starts)]
+        outline = _Outline(text, headings)
+        spans = [span for start, end in self._groups(outline) for span in self._cut(outline, start, end)]
         stripped = [_strip(text, start, end) for start, end in spans]
-        return [
-            Part(start, end, _path(text, sections, starts, start, end))
-            for start, end in stripped
-            if _WORD.search(text, start, end)
-        ]
+        return [Part(start, end, outline.path(start, end)) for start, end in stripped if _has_words(text, start, end)]
 
     # Sections
 
-    def _groups(self, text: str, sections: Sequence[_Section]) -> list[tuple[int, int]]:
+    def _groups(self, outline: _Outline) -> list[tuple[int, int]]:
         """Join sections that are too short, or bare headings, with a neighbour."""
         groups: list[tuple[int, int]] = []
-        start, needs_more = 0, False
-        for section, following in pairwise([*sections, None]):
+        start, needs_more, may_grow = 0, False, False
+        for section, following in pairwise([*outline.sections, None]):
             assert section is not None
             if not needs_more:
-                start = section.start
-            needs_more = self._is_short(text, start, section)
-            belongs_before = following is None or following.level < section.level
-            if needs_more and belongs_before and groups and self._fits(text[groups[-1][0] : section.end]):
-                start, needs_more = groups.pop()[0], False
+                start = _strip(outline.text, section.start, section.end)[0]
+            needs_more = self._is_short(outline.text, start, section)
+            if needs_more and may_grow and (following is None or following.level < section.level):
+                may_grow = self._fits(outline.text[groups[-1][0] : section.end])
+                if may_grow:  # else it would not with more text, either
+                    start, needs_more = groups.pop()[0], False
             if following is None or not needs_more:
                 groups.append((start, section.end))
+                may_grow = True
         if len(groups) > 1 and needs_more:  # the end of the text: cut it together with what is before
             groups[-2:] = [(groups[-2][0], groups[-1][1])]
         return groups
 
     def _is_short(self, text: str, start: int, section: _Section) -> bool:
-        has_words = _WORD.search(text, section.body, section.end) is not None
-        return not has_words or self.length(text[start : section.end].strip()) < self.least
+        return not section.has_words or self.length(text[start : section.end].strip()) < self.least
 
     def _fits(self, text: str) -> bool:
         return self.length(text.strip()) <= self.longest
 
     # Within sections
 
-    def _cut(
-        self, text: str, start: int, end: int, sections: Sequence[_Section], starts: Sequence[int]
-    ) -> Iterator[tuple[int, int]]:
+    def _cut(self, outline: _Outline, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Cut a span into spans within the maximum length."""
+        text = outline.text
         start, end = _strip(text, start, end)
         while start < end:
             reach = self._reach(text, start, end)
             if reach >= end:
                 yield start, end
                 return
-            body = _body(text, sections, bisect_right(starts, start) - 1, start)
+            body = outline.body(start)
             low = self._reach(text, body, reach, self.least) if body < reach else reach
             high = max(low, min(reach, self._leave(text, end)))
-            cut, is_within = _find_cut(text, start, low, high, starts)
+            cut, is_within = _find_cut(text, start, low, high, outline.starts)
             yield start, cut
             following = self._step_back(text, start, cut) if is_within else cut
             start = _strip(text, following, end)[0]
@@ -246,13 +266,17 @@ def _sections(text: str, headings: Sequence[Heading]) -> Iterator[_Section]:
     """Yield the text before the first heading, and each heading with the text up to the next."""
     first = headings[0].start if headings else len(text)
     if first > 0 or not headings:
-        yield _Section(0, 0, first, 1, ())
+        yield _Section(0, 0, first, 1, (), _has_words(text, 0, first))
     above: list[Heading] = []
     for at, heading in enumerate(headings):
         end = headings[at + 1].start if at + 1 < len(headings) else len(text)
         above = [*takewhile(lambda other: other.level < heading.level, above), heading]  # noqa: B023  # used at once
         path = tuple(other.title[:MAX_TITLE] for other in above if other.title)
-        yield _Section(heading.start, heading.end, end, heading.level, path)
+        yield _Section(heading.start, heading.end, end, heading.level, path, _has_words(text, heading.end, end))
+
+
+def _has_words(text: str, start: int, end: int) -> bool:
+    return _WORD.search(text, start, end) is not None
 
 
 def _find_cut(text: str, start: int, low: int, high: int, headings: Sequence[int]) -> tuple[int, bool]:
@@ -268,16 +292,6 @@ def _find_cut(text: str, start: int, low: int, high: int, headings: Sequence[int
     return high, True
 
 
-def _body(text: str, sections: Sequence[_Section], at: int, start: int) -> int:
-    """Return where the text after the headings that `start` is in begins, or `start`, if it is in a text."""
-    while start < sections[at].body and at + 1 < len(sections):
-        if _WORD.search(text, sections[at].body, sections[at].end):
-            break
-        at += 1
-        start = sections[at].start
-    return max(start, sections[at].body)
-
-
 def _strip(text: str, start: int, end: int) -> tuple[int, int]:
     """Leave out white space at both ends."""
     while start < end and text[start].isspace():
@@ -285,12 +299,3 @@ def _strip(text: str, start: int, end: int) -> tuple[int, int]:
     while end > start and text[end - 1].isspace():
         end -= 1
     return start, end
-
-
-def _path(text: str, sections: Sequence[_Section], starts: Sequence[int], start: int, end: int) -> tuple[str, ...]:
-    """Return the headings above all of a chunk: those that its sections with text have in common."""
-    within = [section for section in sections[max(0, bisect_right(starts, start) - 1) :] if section.start < end]
-    own = [section for section in within if _WORD.search(text, max(start, section.body), min(end, section.end))]
-    paths = [section.path for section in own or within]
-    shortest, longest = min(paths), max(paths)  # in lexical order: what these two share, all share
-    return tuple(left for left, _ in takewhile(lambda pair: pair[0] == pair[1], zip(shortest, longest, strict=False)))

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rag_bm25.budget import check_budget
 from rag_bm25.query.terms import PLAIN_SOURCE, QueryTerm, TermGroup, TermSource
 from rag_bm25.vectors.terms import is_bigram, term_name
 
@@ -68,6 +69,7 @@ class ExpandedQuery:
         """
         heaviest: dict[str, tuple[float, QueryTerm]] = {}
         for addition, qtf in self.additions.items():
+            check_budget()
             factors = (*addition.factors, *_limit(addition, weight_of))
             source = TermSource(addition.reason, factors, of_phrase=bool(addition.phrase))
             boost = source.boost * float(weighting.term_weights(qtf))

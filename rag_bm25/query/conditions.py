@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.phrases import PhraseText, terms_of_phrase
 from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.budget import check_budget
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,6 +77,7 @@ class Conditions:
 
         `texts` are that of the chunk and those of its fields, each item of a list by itself.
         """
+        check_budget()
         ids = set(vector.ids.tolist())
         for wanted in self.must:
             if not wanted.ids <= ids:
@@ -85,6 +87,7 @@ class Conditions:
                 return f"it has the words of must_not {wanted.text!r}"
         analysed: list[PhraseText] = []
         for phrase in self.phrases:
+            check_budget()
             if phrase.ids <= ids:
                 analysed = analysed or [PhraseText.of(analyzer, text) for text in texts]
                 if any(text.holds(phrase.words, self.slop) for text in analysed):

@@ -8,6 +8,7 @@ from itertools import filterfalse, islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.budget import check_budget
 from rag_bm25.checks import check_switch
 from rag_bm25.errors import ParameterError, short_repr
 from rag_bm25.query.additions import Addition, ExpandedQuery
@@ -87,6 +88,7 @@ class Expander:
         completions = {part: self._complete(part, dfs) for part in prefixes}
         speller = self._speller(dfs)
         for part in query.parts:
+            check_budget()
             if completed := completions.get(part):
                 expanded.additions.update(completed)
             else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_bm25.budget import check_budget
 from rag_bm25.documents.lengths import unit_name
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.vectors.sparse import EMPTY, SparseVector
@@ -246,6 +247,7 @@ def _explain_repetition(weighting: QueryWeighting, qtf: int) -> Explanation:
 
 def explain_idf(query: QueryFacts, at: int) -> Explanation:
     """Explain the IDF by the branch of its formula that applies."""
+    check_budget()
     weighting, corpus = query.weighting, query.corpus
     known = _explain_df(query, at)
     of_bigrams = is_bigram(query.terms.terms[at])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.budget import check_budget
 from rag_bm25.checks import check_choice, check_int
 
 if TYPE_CHECKING:
@@ -147,7 +148,9 @@ class Speller:
 
     def _within_limit(self, asked: Iterable[_T]) -> Iterator[_T]:
         """Yield items while there are lookups left."""
-        return (one for one, _ in zip(asked, self._lookups, strict=False))
+        for one, _ in zip(asked, self._lookups, strict=False):
+            check_budget()
+            yield one
 
     def _respell_word(self, word: str) -> Respelling:
         """Find near spellings of a word of letters, the nearest first."""

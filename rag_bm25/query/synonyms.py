@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.analysis.text import AnalysedText
+from rag_bm25.budget import check_budget
 from rag_bm25.checks import as_str, check_path, is_iterable, is_number
 from rag_bm25.errors import InputError, short_repr
 
@@ -170,6 +171,7 @@ class SynonymTable:
     def __init__(self, synonyms: Synonyms, analyzer: TextAnalyzer) -> None:
         self._entries: dict[tuple[str, ...], _Entry] = {}
         for rule in synonyms.rules:
+            check_budget()
             self._add(rule, analyzer)
         lengths: dict[str, set[int]] = defaultdict(set)
         for words in self._entries:

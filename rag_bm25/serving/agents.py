@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -17,8 +18,6 @@ from rag_bm25.serving.answers import RefusedError, parse, to_bytes
 from rag_bm25.serving.operations import Call, Operations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rag_bm25.serving.served import Served
 
 INSTRUCTIONS = """\
@@ -40,7 +39,7 @@ class Tool:
     description: str
     model: type[requests.Request]
     call: Call
-    render: Callable[[Any, dict[str, Any]], str]
+    answer: type[texts.Answer]
     destroys: bool = False
 
     def describe(self) -> types.Tool:
@@ -51,8 +50,13 @@ class Tool:
             idempotent_hint=True,
             open_world_hint=False,
         )
-        schema = self.model.model_json_schema()
-        return types.Tool(name=self.name, description=self.description, input_schema=schema, annotations=hints)
+        return types.Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=self.model.model_json_schema(),
+            output_schema=self.answer.model_json_schema(),
+            annotations=hints,
+        )
 
 
 TOOLS = (
@@ -63,7 +67,7 @@ TOOLS = (
         "stands around each hit.",
         requests.AgentSearch,
         Call(Operations.find),
-        texts.render_hits,
+        texts.Hits,
     ),
     Tool(
         "explain",
@@ -71,14 +75,14 @@ TOOLS = (
         "Give the options of the search, too.",
         requests.AgentExplain,
         Call(Operations.explain_in_words),
-        texts.render_explanation,
+        texts.Explained,
     ),
     Tool(
         "suggest",
         "Correct the spelling of a query by the words of the index: did you mean ...?",
         requests.Suggest,
         Call(Operations.suggest),
-        texts.render_suggestion,
+        texts.Suggestion,
     ),
     Tool(
         "statistics",
@@ -86,28 +90,28 @@ TOOLS = (
         "its words is; with top, the terms that most chunks have.",
         requests.AgentStatistics,
         Call(Operations.figures),
-        texts.render_figures,
+        texts.Figures,
     ),
     Tool(
         "document",
         "Read a chunk by its id, with its neighbours or its whole document, or the chunks of a source in order.",
         requests.AgentDocument,
         Call(Operations.read),
-        texts.render_documents,
+        texts.Chunks,
     ),
     Tool(
         "add",
         "Store chunks. One whose id exists is replaced; the same chunk again changes nothing.",
         requests.Add,
         Call(Operations.add, writes=True),
-        texts.render_added,
+        texts.Added,
     ),
     Tool(
         "delete",
         "Delete chunks for good: by their ids, by a source, or by a filter.",
         requests.Delete,
         Call(Operations.delete, writes=True),
-        texts.render_deleted,
+        texts.Deleted,
         destroys=True,
     ),
 )
@@ -127,7 +131,8 @@ TEMPLATE = types.ResourceTemplate(
 
 def build_mcp_server(served: Served, *, allow_writes: bool) -> Server[Any]:
     """Return the server of the protocol."""
-    handlers = _Handlers(served, {tool.name: tool for tool in TOOLS if allow_writes or not tool.call.writes})
+    tools = [tool for tool in TOOLS if allow_writes or not tool.call.writes]
+    handlers = _Handlers(served, {tool.name: tool for tool in tools}, [tool.describe() for tool in tools])
     return Server(
         "rag-bm25",
         version=__version__,
@@ -146,9 +151,10 @@ class _Handlers:
 
     served: Served
     tools: dict[str, Tool]
+    listed: list[types.Tool]
 
     async def list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.describe() for tool in self.tools.values()])
+        return types.ListToolsResult(tools=self.listed)
 
     async def call_tool(self, _: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self.tools.get(params.name)
@@ -156,11 +162,11 @@ class _Handlers:
             names = ", ".join(self.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {short_repr(params.name)}; there are {names}")
         try:
-            text = await _use(tool, params.arguments or {}, self.served)
+            answer = await _use(tool, params.arguments or {}, self.served)
         except Exception as error:  # noqa: BLE001 - each becomes an answer
             refusal = self.served.to_refusal(error)
             return types.CallToolResult(content=[_to_content(f"error: {refusal.message}")], is_error=True)
-        return types.CallToolResult(content=[_to_content(text)])
+        return types.CallToolResult(content=[_to_content(texts.to_lines(answer))], structured_content=answer)
 
     async def list_resources(self, *_: Any) -> types.ListResourcesResult:
         return types.ListResourcesResult(resources=[RESOURCE])
@@ -171,22 +177,21 @@ class _Handlers:
     async def read_resource(self, _: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         try:
             call, asked = _parse_uri(params.uri)
-            text = await self.served.ask(call, asked, lambda answer: to_bytes(answer, MAX_RESOURCE).decode())
+            text = await self.served.ask(call, lambda: asked, lambda _, answer: to_bytes(answer, MAX_RESOURCE).decode())
         except Exception as error:  # noqa: BLE001 - each becomes an answer
             raise MCPError(types.INVALID_PARAMS, self.served.to_refusal(error).message) from None
         contents = types.TextResourceContents(uri=params.uri, mime_type="application/json", text=text)
         return types.ReadResourceResult(contents=[contents])
 
 
-async def _use(tool: Tool, arguments: dict[str, Any], served: Served) -> str:
-    asked = parse(tool.model, arguments)
+async def _use(tool: Tool, arguments: dict[str, Any], served: Served) -> dict[str, Any]:
+    def finish(asked: requests.Request, answer: dict[str, Any]) -> dict[str, Any]:
+        return texts.fit(tool.answer.of(asked, answer), MAX_CHARACTERS)
+
     with served.events.measure("tool") as counts:
-        text = await served.ask(tool.call, asked, lambda answer: tool.render(asked, answer))
+        answer = await served.ask(tool.call, partial(parse, tool.model, arguments), finish)
         counts[tool.name] = 1
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    advice = "ask for less: a lower k, limit or max_text"
-    return f"{text[:MAX_CHARACTERS]}\n[cut here: {len(text):,} characters are too many; {advice}]"
+    return answer
 
 
 def _parse_uri(uri: str) -> tuple[Call, requests.Request]:

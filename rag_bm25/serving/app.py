@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -23,13 +24,17 @@ from rag_bm25.serving.openapi import describe
 from rag_bm25.serving.routes import API, OPERATIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request as HttpRequest
 
     from rag_bm25.serving.routes import Operation
     from rag_bm25.serving.served import Served
-    from rag_bm25.serving.settings import Settings
+    from rag_bm25.serving.settings import Limits, Settings
 
 PAGE = Path(__file__).with_name("page")
+DISCARDED = 8 << 20  # bytes of a body that is too large: a client that still sends would not read the refusal
+PARSING = threading.Lock()  # no other thread goes on meanwhile: two in turns would hold up the event loop
 LISTS = {"must", "must_not", "phrases", "relevant", "irrelevant", "ids"}
 OBJECTS = {"filter", "statistics", "synonyms", "boosts", "first", "second"}  # JSON, if they look like it
 
@@ -40,7 +45,7 @@ def build_app(server: Served, settings: Settings) -> Starlette:
         build_mcp_server(server, allow_writes=settings.allow_writes),
         json_response=True,
         stateless=True,  # nothing is kept between requests, so that a stop waits for none
-        max_request_body_size=settings.limits.body,
+        max_request_body_size=settings.limits.question,
     )
     of_api = [
         Route(each.path, partial(_answer, each, server, settings), methods=list(each.methods)) for each in OPERATIONS
@@ -81,8 +86,8 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
     try:
         if operation.call.writes and not settings.allow_writes:
             raise RefusedError(403, "read_only", "this server does not write; rag-bm25 serve --allow-writes does")
-        asked = await _read(operation, request, settings)
-        body = await server.ask(operation.call, asked, lambda answer: to_bytes(answer, settings.limits.answer))
+        read = await _receive(operation, request, settings.limits)
+        body = await server.ask(operation.call, read, lambda _, answer: to_bytes(answer, settings.limits.answer))
     except ClientDisconnect:
         return Response(None, 400)  # that nobody reads; no failure of the server, which a log would have
     except Exception as error:  # noqa: BLE001 - each becomes an answer
@@ -90,32 +95,38 @@ async def _answer(operation: Operation, server: Served, settings: Settings, requ
     return Response(body, media_type="application/json")
 
 
-async def _read(operation: Operation, request: HttpRequest, settings: Settings) -> Any:
-    """Read a request: the body's JSON object, or the query string, and the id in the path."""
+async def _receive(operation: Operation, request: HttpRequest, limits: Limits) -> Callable[[], Any]:
+    """Return what reads a request: the body's JSON object, or the query string, and the id in the path."""
     path = dict(request.path_params)
     if operation.name == "delete" and path:
         path = {"ids": [path["id"]]}
     if request.method in ("GET", "HEAD") or path:
-        return parse(operation.model, {**_from_query(request), **path}, strict=False)
+        return lambda: parse(operation.model, {**_from_query(request), **path}, strict=False)
     if request.query_params:
         raise RefusedError(400, "bad_request", "the arguments belong into the body, a JSON object")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RefusedError(415, "wrong_type", "the header Content-Type must be application/json")
-    return parse(operation.model, _parse_json(await _read_body(request, settings.limits.body)))
+    body = await _receive_body(request, limits.body if operation.call.writes else min(limits.body, limits.question))
+    return lambda: parse(operation.model, _parse_json(body))
 
 
-async def _read_body(request: HttpRequest, most: int) -> bytes:
-    body = bytearray()
+async def _receive_body(request: HttpRequest, most: int) -> bytes:
+    body, size = bytearray(), 0
     async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise RefusedError(413, "body_too_large", f"the body must have at most {most:,} bytes; send it in parts")
+        size += len(part)
+        if size <= most:
+            body += part
+        elif size > DISCARDED:
+            break
+    if size > most:
+        raise RefusedError(413, "body_too_large", f"the body must have at most {most:,} bytes; send it in parts")
     return bytes(body)
 
 
 def _parse_json(body: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(body, parse_constant=_refuse_constant)
+        with PARSING:
+            given = json.loads(body, parse_constant=_refuse_constant)
     except (RecursionError, ValueError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8, or not JSON"
         raise RefusedError(400, "bad_request", f"the body must be a JSON object: {reason}") from None

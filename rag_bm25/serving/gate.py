@@ -1,12 +1,15 @@
-"""The gate before the index: its blocking calls in a bounded number of threads, with a queue and a time limit."""
+"""The gate before the index: its blocking calls in a bounded number of threads, with a queue and limits of time."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rag_bm25.budget import limited
 from rag_bm25.serving.answers import RefusedError
 
 if TYPE_CHECKING:
@@ -22,11 +25,14 @@ MAX_WRITES_WAITING = 16
 class Gate:
     """Threads for reads, and one for writes; a call that finds the queue full, or waits too long, is refused.
 
-    A thread cannot be stopped: a call that exceeds its time goes on, unanswered, and counts until it ends.
+    A read ends at its next step once its budget is spent, or the server stops. A write is never cut short: one that
+    exceeds its time goes on, unanswered, and counts until it ends.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = limits.seconds
+        self._work = limits.work
+        self._clock = clock
         self._reads = _Lane(limits.running, limits.waiting)
         self._writes = _Lane(1, MAX_WRITES_WAITING)
         self._closing = False
@@ -38,13 +44,26 @@ class Gate:
 
     async def read(self, call: Callable[[], R]) -> R:
         """Run a call that reads."""
-        return await self._run(self._reads, call, "lower k, or ask for less at once")
+        return await self._run(self._reads, partial(self._read, call), "ask for less at once")
 
     async def write(self, call: Callable[[], R]) -> R:
         """Run a call that writes; one at a time."""
         return await self._run(
             self._writes, call, "the write goes on; see later whether it is stored, or send it again"
         )
+
+    def _read(self, call: Callable[[], R]) -> R:
+        end = self._clock() + self._work
+
+        def check() -> None:
+            if self._closing:
+                raise _stopping()
+            if self._clock() >= end:
+                rule = f"the answer takes more than {self._work:g} seconds of work, which --budget of the server allows"
+                raise RefusedError(503, "timeout", f"{rule}: lower k, or ask for less at once", retry_after=5)
+
+        with limited(check):
+            return call()
 
     async def _run(self, lane: _Lane, call: Callable[[], R], advice: str) -> R:
         if self._closing:
@@ -62,15 +81,19 @@ class Gate:
             message = f"no answer within {self._seconds:g} seconds: {advice}"
             raise RefusedError(503, "timeout", message, retry_after=5) from None
         except asyncio.CancelledError:
-            if self._closing and future.cancelled():
+            if self._closing:
                 raise _stopping() from None
             raise
 
-    async def close(self) -> None:
-        """Refuse what comes and what waits; return when what runs has ended."""
+    def stop(self) -> None:
+        """Refuse what comes and what waits, and end the reads that run."""
         self._closing = True
         for lane in (self._reads, self._writes):
             lane.executor.shutdown(wait=False, cancel_futures=True)
+
+    async def close(self) -> None:
+        """Stop, and return when what runs has ended."""
+        self.stop()
         for lane in (self._reads, self._writes):
             await asyncio.to_thread(lane.executor.shutdown)
 

@@ -31,6 +31,7 @@ PREFLIGHT = {
     "access-control-allow-headers": "authorization, content-type, mcp-protocol-version, mcp-method, mcp-name",
 }
 HEALTH = "/healthz"  # says nothing, and is asked by addresses that nobody knows before
+PARSED = 40  # times its size: the memory that JSON of small objects takes, and requests at /mcp wait as such
 
 
 class Guard:
@@ -40,6 +41,7 @@ class Guard:
         self._app = app
         self._events = events
         self._seconds = settings.limits.seconds
+        self._room = Room(settings.limits.held)
         self._hosts = settings.own_hosts()
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.origins)
         self._token = None if settings.token is None else f"Bearer {settings.token}".encode()
@@ -69,18 +71,20 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        receive = _in_time(receive, self._seconds)
+        body = _Body(receive, self._seconds, self._room, PARSED if scope["path"] == "/mcp" else 1)
         try:
             self._check(scope["path"], given)
             if is_friend and scope["method"] == "OPTIONS":
-                await Response(None, 204, PREFLIGHT)(scope, receive, send_guarded)
+                await Response(None, 204, PREFLIGHT)(scope, body, send_guarded)
                 return
             self._check_token(scope["path"], given)
-            await self._app(scope, receive, send_guarded)
+            await self._app(scope, body, send_guarded)
         except Exception as error:  # noqa: BLE001 - no traceback in any log
             if counts:
                 raise RuntimeError("the answer was cut short") from None
-            await refusal_response(to_refusal(error))(scope, receive, send_guarded)
+            await refusal_response(to_refusal(error))(scope, body, send_guarded)
+        finally:
+            self._room.leave(body.held)
 
     def _check(self, path: str, headers: Headers) -> None:
         if path == HEALTH:
@@ -107,22 +111,47 @@ class Guard:
             raise RefusedError(403, "wrong_origin", "pages of another origin may not ask; --allow-origin adds one")
 
 
-def _in_time(receive: Receive, seconds: float) -> Receive:
-    """Return what receives a body, each part of it in time; after its end there is nothing to hurry for."""
-    complete = False
+class Room:
+    """Room for the bodies of all requests under way."""
 
-    async def receive_part() -> Message:
-        nonlocal complete
-        if complete:
-            return await receive()
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = 0
+
+    def enter(self, size: int) -> None:
+        """Take some bytes in, or refuse them."""
+        if self._held + size > self._most:
+            raise RefusedError(429, "busy", "the bodies of other requests fill the room; ask again", retry_after=1)
+        self._held += size
+
+    def leave(self, size: int) -> None:
+        """Let some bytes go."""
+        self._held -= size
+
+
+class _Body:
+    """What receives a body: in time, and as far as there is room; after its end there is nothing to hurry for."""
+
+    def __init__(self, receive: Receive, seconds: float, room: Room, weight: int) -> None:
+        self.held = 0
+        self._receive = receive
+        self._end = asyncio.get_running_loop().time() + seconds
+        self._room = room
+        self._weight = weight
+        self._complete = False
+
+    async def __call__(self) -> Message:
+        if self._complete:
+            return await self._receive()
         try:
-            message = await asyncio.wait_for(receive(), seconds)
+            message = await asyncio.wait_for(self._receive(), self._end - asyncio.get_running_loop().time())
         except asyncio.TimeoutError:
             raise RefusedError(408, "timeout", "the body of the request did not come in time") from None
-        complete = not message.get("more_body", False)
+        size = self._weight * len(message.get("body", b""))
+        self._room.enter(size)
+        self.held += size
+        self._complete = not message.get("more_body", False)
         return message
-
-    return receive_part
 
 
 def host_name(host: str) -> str:

@@ -37,6 +37,10 @@ class Job:
         """Note the progress: the callback of a long call, which it ends if the server stops."""
         if self.stopped.is_set():
             raise RefusedError(503, "stopping", "the server stopped; everything before is stored")
+        self.note(progress)
+
+    def note(self, progress: Progress) -> None:
+        """Note the progress of what is done, whether or not the server stops."""
         self.counts[progress.what] = progress.done, progress.total
 
     def to_json(self) -> dict[str, Any]:

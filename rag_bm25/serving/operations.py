@@ -39,10 +39,11 @@ class Operations:
         self._lengths: tuple[object, list[int]] = (None, [])  # those of the last call, and what they were read from
 
     def warm_up(self) -> None:
-        """Search once, so that nobody waits until engine and dictionary are loaded."""
+        """Search once, and for another spelling, so that nobody waits until engine and vocabulary are loaded."""
         chunk = next(self._index.chunks(namespace=None), None)
         if chunk is not None:
             self._index.search(chunk.text[:WARM_UP], 1, namespace=None)
+            self._correct(chunk.text[:WARM_UP], requests.Place(all_namespaces=True))
 
     # Searching
 
@@ -212,7 +213,7 @@ class Operations:
                 embeddings=None if vectors[0] is None else np.asarray(vectors, np.float32),
                 namespace=asked.namespace,
             )
-            job.report(Progress("chunks", len(given), len(given)))
+            job.note(Progress("chunks", len(given), len(given)))
         return {"ids": ids, "count": len(ids)}
 
     def ingest(self, found: Found) -> None:
@@ -230,7 +231,7 @@ class Operations:
         condition = asked.filter if asked.source is None else {"source": asked.source}
         with self.jobs.run("delete") as job:
             deleted = self._index.delete(asked.ids, filter=condition, namespace=asked.namespace)
-            job.report(Progress("chunks", deleted, deleted))
+            job.note(Progress("chunks", deleted, deleted))
         return {"deleted": deleted}
 
 

@@ -22,10 +22,13 @@ MAX_HITS = 1_000
 MAX_QUERY = 10_000
 MAX_LISTED = 1_000
 MAX_WORDS = 100
+MAX_PHRASES = 20
+MAX_PASSAGE = 65_535
 MAX_DOCUMENTS = 1_000
 
 Text: TypeAlias = Annotated[str, Field(max_length=MAX_QUERY)]
 Texts: TypeAlias = Annotated[list[Text], Field(max_length=MAX_WORDS)]
+Namespaces: TypeAlias = str | Annotated[list[str], Field(max_length=MAX_LISTED)]
 Id: TypeAlias = Annotated[str, Field(min_length=1, max_length=512)]
 Filter: TypeAlias = dict[str, Any]  # no expressions: what strangers send must not reach the engine's parser
 
@@ -42,7 +45,7 @@ class Place(Request):
     """Which chunks are asked about."""
 
     namespace: Annotated[
-        str | list[str], Field(description='Tenant or sub-corpus, or several of them; "" is the default one.')
+        Namespaces, Field(description='Tenant or sub-corpus, or several of them; "" is the default one.')
     ] = ""
     all_namespaces: Annotated[bool, Field(description="Ask about all namespaces.")] = False
 
@@ -73,7 +76,11 @@ class ValueFactors(Request):
     type: Literal["value"]
     key: MetadataKey
     factors: Annotated[
-        dict[str, float], Field(description='Factors by value; "2024" and "true" stand for number and bool, too.')
+        dict[str, float],
+        Field(
+            max_length=MAX_LISTED,
+            description='Factors by value; "2024" and "true" stand for number and bool, too.',
+        ),
     ]
     default: Annotated[float, Field(description="Factor of all other chunks.")] = 1.0
 
@@ -121,11 +128,13 @@ class Conditions(Request):
     ] = False
     must: Annotated[Texts | None, Field(description="Texts whose words every hit must have.")] = None
     must_not: Annotated[Texts | None, Field(description="Texts whose words no hit may have together.")] = None
-    phrases: Annotated[Texts | None, Field(description="Phrases that every hit must have.")] = None
+    phrases: Annotated[
+        list[Text] | None, Field(max_length=MAX_PHRASES, description="Phrases that every hit must have.")
+    ] = None
     slop: Annotated[int | None, Field(description="Maximum number of words between those of a phrase.")] = None
     fuzzy: Annotated[bool, Field(description="Search for near spellings of unknown words, too.")] = False
     synonyms: Annotated[
-        dict[str, list[str]] | None,
+        dict[str, Texts] | None,
         Field(max_length=MAX_WORDS, description="Synonyms by the words that they stand for."),
     ] = None
     min_should_match: Annotated[
@@ -281,14 +290,14 @@ class Highlight(Place, QuerySettings, Fragments):
     """Find the words of a query in a text."""
 
     text: TextOfQuery
-    passage: Annotated[str, Field(max_length=1_000_000, description="The text to mark; it need not be stored.")]
+    passage: Annotated[str, Field(max_length=MAX_PASSAGE, description="The text to mark; it need not be stored.")]
 
 
 class Statistics(Request):
     """Figures of the index."""
 
     namespace: Annotated[
-        str | list[str] | None, Field(description="Tenant or sub-corpus, or several of them; by default all.")
+        Namespaces | None, Field(description="Tenant or sub-corpus, or several of them; by default all.")
     ] = None
 
 

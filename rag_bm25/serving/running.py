@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
+import sys
+import threading
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.stdio import stdio_server
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rag_bm25.errors import ParameterError
 from rag_bm25.serving.agents import build_mcp_server
@@ -18,6 +23,7 @@ from rag_bm25.serving.app import build_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from mcp.server.lowlevel import Server
 
@@ -25,20 +31,63 @@ if TYPE_CHECKING:
     from rag_bm25.serving.settings import Settings
 
 MAX_CONNECTIONS = 512
-SECONDS_TO_STOP = 10  # for answers under way
+SECONDS_OF_HEADERS = 10.0
+SECONDS_OF_ANSWERS = 7  # under way, once a signal has come
+SECONDS_TO_STOP = 9
+SWITCH_INTERVAL = 0.001  # seconds until a thread that computes lets another one go on; 0.005 is the default
+
+
+class _Protocol(H11Protocol):
+    """A connection that is closed if the headers of a request do not come in time."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait_for_headers()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        self._wait_for_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing."""
+        super().connection_lost(exc)
+        self._end_of_wait()
+
+    def _wait_for_headers(self) -> None:
+        self._end_of_wait()
+        self._timer = self.loop.call_later(SECONDS_OF_HEADERS, self._close_if_idle)
+
+    def _end_of_wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _close_if_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it can be asked."""
+    """A server that says when it can be asked, and when a signal has come."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], stop: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._stop = stop
 
     async def startup(self, sockets: Any = None) -> None:
         """Begin to answer, and say so."""
         await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
         self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop."""
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._stop)
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -60,12 +109,13 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def serve_http(served: Served, settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or Ctrl-C: what runs then is finished, what waits is refused, and the index is closed.
+    """Serve until SIGTERM or Ctrl-C: writes that run then are finished, all else is refused, and the index is closed.
 
     `ready` is called as soon as questions are answered.
     """
     config = uvicorn.Config(
         build_app(served, settings),
+        http=_Protocol,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
         log_config=None,
@@ -74,10 +124,10 @@ def serve_http(served: Served, settings: Settings, listener: socket.socket, read
         proxy_headers=False,
         server_header=False,
         limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=SECONDS_TO_STOP,
+        timeout_graceful_shutdown=SECONDS_OF_ANSWERS,
         ws="none",
     )
-    server = _Server(config, ready)
+    server = _Server(config, ready, partial(_begin_to_stop, served))
 
     async def run() -> None:
         try:
@@ -86,6 +136,8 @@ def serve_http(served: Served, settings: Settings, listener: socket.socket, read
         finally:
             await served.close()
 
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    gc.freeze()  # what is loaded stays: collecting garbage looks at what requests leave
     # After its end, uvicorn raises the signal again that has ended it.
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -93,6 +145,18 @@ def serve_http(served: Served, settings: Settings, listener: socket.socket, read
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _begin_to_stop(served: Served) -> None:
+    """Refuse and end what may be, and bound the time of the rest.
+
+    A write that goes on too long is cut off as by a kill: it was not acknowledged, and whoever opens the index next
+    finishes it.
+    """
+    watch = threading.Timer(SECONDS_TO_STOP, os._exit, (0,))
+    watch.daemon = True
+    watch.start()
+    served.stop()
 
 
 def serve_stdio(served: Served, *, allow_writes: bool) -> None:
@@ -107,6 +171,7 @@ async def _serve_stdio(server: Server[Any], served: Served) -> None:
 
     async def stop() -> None:
         if len(stopping) == 1:
+            _begin_to_stop(served)
             await served.close()
             os._exit(0)  # a thread waits for a line of stdin, and nothing can wake it up
 

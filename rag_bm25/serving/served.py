@@ -54,10 +54,20 @@ class Served:
         self._ingestion: asyncio.Task[None] | None = None
         self._name = index.stats().name
 
-    async def ask(self, call: Call, asked: Request, finish: Callable[[dict[str, Any]], R]) -> R:
-        """Answer a request in a thread of the gate; `finish` makes of the answer what is sent."""
-        run = self.gate.write if call.writes else self.gate.read
-        return await run(lambda: finish(call.method(self.operations, asked)))
+    async def ask(self, call: Call, read: Callable[[], Request], finish: Callable[[Any, dict[str, Any]], R]) -> R:
+        """Answer a request in a thread of the gate, where it is read, too; `finish` makes of both what is sent."""
+
+        def answer() -> R | RefusedError:
+            try:
+                asked = read()
+                return finish(asked, call.method(self.operations, asked))
+            except Exception as error:  # noqa: BLE001 - each becomes an answer
+                return _detach(self.to_refusal(error))
+
+        answered = await (self.gate.write if call.writes else self.gate.read)(answer)
+        if isinstance(answered, RefusedError):
+            raise answered
+        return answered
 
     def to_refusal(self, error: Exception) -> RefusedError:
         """Return the refusal for an error; it does not tell where the index is."""
@@ -74,8 +84,19 @@ class Served:
         with suppress(Exception):  # its job has the reason, and it goes on after its time
             await self.gate.write(partial(self.operations.ingest, found))
 
-    async def close(self) -> None:
-        """Finish what runs, refuse what waits, and close the index. An ingestion ends with its batch."""
+    def stop(self) -> None:
+        """Refuse what comes and what waits; reads end with their step, an ingestion with its batch."""
         self.operations.jobs.stop()
+        self.gate.stop()
+
+    async def close(self) -> None:
+        """Stop, finish what runs, and close the index."""
+        self.stop()
         await self.gate.close()
         self._index.close()
+
+
+def _detach(refusal: RefusedError) -> RefusedError:
+    """Return a refusal without what led to it: frames that hold the request, until the next collection of garbage."""
+    refusal.__context__ = None
+    return refusal.with_traceback(None)

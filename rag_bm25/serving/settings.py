@@ -20,17 +20,24 @@ class Limits:
 
     Parameters
     ----------
-    body, answer : int
-        Maximum number of bytes of a request's body, and of an answer.
+    body, question, answer : int
+        Maximum number of bytes of a request's body, of that of one that only reads, and of an answer.
+    held : int
+        Maximum number of bytes that the bodies of all requests hold together.
     seconds : float
         Maximum duration of a request, with its time in the queue.
+    work : float
+        Maximum number of seconds that the index works for a request that reads.
     running, waiting : int
         Maximum number of requests that the index answers at once, and of those in the queue.
     """
 
     body: int = 4 << 20
+    question: int = 1 << 20
     answer: int = 8 << 20
+    held: int = 64 << 20
     seconds: float = 30.0
+    work: float = 3.0
     running: int = 4
     waiting: int = 64
 

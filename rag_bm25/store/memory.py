@@ -190,6 +190,10 @@ class MemoryStore:
         self._check_call("count_chunks")
         return len(self.collections.chunks)
 
+    def doubled_pks(self) -> list[str]:
+        self._check_call("doubled_pks")
+        return []
+
     def count_unloaded(self) -> int:
         return self.count_chunks()
 

@@ -246,6 +246,13 @@ class Store(LogStore, Protocol):
         """Return the number of stored rows, of all namespaces."""
         ...
 
+    def doubled_pks(self) -> list[str]:
+        """Return the pks of which several rows are stored, though reading gives one: a server does not refuse them.
+
+        It stores a row again where it repeats a write whose answer was lost. To delete the pk deletes all of its rows.
+        """
+        ...
+
     def count_unloaded(self) -> int:
         """Return that number, rows that cannot be seen included, without loading the rows if the engine can.
 

@@ -7,7 +7,8 @@
 
 Unchanged chunks cost no write, changed ones are updated, and those whose text or file is gone are deleted. Nothing
 else needs to be kept between two runs: not a list of what was ingested, and not the statistics, which are in Milvus. A
-run that was cut short is finished by the next one.
+run that was cut short is finished by the next one. A folder that is empty or has lost many files, such as one that is
+not mounted, is reported and deletes nothing; the exit code is 1 then.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report = ingest(index, find_files([given.folder]), prune=True)
         chunks = index.stats().num_chunks
     print(f"{report.files} files: {report.added} chunks added, {report.deleted} deleted, {chunks} in the index")
-    for source, reason in report.failed.items():
-        print(f"{source}: {reason}", file=sys.stderr)
-    return 1 if report.failed else 0
+    for reason in (*report.failed.values(), *report.reasons):
+        print(reason, file=sys.stderr)
+    return 1 if report.failed or report.rejected else 0
 
 
 if __name__ == "__main__":

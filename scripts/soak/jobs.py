@@ -147,6 +147,7 @@ class Ingest(Job):
         super().__init__(folder)
         self._files = folder / "files"
         self._files.mkdir(exist_ok=True)
+        (self._files / "kept.txt").write_text("An empty folder is not pruned.", "utf-8")
         self._before: set[str] = set()
         self._after: set[str] = set()
 
@@ -163,7 +164,7 @@ class Ingest(Job):
 
     def run(self) -> None:
         with self._open() as index:
-            ingest(index, find_files([self._files]), prune=True)
+            ingest(index, find_files([self._files]), prune=True, max_delete=1.0)
 
     def faults_when_cut(self) -> Iterator[str]:
         """Check that chunks are old or new ones, and that none is missing that should stay."""

@@ -5,6 +5,7 @@
     python scripts/soak/kill_test.py --kill engine    the engine, alone or with the writer (milvus-lite 2.5)
     python scripts/soak/kill_test.py --kill repair    the log is damaged, and the repair is killed
     python scripts/soak/kill_test.py --kill copy      likewise bulk, reindex, ingest, drop, reencode
+    python scripts/soak/kill_test.py --kill faults    the writer, beside a full disk and a clock that steps
 
 The engine is the milvus-lite of the Python that runs the script; Linux only.
 
@@ -20,6 +21,10 @@ the database, so that recovery and creation are hit as well) it gets SIGKILL. Th
 
 The long jobs, such as a copy, are killed at a random moment of the time that they take, once or twice. Besides, their
 unfinished work must be sound or refused, and when they are run again, they come to their end.
+
+With ``--kill faults``, the disk fills and empties while the writer works, and the clock steps by up to an hour; it
+repeats a refused operation until it is acknowledged, and opens the database anew every few operations. In every third
+round it ends by itself, in the others it is killed, every other time with its engine.
 
 Exits with 1 if any of it does not hold.
 """
@@ -37,13 +42,13 @@ import tempfile
 import threading
 import time
 import traceback
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
@@ -56,16 +61,23 @@ from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
 from rag_bm25.store.milvus import MilvusStore  # noqa: E402
 from soak.jobs import COLLECTION, JOBS, Job  # noqa: E402
 from soak.operations import CHUNK_SIZE, CONFIG, NAMESPACES, WORDS, Model, Operation, operations, update  # noqa: E402
+from soak.surroundings import Surroundings, enter  # noqa: E402
 from soak.victims import Victim, say  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from soak.operations import Key
 
+T = TypeVar("T")
+
 COMPACT_ABOVE = 5
 EARLY = 7  # of so many kills, one hits the opening
-KINDS = ("writer", "two", "engine", "repair", *JOBS)
+KINDS = ("writer", "two", "engine", "faults", "repair", *JOBS)
+ATTEMPTS = {"engine": 5, "faults": 10_000}  # of an operation that is refused; of others one
+RETRY_AFTER = 0.05  # seconds
+REOPEN_AFTER = 15  # operations beside faults
+FAULTS_FOR = 6.0  # seconds, at most
 
 
 # The processes that are killed
@@ -87,9 +99,9 @@ def write(what: str, uri: str, seed: str, tell: int) -> None:
         return  # the test has ended without it
     say(tell, "open")
     threading.excepthook = end_all
-    attempts = 5 if what == "engine" else 1
+    write_all = write_beside_faults if what == "faults" else write_one
     writers = [
-        threading.Thread(target=write_one, args=[uri, name, stream, tell, attempts, stopping])
+        threading.Thread(target=write_all, args=[uri, Stream(name, stream, tell, ATTEMPTS.get(what, 1), stopping)])
         for name, stream in streams(what, seed).items()
     ]
     for writer in writers:
@@ -105,25 +117,48 @@ def end_all(failure: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
-def write_one(uri: str, name: str, stream: Iterator[Operation], tell: int, attempts: int, stopping: list[int]) -> None:
+@dataclass
+class Stream:
+    """The operations of one writer, which it tells when it begins and when it has an answer."""
+
+    name: str
+    operations: Iterator[Operation]
+    tell: int
+    attempts: int  # of an operation, or of opening, that is refused
+    stopping: list[int]
+    done: int = 0
+
+    def apply_next(self, index: BM25Index) -> None:
+        say(self.tell, f"start{self.name} {self.done}")
+        task = next(self.operations)
+        self.attempt(lambda: task.apply(index))
+        say(self.tell, f"done{self.name} {self.done}")
+        self.done += 1
+
+    def attempt(self, act: Callable[[], T]) -> T:
+        """Try again where the engine died, or refuses what it is asked for."""
+        for _ in range(self.attempts - 1):
+            with suppress(StoreError):
+                return act()
+            say(self.tell, "retry 0")
+            time.sleep(RETRY_AFTER)
+        return act()
+
+
+def write_one(uri: str, stream: Stream) -> None:
     with BM25Index.open(uri, COLLECTION, config=CONFIG) as index:
-        for number, task in enumerate(stream):
-            say(tell, f"start{name} {number}")
-            attempt(task, index, tell, attempts=attempts)
-            say(tell, f"done{name} {number}")
-            if stopping:
-                return
+        while not stream.stopping:
+            stream.apply_next(index)
 
 
-def attempt(task: Operation, index: BM25Index, tell: int, *, attempts: int) -> None:
-    """Apply an operation; try again if the engine died."""
-    try:
-        task.apply(index)
-    except StoreError:
-        if attempts == 1:
-            raise
-        say(tell, "retry 0")
-        attempt(task, index, tell, attempts=attempts - 1)
+def write_beside_faults(uri: str, stream: Stream) -> None:
+    """Write, and open the database anew from time to time."""
+    while not stream.stopping:
+        with stream.attempt(lambda: BM25Index.open(uri, COLLECTION, config=CONFIG)) as index:
+            for _ in range(REOPEN_AFTER):
+                stream.apply_next(index)
+                if stream.stopping:
+                    return
 
 
 def repair(uri: str) -> None:
@@ -155,6 +190,9 @@ class Totals:
 
     kills: int = 0
     within_a_write: int = 0
+    full_disks: int = 0
+    clock_steps: int = 0
+    refused_calls: int = 0
     intents_left: int = 0
     acknowledged_operations: int = 0
     acknowledged_chunks: int = 0
@@ -178,23 +216,25 @@ class KillTest:
         self.totals = Totals()
         self.faults: list[str] = []
         self._what = what
-        self._uri = folder / "kill.db"
         self._journal = (folder / "journal.jsonl").open("a", encoding="utf-8")
         self._seed = seed
         self._rng = random.Random(f"{what}{seed}")
+        self._surroundings = Surroundings(folder, self._rng) if what == "faults" else None
+        self._uri = (self._surroundings.disk if self._surroundings else folder) / "kill.db"
         self._model: Model = {}
         self._seconds = 0.3  # that a repair or a job takes
         self._job: Job | None = JOBS[what](folder) if what in JOBS else None
 
     def run(self, rounds: int) -> Totals:
-        play = self._job_round if self._job else self._repair_round if self._what == "repair" else self._writer_round
+        rounds_of = {"repair": self._repair_round, "faults": self._fault_round}
+        play = self._job_round if self._job else rounds_of.get(self._what, self._writer_round)
         self._rounds = rounds
         self._prepare(0)
-        for number in range(rounds):
-            play(number)
-            if not (number + 1) % 20:
-                print(f"{number + 1}/{rounds} rounds, {len(self.faults)} faults", file=sys.stderr, flush=True)
-        self._journal.close()
+        with self._journal, self._surroundings or nullcontext():
+            for number in range(rounds):
+                play(number)
+                if not (number + 1) % 20:
+                    print(f"{number + 1}/{rounds} rounds, {len(self.faults)} faults", file=sys.stderr, flush=True)
         return self.totals
 
     def _prepare(self, number: int) -> None:
@@ -221,6 +261,25 @@ class KillTest:
         if code != (0 if alone else -signal.SIGKILL):
             self._fault(f"the writer ended with {code}: {victim.complaint}")
         self.totals.kills += 1
+        self._acknowledge(victim)
+
+    def _fault_round(self, number: int) -> None:
+        """Disturb a writer at work, kill it or let it end, then check the database."""
+        assert self._surroundings is not None
+        victim = self._victim
+        victim.start()
+        victim.wait_for("done")
+        self._surroundings.disturb(self._rng.uniform(0, FAULTS_FOR))
+        if is_killed := number % 3 > 0:
+            victim.kill(engine=number % 2 == 0)
+        self._surroundings.calm()
+        code = victim.end() if is_killed else victim.stop()
+        self._prepare(number + 1)
+        if code != (-signal.SIGKILL if is_killed else 0):
+            self._fault(f"the writer ended with {code}: {victim.complaint}")
+        self.totals.kills += is_killed
+        self.totals.full_disks, self.totals.clock_steps = self._surroundings.full_disks, self._surroundings.clock_steps
+        self.totals.refused_calls += victim.said("retry")
         self._acknowledge(victim)
 
     def _acknowledge(self, victim: Victim) -> None:
@@ -411,6 +470,8 @@ def main() -> int:
 
 def report(what: str, rounds: int, seed: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
+        if what == "faults":
+            enter(Path(folder))
         test = KillTest(Path(folder), what, seed)
         began = time.monotonic()
         totals = test.run(rounds)

@@ -1,11 +1,12 @@
 """Let four processes write to one server while two read, and check every count at every moment.
 
     python scripts/soak/several_writers.py --lite3-python <a Python that has milvus-lite 3>
+    python scripts/soak/several_writers.py --milvus-python <a Python that has the package milvus 2.3.5>
 
-The server is that of milvus-lite 3.2, on 127.0.0.1. It is documented for one writer at a time, so each single call of a
-store takes a file lock; the steps of different writers' batches still come in any order. Writers add, update and delete
-chunks of their own in namespaces that they share, with words that several of them see first, and compact the log after
-a few deltas. Each tells in shared memory what it is about to do and what was acknowledged, so that a reader knows
+The server of milvus-lite 3.2 is documented for one writer at a time, so each single call of a store takes a file lock;
+the steps of different writers' batches still come in any order. A Milvus server needs no lock. Writers add, update and
+delete chunks of their own in namespaces that they share, with words that several of them see first, and compact the log
+after a few deltas. Each tells in shared memory what it is about to do and what was acknowledged, so that a reader knows
 between which bounds N must be at the moment of its question:
 
     acknowledged additions before it asked - deletions begun when it had the answer  <=  N
@@ -41,9 +42,12 @@ from support.serialized_store import file_locked, serialized  # noqa: E402
 from rag_bm25 import BM25Index, IndexConfig  # noqa: E402
 from rag_bm25.statistics.log.log import StatisticsLog  # noqa: E402
 from rag_bm25.store.milvus import MilvusStore  # noqa: E402
+from rag_bm25.store.milvus.server import Lite3Server  # noqa: E402
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from rag_bm25.store.protocol import Store
 
 COLLECTION = "docs"
 CONFIG = IndexConfig(chunk_size=15, length_unit="terms", analyzer=split)
@@ -63,10 +67,11 @@ class Place:
     writers: int
 
     def open(self, *, read_only: bool = False) -> BM25Index:
-        """Open the index, each call of its store under the lock."""
-        store = MilvusStore(self.uri, COLLECTION, read_only=read_only, timeout=60)
-        safe = serialized(store, partial(file_locked, self.folder / "lock"))
-        return BM25Index.from_store(safe, config=CONFIG, read_only=read_only, refresh_interval=0)
+        """Open the index; where milvus-lite serves it, each call of its store is under the lock."""
+        store: Store = MilvusStore(self.uri, COLLECTION, read_only=read_only, timeout=60)
+        if store.storage_info().engine == Lite3Server.dialect.engine:
+            store = serialized(store, partial(file_locked, self.folder / "lock"))
+        return BM25Index.from_store(store, config=CONFIG, read_only=read_only, refresh_interval=0)
 
     def counters(self) -> NDArray[np.int64]:
         """Return the shared counters: a row for each writer, a column for each of COLUMNS."""
@@ -199,6 +204,7 @@ def main() -> int:
     """Start a server and the processes, or run one of them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lite3-python", default=os.environ.get("RAG_BM25_LITE3_PYTHON", ""))
+    parser.add_argument("--milvus-python", default=os.environ.get("RAG_BM25_MILVUS_PYTHON", ""))
     parser.add_argument("--operations", type=int, default=100, help="how many each writer does (default: 100)")
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--readers", type=int, default=2)
@@ -213,10 +219,11 @@ def main() -> int:
     elif given.role == "read":
         print(read(Place(given.uri, given.folder, given.writers)))
     else:
-        engines.lite3_python = given.lite3_python
+        engines.lite3_python, engines.milvus_python = given.lite3_python, given.milvus_python
         counts = {"writers": given.writers, "readers": given.readers, "operations": given.operations}
         with tempfile.TemporaryDirectory() as folder:
-            print(run(engines.server_uri(), Path(folder), **counts, seed=given.seed))
+            uri = engines.uri_of(engines.PACKAGED if given.milvus_python else "server")
+            print(run(uri, Path(folder), **counts, seed=given.seed))
     return 0
 
 

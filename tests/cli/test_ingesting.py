@@ -182,6 +182,40 @@ def test_stale_chunks_are_reported_and_pruned(docs: Path) -> None:
     assert run_json("stats")["num_chunks"] == 2
 
 
+def test_a_folder_that_is_empty_or_has_lost_many_files_is_not_pruned(docs: Path) -> None:
+    for number in range(8):
+        (docs / f"{number}.txt").write_text("text")
+    run("ingest", docs)
+    for number in range(8):
+        (docs / f"{number}.txt").unlink()
+    result = run("ingest", docs, "--prune")
+    assert (result.exit_code, "3 files, 1 failed" in result.stdout) == (1, True)
+    assert "8 of 11 files are gone, more than 20%" in result.stderr
+    assert run_json("ingest", docs, "--prune", "--max-delete", "100%")["deleted"] == 8
+    for file in docs.iterdir():
+        file.unlink()
+    result = run("ingest", docs, "--prune", "--max-delete", "100%")
+    assert (result.exit_code, result.stdout.count("0 deleted")) == (1, 1)
+    assert result.stderr.endswith("If all of them are to go: rag-bm25 delete --source docs/\n")
+    assert run_json("stats")["num_chunks"] == 3
+
+
+@pytest.mark.parametrize("wrong", ["20", "-1%", "101%", "nan%", "%", ""])
+def test_a_share_is_a_percentage(docs: Path, wrong: str) -> None:
+    result = run("ingest", docs, "--max-delete", wrong)
+    assert (result.exit_code, "must be a percentage such as 20%" in result.stderr) == (2, True)
+
+
+def test_the_ids_of_a_row_of_another_file_are_told_apart_by_a_prefix(tmp_path: Path) -> None:
+    for name in ("fruit", "veg"):
+        (tmp_path / f"{name}.csv").write_text(f"id,text\n1,{name}\n")
+        result = run("ingest", f"{name}.csv")
+    reason = "veg.csv line 2: the id '1' belongs to fruit.csv, which exists, too. To keep both, "
+    assert (result.exit_code, "1 row rejected" in result.stdout, reason in result.stderr) == (1, True, True)
+    assert run("ingest", "fruit.csv", "veg.csv", "--id-prefix", "{source}#").exit_code == 0
+    assert {row["id"] for row in run_json("list", "chunks")} == {"fruit.csv#1", "veg.csv#1"}
+
+
 def test_progress_goes_to_stderr_where_it_is_forced(docs: Path) -> None:
     result = run("ingest", docs, "--progress", "--json")
     assert "ingesting" in result.stderr

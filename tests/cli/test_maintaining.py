@@ -226,6 +226,16 @@ def test_a_deletion_by_filter_asks(
     assert run_json("stats")["num_chunks"] == left
 
 
+def test_delete_by_folder(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "do_s").mkdir()
+    (tmp_path / "do_s" / "a.txt").write_text("text")
+    assert run("ingest", "do_s").exit_code == 0
+    given = ("--source", "do_s/", "--source", "do_s/a.txt", "--source", "none/")
+    result = run("delete", *given, "--yes")
+    assert (result.stdout, result.stderr) == ("1 chunk deleted\n", "1 of 3 sources not found: none/\n")
+    assert run_json("delete", "--source", "docs/", "--yes") == {"deleted": 3}
+
+
 def test_delete_by_source(docs: Path) -> None:
     planned = run_json("delete", "--source", "docs/law.txt", "--dry-run")
     assert planned == {"would_delete": ["docs/law.txt#0"]}

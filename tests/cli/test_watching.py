@@ -115,6 +115,35 @@ def test_a_folder_that_is_empty_at_first(tmp_path: Path, meanwhile: Any) -> None
     assert sources() == {"manuals/a.txt": 1, "manuals/b.txt": 1}
 
 
+def test_an_empty_folder_deletes_nothing_and_the_watch_goes_on(folder: Path, meanwhile: Any) -> None:
+    meanwhile(
+        lambda: [file.unlink() for file in folder.iterdir()],
+        lambda: None,
+        lambda: (folder / "law.txt").write_text("解除劳动合同", encoding="utf-8"),
+    )
+    result = run("ingest", folder, "--watch", "--prune")
+    assert (result.exit_code, result.stderr.count("error: ")) == (0, 1)
+    assert f"error: {folder} has no file to ingest, and the index has chunks (2) of files in it (2)." in result.stderr
+    assert "1 updated, 0 unchanged, 1 deleted" in result.stdout
+    assert sources() == {"docs/law.txt": 1}
+
+
+def test_many_files_that_are_gone_at_once_keep_their_chunks(folder: Path, meanwhile: Any) -> None:
+    def write() -> None:
+        for number in range(10):
+            (folder / f"{number}.txt").write_text("text")
+
+    def unlink() -> None:
+        for number in range(10):
+            (folder / f"{number}.txt").unlink()
+
+    for given in ([], ["--max-delete", "90%"]):
+        meanwhile(write, unlink)
+        result = run("ingest", folder, "--watch", "--prune", *given)
+        assert ("10 of 12 files are gone, more than 20%" in result.stderr) == (not given)
+        assert len(sources()) == (2 if given else 12)
+
+
 def test_a_folder_that_is_gone_deletes_nothing(folder: Path, meanwhile: Any) -> None:
     meanwhile(lambda: shutil.rmtree(folder), lambda: None, lambda: None)
     result = run("ingest", folder, "--watch", "--prune")

@@ -793,9 +793,15 @@ class TestEnvironment:
         opened = run(OPEN + "store.create(); print(store.count_chunks()); store.close()", path, env=env)
         assert (opened.stdout, opened.stderr) == ("0\n", "")
 
-    def test_a_wrong_bin_path_is_named(self, path: Path) -> None:
-        refused = run(OPEN, path, env={**os.environ, "BIN_PATH": "/nowhere"})
-        assert "StoreError: milvus-lite has no engine at /nowhere/milvus; unset BIN_PATH" in refused.stderr
+    def test_no_variable_names_another_engine(self, path: Path) -> None:
+        opened = run(OPEN + "store.close()", path, env={**os.environ, "BIN_PATH": "/nowhere"})
+        assert opened.stderr == ""
+
+    def test_a_missing_engine_is_named(self) -> None:
+        from rag_bm25.store.milvus import lite2
+
+        with pytest.raises(StoreError, match="milvus-lite has no engine at /nowhere/milvus; reinstall milvus-lite"):
+            lite2._check_environment(Mock(milvus_bin="/nowhere/milvus"))
 
     def test_a_long_temporary_folder_is_named(self, path: Path, tmp_path: Path) -> None:
         long = tmp_path / ("t" * 100)

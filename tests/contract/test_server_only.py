@@ -6,8 +6,12 @@ Everything that milvus-lite 3 has behind its address is tested there too; the re
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +20,8 @@ from support.memory_store import MemoryStore
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig, StoreError
+from rag_bm25.documents.chunks import pk_digest
+from rag_bm25.index.writing import chunk_writer
 from rag_bm25.store.milvus import MilvusStore, schema
 
 if TYPE_CHECKING:
@@ -33,7 +39,7 @@ PATIENCE = 200  # seconds
 SHARDS = 3
 
 
-@pytest.fixture(params=["server", *engines.DOCKER])
+@pytest.fixture(params=["server", *engines.SERVERS])
 def server(request: pytest.FixtureRequest) -> str:
     """The engine's name."""
     engines.uri_of(request.param)
@@ -194,10 +200,10 @@ def test_databases_are_apart(opened: Open, client: Any, uri: str, name: str) -> 
         client.drop_database(name)
 
 
-@pytest.fixture(params=engines.DOCKER)
+@pytest.fixture(params=engines.SERVERS)
 def guarded(request: pytest.FixtureRequest) -> Iterator[str]:
     """A Milvus that lets nobody in without a password."""
-    server = milvus_servers.container(request.param.removeprefix("docker-"), settings=milvus_servers.AUTHORIZED)
+    server = milvus_servers.start(request.param, settings=milvus_servers.AUTHORIZED)
     yield server.uri
     server.close()
 
@@ -226,7 +232,7 @@ def test_users(guarded: str, name: str) -> None:
 # Restarts
 
 
-@pytest.fixture(params=["server", *engines.DOCKER])
+@pytest.fixture(params=["server", *engines.SERVERS])
 def restartable(request: pytest.FixtureRequest) -> Iterator[milvus_servers.Restartable]:
     """A server that only this test uses."""
     server = milvus_servers.restartable(request.param)
@@ -247,6 +253,34 @@ def test_open_indexes_go_on_after_a_restart(restartable: milvus_servers.Restarta
         writer.add(["cherry"], ids=["c"])
         assert [hit.id for hit in reader.search("cherry")] == ["c"]
         assert writer.verify().differences == []
+
+
+def test_open_indexes_go_on_after_their_collections_were_released(opened: Open, client: Any, name: str) -> None:
+    index = opened()
+    index.add(["apple", "banana"], ids=["a", "b"])
+    for collection in (name, f"{name}_bm25"):
+        client.release_collection(collection)
+    assert [hit.id for hit in index.search("apple")] == ["a"]
+    index.add(["cherry"], ids=["c"])
+    assert index.verify().differences == []
+
+
+def test_readers_may_not_load_what_somebody_else_has_loaded(guarded: str, name: str) -> None:
+    from pymilvus import MilvusClient
+
+    token = milvus_servers.ROOT_TOKEN
+    with BM25Index.open(guarded, name, token=token, **OPTIONS) as writer:
+        writer.add(["apple", "banana"], ids=["a", "b"])
+    with closing(MilvusClient(guarded, token=token)) as root:
+        root.create_user("ann", "open Sesame/2")
+        root.create_role("reader")
+        for privilege in ("Query", "Search", "GetLoadState", "IndexDetail", "DescribeCollection", "ShowCollections"):
+            kind = "Global" if privilege in ("DescribeCollection", "ShowCollections") else "Collection"
+            root.grant_privilege("reader", kind, privilege, "*")
+        root.grant_role("ann", "reader")
+    with BM25Index.open(guarded, name, token="ann:open Sesame/2", read_only=True, **OPTIONS) as reader:
+        assert [hit.id for hit in reader.search("apple")] == ["a"]
+    drop(guarded, name, token=token)
 
 
 WRITES = ("insert_log", "insert_chunks", "delete_chunks")
@@ -287,3 +321,104 @@ def dying(server: milvus_servers.Restartable, write: Callable[..., None], moment
         raise StoreError("the connection is lost")
 
     return call
+
+
+# Writers that die, limits, segments
+
+WRITER = """
+import itertools, sys
+from support.reference import split
+from rag_bm25 import BM25Index, IndexConfig
+config = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+with BM25Index.open(sys.argv[1], sys.argv[2], config=config, timeout=60) as index:
+    for number in itertools.count():
+        print("begin", number, flush=True)
+        index.add([f"word{number} of {part}" for part in range(3)], ids=[f"{number}.{part}" for part in range(3)])
+        index.delete([f"{number}.0"])
+        print("done", number, flush=True)
+"""
+
+
+def test_what_a_killed_writer_has_acknowledged_is_counted(
+    uri: str, opened: Open, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened()
+    root = Path(__file__).parents[2]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "tests")])}
+    for acknowledged in (0, 1, 3):
+        command = [sys.executable, "-c", WRITER, uri, name]
+        with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            while writer.stdout.readline() != f"done {acknowledged}\n":
+                assert writer.poll() is None
+            time.sleep(0.05 * acknowledged)
+            writer.kill()
+        with monkeypatch.context() as later:
+            later.setattr(chunk_writer, "LEASE_SECONDS", -1.0)
+            index = opened()
+        stored = {chunk.id for chunk in index.chunks()}
+        assert {f"{number}.{part}" for number in range(acknowledged + 1) for part in (1, 2)} <= stored
+        assert stored.isdisjoint(f"{number}.0" for number in range(acknowledged + 1))
+        assert index.verify().differences == []
+        index.delete(sorted(stored))
+
+
+@pytest.fixture(params=engines.SERVERS)
+def limited(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A Milvus that takes 20 KB a second."""
+    server = milvus_servers.start(request.param, settings=milvus_servers.LIMITED)
+    yield server.uri
+    server.close()
+
+
+def test_writes_beyond_the_limit_of_a_server_wait_or_are_refused_and_lose_nothing(limited: str, name: str) -> None:
+    written = dict[str, str]()
+    with BM25Index.open(limited, name, **OPTIONS) as index:
+        for number in range(5):
+            texts = {f"{number}.{part}": f"word{part} " * 1_000 for part in range(5)}
+            with suppress(StoreError):
+                index.add(list(texts.values()), ids=list(texts))
+                written |= texts
+        stored = {chunk.id: chunk.text for chunk in index.chunks()}
+        assert written.items() <= stored.items()
+        assert index.verify().differences == []
+    drop(limited, name)
+
+
+def test_rows_stored_twice_are_told_and_repaired(server: str, opened: Open, uri: str, name: str) -> None:
+    """As by a server that repeats a write whose answer was lost: it refuses no key that it has."""
+    if engines.dialect_of(server) != "milvus":
+        pytest.skip("milvus-lite 3 keeps the last row of a key")
+    opened().add(["apple", "banana", "fig"], ids=["a", "b", "c"])
+    with closing(MilvusStore(uri, name, timeout=60)) as store:
+        pks = [pk_digest("", id_) + "a" for id_ in ("a", "c")]
+        store.insert_chunks(store.get_chunks(pks, vectors=True))
+    damaged = opened()
+    assert damaged.damage == ["the statistics count 3 chunks, but 5 are stored"]
+    assert [str(found) for found in damaged.verify().differences] == [
+        "chunks stored twice under one key: stored 0, counted 2"
+    ]
+    assert damaged.repair().superseded == 2
+    repaired = opened()
+    assert (repaired.damage, repaired.verify().differences) == ([], [])
+    stored = sorted((chunk.id, chunk.text) for chunk in repaired.chunks())
+    assert stored == [("a", "apple"), ("b", "banana"), ("c", "fig")]
+
+
+def test_pages_go_over_growing_and_sealed_segments(opened: Open, client: Any, uri: str, name: str) -> None:
+    index = opened()
+    ids = [f"{number:04}" for number in range(900)]
+    for part in range(3):
+        some = ids[part::3]
+        index.add([f"word{id_} fig" for id_ in some], ids=some)
+        if part < 2:
+            client.flush(name)
+    index.delete(ids[::10])
+    kept = sorted(set(ids) - set(ids[::10]))
+    with closing(MilvusStore(uri, name, timeout=60, read_only=True)) as store:
+        for page in (7, 300, 10_000):
+            pages = list(store._chunks.scan("", ["pk", "id"], page))
+            keys = [entity["pk"] for some in pages for entity in some]
+            assert keys == sorted(set(keys))
+            assert sorted(entity["id"] for some in pages for entity in some) == kept
+    assert index.verify().differences == []

@@ -102,14 +102,14 @@ def test_what_the_engine_would_ignore_is_refused_before_anything_is_made(dialect
     if name in store._open.storage_choices():
         pytest.skip("it has this option")
     for call in (lambda: BM25Index.from_store(made(**{name: EVERY[name]}), config=CONFIG), store.create):
-        with pytest.raises(ParameterError, match=f"^{name} must be left out: milvus"):
+        with pytest.raises(ParameterError, match=f"^{name} must be left out: [mM]ilvus"):
             call()
     assert not store.has_collections()
 
 
 def test_algorithms_that_it_does_not_have_are_refused(dialect: str, made: Open) -> None:
-    store = made(inverted_index_algo="SINDI")
-    if "SINDI" in store._open.storage_choices().get("inverted_index_algo", ()):
+    store = made(inverted_index_algo="BLOCK_MAX_WAND")
+    if "BLOCK_MAX_WAND" in store._open.storage_choices().get("inverted_index_algo", ()):
         pytest.skip("it has this one")
     with pytest.raises(ParameterError, match=r"^inverted_index_algo must be (one of DAAT_MAXSCORE, .* with|left out)"):
         store.create()

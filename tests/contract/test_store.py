@@ -13,6 +13,7 @@ import pytest
 from support import engines
 from support.rows import HOSTILE, ONE, TOP, by_pk, chunk, pks, scanned
 
+from rag_bm25.budget import limited
 from rag_bm25.errors import StoreError
 from rag_bm25.filters import parse_filter
 from rag_bm25.store.rows import ChunkRow, LogRow, Match, Scope, SearchArm
@@ -22,6 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rag_bm25.store.protocol import Store
+
+
+def test_a_spent_budget_ends_reads_of_chunks_but_not_of_the_log_which_others_need(store: Store, engine: str) -> None:
+    if engine == "memory":
+        pytest.skip("it reads no pages that would take long")
+    store.insert_chunks([chunk(1)])
+    store.insert_log([LogRow("k", "delta")])
+
+    def spend() -> None:
+        raise TimeoutError
+
+    with limited(spend):
+        for read in (lambda: store.get_chunks(["a"]), lambda: next(store.scan_chunks()), store.count_chunks):
+            with pytest.raises(TimeoutError):
+                read()
+        assert [row.key for row in store.get_log(store.log_keys())] == ["k"]
+    assert store.count_chunks() == 1
 
 
 class TestCollections:
@@ -307,6 +325,11 @@ class TestLog:
     def test_packed_data_can_be_left_out(self, store: Store) -> None:
         store.insert_log([LogRow("k", "terms", {"a": 1}, "packed")])
         assert store.get_log(["k"], packed=False) == [LogRow("k", "terms", {"a": 1}, "")]
+
+    def test_keys_are_listed_by_range(self, store: Store) -> None:
+        store.insert_log([LogRow(key, "delta") for key in ("a", "b", "c", "d")])
+        assert store.log_keys([]) == []
+        assert sorted(store.log_keys([("a", "c"), ("c", "e")])) == ["b", "d"]
 
     def test_deleting_is_repeatable(self, store: Store) -> None:
         store.insert_log([LogRow("k1", "delta"), LogRow("k2", "delta")])

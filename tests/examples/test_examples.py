@@ -64,6 +64,18 @@ def test_an_incremental_ingestion_reports_what_it_could_not_read(
     assert "docs/bad.txt" in capsys.readouterr().err
 
 
+def test_an_incremental_ingestion_reports_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "docs").mkdir()
+    rows, given = tmp_path / "docs" / "a.jsonl", [str(tmp_path / "docs"), "--uri", str(tmp_path / "rag.db")]
+    rows.write_text('{"id": "1", "text": "x"}\nbad\n')
+    assert main_of("incremental_ingestion")(given) == 1
+    rows.unlink()
+    assert main_of("incremental_ingestion")(given) == 1
+    out, err = capsys.readouterr()
+    assert "0 deleted, 1 in the index" in out
+    assert ("line 2: not JSON" in err, "has no file to ingest" in err) == (True, True)
+
+
 def test_a_hybrid_search_finds_what_either_arm_misses(capsys: pytest.CaptureFixture[str]) -> None:
     main_of("hybrid_search")()
     lines = capsys.readouterr().out.splitlines()

@@ -10,8 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from support import engines
-from support.milvus_servers import ContainerServer, container
+from support import engines, milvus_servers
 from support.proxy import Proxy
 
 from rag_bm25 import TLS, BM25Index, IndexConfig, StoreError
@@ -65,10 +64,10 @@ class TLSProxy(Proxy):
         return self._context.wrap_socket(client, server_side=True)
 
 
-@pytest.fixture(params=["server", *engines.DOCKER])
+@pytest.fixture(params=["server", *engines.SERVERS])
 def encrypted(request: pytest.FixtureRequest, certificates: Path) -> Iterator[Callable[..., str]]:
     """Starts servers that encrypt."""
-    started: list[TLSProxy | ContainerServer] = []
+    started: list[TLSProxy | milvus_servers.MilvusServer] = []
 
     def start(*, ask_for_client: bool = False) -> str:
         if request.param == "server":
@@ -78,7 +77,7 @@ def encrypted(request: pytest.FixtureRequest, certificates: Path) -> Iterator[Ca
             files = {name: certificates / name for name in MILVUS_TLS.values()}
             settings = {name: f"/milvus/test/{file}" for name, file in MILVUS_TLS.items()}
             settings["COMMON_SECURITY_TLSMODE"] = "2" if ask_for_client else "1"
-            started.append(container(request.param.removeprefix("docker-"), settings=settings, files=files))
+            started.append(milvus_servers.start(request.param, settings=settings, files=files))
         return started[-1].uri
 
     yield start

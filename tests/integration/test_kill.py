@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.slow,
@@ -53,3 +52,15 @@ def test_killed_job_leaves_a_sound_index_and_comes_to_its_end_when_run_again(tmp
     if job == "bulk":
         pytest.importorskip("pyarrow")
     assert_nothing_lost(tmp_path, job, 1)
+
+
+@pytest.mark.usefixtures("embedded")
+def test_killed_beside_a_full_disk_and_a_clock_that_steps_loses_nothing() -> None:
+    if shutil.which("cc") is None or subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
+        pytest.skip("no C compiler, or no leave to mount a disk of its own")
+    program = Path(__file__).parents[2] / "scripts" / "soak" / "kill_test.py"
+    command = [sys.executable, str(program), "--kill", "faults", "--rounds", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = {name.strip(): number for name, _, number in (line.rpartition(" ") for line in done.stdout.splitlines())}
+    assert min(int(found[name]) for name in ("full disks", "clock steps", "refused calls", "kills")) > 0, done.stdout

@@ -176,38 +176,38 @@ async def over_http(server: Running, **options: Any) -> AsyncIterator[Any]:
     from mcp.client.streamable_http import streamable_http_client
 
     headers = {"authorization": f"Bearer {TOKEN}"}
-    async with httpx2.AsyncClient(headers=headers, trust_env=False) as http:
+    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
         transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
         async with Client(transport, **options) as client:
             yield client
 
 
-async def use(client: Any, tool: str, **arguments: Any) -> str:
+async def use(client: Any, tool: str, **arguments: Any) -> dict[str, Any]:
     """Call a tool that must succeed."""
     result = await client.call_tool(tool, arguments)
     (content,) = result.content
     assert not result.is_error, content.text
-    return str(content.text)
+    answer: dict[str, Any] = result.structured_content
+    return answer
 
 
 async def use_every_tool(client: Any) -> None:
     """Call every tool that reads, and every resource."""
-    found = await use(client, "search", text="notice 7", k=2)
-    assert "1. id notes.txt#7, score" in found
-    assert 'metadata {"source": "notes.txt"}\nChunk 7 is about the notice period.' in found
-    assert "2. id" in found
-    assert "3. id" not in found
-    assert (await use(client, "search", text="nowhere")).startswith("nothing found: ")
-    explained = await use(client, "explain", text="notice", id="notes.txt#7")
-    assert "idf" in explained.lower()
-    assert "nothing to correct" in await use(client, "suggest", text="notice")
+    hits = (await use(client, "search", text="notice 7", k=2))["hits"]
+    assert [hit["rank"] for hit in hits] == [1, 2]
+    assert (hits[0]["id"], hits[0]["metadata"]) == ("notes.txt#7", {"source": "notes.txt"})
+    assert hits[0]["text"] == TEXTS[7]
+    assert (await use(client, "search", text="nowhere"))["reasons"].startswith("nothing found: ")
+    assert "idf" in (await use(client, "explain", text="notice", id="notes.txt#7"))["text"].lower()
+    assert await use(client, "suggest", text="notice") == {"suggestion": None}
     figures = await use(client, "statistics", text="notice", top=2)
-    assert re.search(r"notic: in \d+ of \d+ chunks, IDF ", figures)
-    assert "Terms that most chunks have:" in figures
-    assert "Chunk 7 is" in await use(client, "document", id="notes.txt#7")
-    assert "Chunk 6 is" in await use(client, "document", id="notes.txt#7", context="neighbors")
+    assert (figures["terms"][0]["term"], len(figures["top"])) == ("notic", 2)
+    (chunk,) = (await use(client, "document", id="notes.txt#7"))["chunks"]
+    assert chunk["text"] == TEXTS[7]
+    (chunk,) = (await use(client, "document", id="notes.txt#7", context="neighbors"))["chunks"]
+    assert TEXTS[6] in chunk["text"]
     page = await use(client, "document", source="notes.txt", offset=3, limit=2)
-    assert page.startswith("Chunks 4 to 5 of 20 of 'notes.txt'. Ask for offset=5 next.")
+    assert ([chunk["text"] for chunk in page["chunks"]], page["next_offset"]) == (TEXTS[3:5], 5)
     resources = await client.list_resources()
     for uri in (
         str(resources.resources[0].uri),
@@ -226,17 +226,17 @@ async def check_tools(server: Running, mode: str) -> None:
         assert names == ["search", "explain", "suggest", "statistics", "document", "add", "delete"]
         await use_every_tool(client)
         added = await use(client, "add", documents=[{"text": "By an agent.", "id": f"agent-{mode}"}])
-        assert added == f'1 stored. ids: ["agent-{mode}"]'
-        assert await use(client, "delete", ids=[f"agent-{mode}"]) == "1 deleted."
+        assert added == {"count": 1, "ids": [f"agent-{mode}"]}
+        assert await use(client, "delete", ids=[f"agent-{mode}"]) == {"deleted": 1}
 
 
 async def check_agents_at_once(server: Running) -> None:
-    async def ask(number: int) -> str:
+    async def ask(number: int) -> dict[str, Any]:
         async with over_http(server) as client:
             return await use(client, "search", text=f"notice {number % 20}", k=1)
 
-    for number, text in enumerate(await asyncio.gather(*map(ask, range(CLIENTS)))):
-        assert f"1. id notes.txt#{number % 20}, " in text
+    for number, answer in enumerate(await asyncio.gather(*map(ask, range(CLIENTS)))):
+        assert answer["hits"][0]["id"] == f"notes.txt#{number % 20}"
 
 
 # Kills and signals
@@ -264,11 +264,54 @@ def test_a_kill_while_writing_loses_nothing_that_was_acknowledged(tmp_path: Path
             names = [tool.name for tool in (await client.list_tools()).tools]
             assert names == ["search", "explain", "suggest", "statistics", "document"]
             for id_ in acknowledged:
-                assert f"new {id_}" in await use(client, "document", id=id_)
-            assert (await use(client, "search", text="first", k=1)).startswith("1 chunk for 'first', best first.")
+                assert (await use(client, "document", id=id_))["chunks"][0]["text"] == f"new {id_}"
+            assert (await use(client, "search", text="first", k=1))["hits"][0]["id"] == "first"
 
     asyncio.run(read_over_stdio())
     with BM25Index.open(uri, "docs") as index:
+        assert index.verify().ok
+
+
+ENDLESS = """
+import threading
+from rag_bm25.cli import main
+from rag_bm25.serving.operations import Operations
+
+def add(*_):
+    print("begun", flush=True)
+    threading.Event().wait()
+
+Operations.add = add
+main()
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_ends_the_server_though_a_write_has_no_end(tmp_path: Path) -> None:
+    uri = tmp_path / "endless.db"
+    with BM25Index.open(uri, "docs", config=IndexConfig(chunk_size=50)) as index:
+        index.add(["A first chunk."], ids=["first"])
+    options = ["serve", "--uri", str(uri), "--http", "127.0.0.1:0", "--allow-writes"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS, *options], text=True, **pipes)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    url = process.stderr.readline().split()[-1]
+    answers: list[int] = []
+
+    def write() -> None:
+        documents = {"documents": [{"text": "never acknowledged"}]}
+        answers.append(httpx.post(f"{url}{API}/documents", json=documents, timeout=60).status_code)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    writer.join(60)
+    assert (process.returncode, answers) == (0, [503])
+    with BM25Index.open(uri, "docs") as index:
+        assert [chunk.id for chunk in index.chunks()] == ["first"]
         assert index.verify().ok
 
 

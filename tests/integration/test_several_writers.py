@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from support import engines
 from support.memory_store import MemoryStore
 from support.serialized_store import serialized
 
@@ -56,10 +57,11 @@ def store() -> SharedStore:
 # Over TCP
 
 
-def test_four_processes_write_and_two_read_what_was_acknowledged(server_uri: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["server", *engines.SERVERS])
+def test_four_processes_write_and_two_read_what_was_acknowledged(engine: str, tmp_path: Path) -> None:
     from soak.several_writers import run
 
-    run(server_uri, tmp_path, writers=4, readers=2, operations=6)
+    run(engines.uri_of(engine), tmp_path, writers=4, readers=2, operations=6)
 
 
 # In threads

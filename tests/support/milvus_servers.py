@@ -1,24 +1,29 @@
-"""Servers that a test can lose and bring back: milvus-lite 3 in a process, Milvus standalone in a container."""
+"""Servers that a test can lose and bring back: milvus-lite 3 and Milvus 2.3.5 in a process, others in a container."""
 
 from __future__ import annotations
 
 import gc
 import http.client
 import os
+import socket
 import subprocess
 import tempfile
 import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.request import urlopen
 
 import pytest
 
-from support import engines
+from support import engines, sparse_shim
 from support.engines import MILVUS
 from support.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PORT, HEALTH_PORT = 19530, 9091
 SECONDS = 300  # that a container may take to start, on a machine with much else to do
@@ -46,6 +51,16 @@ auto-compaction-mode: revision
 auto-compaction-retention: '1000'
 """
 AUTHORIZED = {"COMMON_SECURITY_AUTHORIZATIONENABLED": "true"}
+LIMITED = {
+    "QUOTAANDLIMITS_ENABLED": "true",
+    "QUOTAANDLIMITS_DML_ENABLED": "true",
+    "QUOTAANDLIMITS_DML_INSERTRATE_MAX": "0.02",  # MB a second
+}
+QUICK = {  # milliseconds between two ticks, which each strongly consistent read waits for, and between two checks
+    "PROXY_TIMETICKINTERVAL": "20",
+    "QUERYCOORD_CHECKINTERVAL": "50",
+    "QUERYCOORD_DISTPULLINTERVAL": "50",
+}
 ROOT_TOKEN = "root:Milvus"
 
 
@@ -118,6 +133,42 @@ class LiteServer:
         self._folder.cleanup()
 
 
+class PackagedServer:
+    """Milvus 2.3.5 of the package `milvus`, alone in a network of its own; `settings` are environment variables."""
+
+    def __init__(self, python: str, settings: Mapping[str, str]) -> None:
+        sparse_shim.install()
+        self._python = python
+        self._settings = {**QUICK, **settings}
+        self._folder = tempfile.TemporaryDirectory(prefix="milvus-")
+        self.start()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def start(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.uri = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            program = [self._python, str(Path(__file__).with_name("milvus_235.py"))]
+            self._process = subprocess.Popen(
+                ["unshare", "--map-root-user", "--net", *program, self._folder.name, str(listener.fileno())],
+                env={**os.environ, **self._settings},
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != "ready\n":
+            pytest.fail(f"Milvus 2.3.5 does not start: {self._process.communicate()[1][-2000:]}")
+
+    def close(self) -> None:
+        self.kill()
+        self._folder.cleanup()
+
+
 class ContainerServer:
     """Milvus standalone in a container of its own.
 
@@ -131,14 +182,12 @@ class ContainerServer:
         What is put under ``/milvus/test``, by name.
     """
 
-    def __init__(
-        self, version: str, *, settings: dict[str, str] | None = None, files: dict[str, Path] | None = None
-    ) -> None:
+    def __init__(self, version: str, *, settings: Mapping[str, str], files: Mapping[str, Path]) -> None:
         from testcontainers.core.container import DockerContainer
 
         self._folder = tempfile.TemporaryDirectory(prefix="milvus-")
         folder = Path(self._folder.name)
-        contents = {"etcd.yaml": ETCD, **{name: path.read_text() for name, path in (files or {}).items()}}
+        contents = {"etcd.yaml": ETCD, **{name: path.read_text() for name, path in files.items()}}
         for name, text in contents.items():
             (folder / name).write_text(text)
             (folder / name).chmod(0o644)  # Milvus 3 is not root in there
@@ -148,10 +197,10 @@ class ContainerServer:
             str(folder), "/milvus/test", "ro"
         )
         container.with_exposed_ports(PORT, HEALTH_PORT)
-        for name, value in {**STANDALONE, **(settings or {})}.items():
+        for name, value in {**STANDALONE, **settings}.items():
             container.with_env(name, value)
         self._container = container.start()
-        self._scheme = "https" if "COMMON_SECURITY_TLSMODE" in (settings or {}) else "http"
+        self._scheme = "https" if "COMMON_SECURITY_TLSMODE" in settings else "http"
         self._wait()
 
     def kill(self) -> None:
@@ -193,13 +242,32 @@ class ContainerServer:
 
 def restartable(engine: str) -> Restartable:
     """Start a server of an engine for one test, or skip it."""
-    if engine != "server":
-        return Restartable(container(engine.removeprefix("docker-")))
-    engines.server_uri()  # skips where there is none
-    return Restartable(LiteServer(engines.lite3_python))
+    return Restartable(start(engine))
 
 
-def container(version: str, **options: Any) -> ContainerServer:
+def start(
+    engine: str, *, settings: Mapping[str, str] = MappingProxyType({}), files: Mapping[str, Path] | None = None
+) -> MilvusServer:
+    """Start a server of an engine, or skip the test where it cannot be had."""
+    if engine == "server":
+        if not engines.lite3_python:
+            pytest.skip("no Python with milvus-lite 3 named by --lite3-python or RAG_BM25_LITE3_PYTHON")
+        return LiteServer(engines.lite3_python)
+    if engine == engines.PACKAGED:
+        return _packaged(settings)
+    return _container(engine.removeprefix("docker-"), settings=settings, files=files or {})
+
+
+def _packaged(settings: Mapping[str, str]) -> PackagedServer:
+    if not engines.milvus_python:
+        pytest.skip("no Python with the package milvus 2.3.5 named by RAG_BM25_MILVUS_PYTHON")
+    made = subprocess.run(["unshare", "--map-root-user", "--net", "true"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no leave to make a network for the server alone: {made.stderr.strip()}")
+    return PackagedServer(engines.milvus_python, settings)
+
+
+def _container(version: str, **options: Any) -> ContainerServer:
     """Start a container, or skip the test where there is no Docker engine."""
     if not os.environ.get("DOCKER_HOST") and not Path("/var/run/docker.sock").exists():
         pytest.skip("no Docker engine here: neither DOCKER_HOST nor /var/run/docker.sock")

@@ -15,7 +15,8 @@ from rag_bm25.errors import FilterError, FormatError, InputError, ParameterError
 from rag_bm25.filters import parse_filter
 from rag_bm25.ingestion import jsonl
 from rag_bm25.ingestion.files import find_files
-from rag_bm25.ingestion.reading import read_file
+from rag_bm25.ingestion.formats.worker import answer
+from rag_bm25.ingestion.reading import read_document, read_file
 from rag_bm25.ingestion.splitting import Splitter
 from rag_bm25.query.min_should_match import check_min_should_match
 from rag_bm25.query.synonyms import SynonymRule
@@ -166,6 +167,26 @@ class TestFiles:
                 continue
             with pytest.raises(InputError, match=f"{what} must have at most 27 bytes"):
                 list(read_file(found, Splitter(1_000, 0, 0)))
+
+    @pytest.mark.parametrize(("name", "unit"), [("a.md", "# a\n"), ("a.rst", "a\n===\n\n")])
+    def test_headings_of_a_document(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, unit: str
+    ) -> None:
+        monkeypatch.setattr("rag_bm25.ingestion.documents.MAX_HEADINGS", 3)
+        file = tmp_path / name
+        file.write_text(unit * 3)
+        assert len(read_document(file).headings) == 3
+        file.write_text(unit * 4)
+        with pytest.raises(InputError, match=f"{name}: it has more than 3 headings"):
+            read_document(file)
+
+    def test_headings_that_a_parser_finds(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rag_bm25.ingestion.documents.MAX_HEADINGS", 3)
+        file = tmp_path / "a.html"
+        file.write_text("<h1>a</h1>" * 3)
+        assert len(answer(str(file), None)["headings"]) == 3
+        file.write_text("<h1>a</h1>" * 4)
+        assert answer(str(file), None) == {"error": "it has more than 3 headings"}
 
     @pytest.mark.parametrize("end", ["\n", "\r\n"])
     def test_the_end_of_a_line_does_not_count(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:

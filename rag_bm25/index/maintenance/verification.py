@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ from rag_bm25.errors import ConfigMismatchError, short_repr
 from rag_bm25.events import report_progress
 from rag_bm25.index.maintenance.reencoding import StoredChunks
 from rag_bm25.index.maintenance.vector_check import WrongChunk, is_own, wrong_chunks
-from rag_bm25.index.writing.chunk_writer import delete_leftovers
+from rag_bm25.index.writing.chunk_writer import delete_leftovers, free_slot
 from rag_bm25.statistics.corpus import Contribution, NamespaceStatistics, Statistics
 from rag_bm25.statistics.damage import num_unnamed
 from rag_bm25.statistics.log.repair import overwrite, salvage
@@ -95,7 +95,7 @@ class RepairReport:
     unfinished : int
         Interrupted writes.
     superseded : int
-        Rows deleted because the same chunk has a newer row.
+        Rows deleted because the same chunk has a newer row, or the same row again.
     foreign : int
         Rows with keys that this package does not make. They are kept, searched and counted, but cannot be updated or
         deleted by their id.
@@ -150,6 +150,8 @@ def verify(
     ]
     if superseded := found.superseded_pks():
         differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
+    if doubled := store.doubled_pks():
+        differences.append(Difference("", "chunks stored twice under one key", 0, len(doubled)))
     if found.foreign:
         differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
     if wrong is not None:
@@ -168,7 +170,7 @@ def repair(
     intents, vocabulary, known = salvage(store)
     for intent in intents:
         delete_leftovers(store, intent)
-    superseded = _delete_superseded(store)
+    superseded = _delete_superseded(store) + _replace_doubled(store)
     found, wrong = _Recount(store), StoredChunks()
 
     def inspect(rows: Sequence[ChunkRow]) -> None:
@@ -318,6 +320,17 @@ def _delete_superseded(store: Store) -> int:
     if superseded:
         store.delete_chunks(superseded)
     return len(superseded)
+
+
+def _replace_doubled(store: Store) -> int:
+    """Store a chunk of which a server has a row several times once, under its other key."""
+    doubled = store.doubled_pks()
+    rows = store.get_chunks(doubled, contents=True, vectors=True, dense=True)
+    own = list(filter(is_own, rows))
+    if own:  # inserted first: a crash in between leaves chunks with two rows, which a repair deletes
+        store.insert_chunks([replace(row, pk=row.pk[:-1] + free_slot(row.pk[-1])) for row in own])
+        store.delete_chunks([row.pk for row in own])
+    return len(own)
 
 
 def _name_terms(rows: Sequence[ChunkRow], vocabulary: Vocabulary, encoder: DocumentEncoder) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
+from rag_bm25.budget import check_budget
 from rag_bm25.documents.chunks import Chunk, Hit, Passage
 from rag_bm25.errors import FilterError
 from rag_bm25.filters import Comparison
@@ -41,6 +42,7 @@ def read_passages(store: Store, hits: Sequence[Hit | Chunk], before: int, after:
     documents: dict[tuple[str | None, ...], _Document] = {}
     passages = []
     for chunk, place, span in zip(given, places, spans, strict=True):
+        check_budget()
         name: tuple[str | None, ...]
         if span is not None:
             name = *span.text, place.source, None

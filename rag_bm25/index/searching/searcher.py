@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from rag_bm25.analysis import Analyzer
+from rag_bm25.budget import check_budget
 from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
@@ -183,6 +184,7 @@ class Searcher:
         stored = SearchArm(arm.limit, self.stored_scope(arm.scope), params, vectors=arm.vectors or drops)
 
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
+            check_budget()
             asked = stored if limit == stored.limit else replace(stored, limit=limit)
             return find([query.vector for query in some], asked)
 

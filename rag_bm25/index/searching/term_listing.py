@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.index.searching.rows import read_one
+from rag_bm25.query.spelling import most_frequent
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.index.searching.weigher import QueryWeigher
+    from rag_bm25.index.searching.weigher import QuerySide, QueryWeigher
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import Scope
 
@@ -79,12 +80,12 @@ class TermLister:
     def of_texts(self, texts: Sequence[str], counted: Scope) -> list[TermStatistics]:
         """Look up the words of some texts, each once."""
         words = chain.from_iterable(AnalysedText.of_query(self._analyzer, text).words for text in texts)
-        return self._look_up(list(dict.fromkeys(words)), counted)
+        return self._look_up(list(dict.fromkeys(words)), self._weigher.side_of(counted))
 
     def beginning_with(self, prefix: str, top: int, counted: Scope) -> list[TermStatistics]:
         """List the words with a prefix that most chunks have."""
-        found = self._look_up(self._weigher.read_vocabulary().beginning_with(prefix), counted)
-        return sorted((term for term in found if term.df), key=lambda term: (-term.df, term.term))[:top]
+        words, side = self._weigher.read_vocabulary().beginning_with(prefix), self._weigher.side_of(counted)
+        return self._look_up(most_frequent(words, side.encoder.df_lookup(side.corpus), top), side)
 
     def of_chunk(self, id_: str, top: int, scope: Scope) -> list[ChunkTerm]:
         """List the words of a stored chunk that count most."""
@@ -95,12 +96,12 @@ class TermLister:
             for number, weight in zip(vector.ids.tolist(), vector.values.tolist(), strict=True)
             if (term := term_of(number)) is not None and not is_bigram(term)
         }
-        found = self._look_up(list(stored), scope)
+        found = self._look_up(list(stored), self._weigher.side_of(scope))
         weighed = [ChunkTerm(one.term, stored[one.term] * one.idf, stored[one.term], one.df, one.idf) for one in found]
         return sorted(weighed, key=lambda one: (-one.weight, one.term))[:top]
 
-    def _look_up(self, words: list[str], counted: Scope) -> list[TermStatistics]:
-        side = self._weigher.side_of(counted)
+    @staticmethod
+    def _look_up(words: list[str], side: QuerySide) -> list[TermStatistics]:
         corpus, df = side.corpus, side.encoder.df_lookup(side.corpus)(words)
         idf = side.encoder.word_weights(df, corpus)
         return [

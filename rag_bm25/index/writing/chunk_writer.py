@@ -284,7 +284,12 @@ def _new_rows(
 def _replacement(digest: str, stored: Mapping[str, ChunkRow]) -> Change:
     """Return the change that puts a chunk into its free slot, and takes it out of the other one."""
     occupied = "".join(stored)
-    return Change(digest, "b" if occupied == "a" else "a", occupied)
+    return Change(digest, free_slot(occupied), occupied)
+
+
+def free_slot(occupied: str) -> str:
+    """Return the slot for the next row of a chunk, given the one that it has, if any."""
+    return "b" if occupied == "a" else "a"
 
 
 def delete_leftovers(store: Store, intent: Intent) -> None:

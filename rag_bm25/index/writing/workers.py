@@ -8,15 +8,16 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, util
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from rag_bm25.checks import check_int
 from rag_bm25.errors import ParameterError, WorkerError
+from rag_bm25.safe_path import SAFE_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
     from rag_bm25.documents.chunks import NewChunk
@@ -27,27 +28,43 @@ MAX_WORKERS = 61
 """Maximum number of processes of a pool on Windows."""
 
 _encoder: list[DocumentEncoder] = []  # of a worker process: one, made when it starts
+_OPTIONS = "_args_from_interpreter_flags"  # of multiprocessing.util: the options of each Python that it starts
+_starting_lock = Lock()
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class ProcessPool(ProcessPoolExecutor):
+    """A pool of processes that start with SIGINT blocked, and look for no module in the current folder.
+
+    Once started, they have the path of this process. They are spawned, not forked: a forked process would inherit the
+    connection to Milvus, which does not survive it.
+    """
+
+    def __init__(self, number: int, start: Callable[..., object], *arguments: object) -> None:
+        with _starting():  # the process that tracks what the others share
+            super().__init__(number, get_context("spawn"), start, arguments)
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        with _starting():  # perhaps a process
+            return super().submit(fn, *args, **kwargs)
 
 
 class Workers:
-    """A pool of processes that count the terms of chunks.
-
-    They are spawned, not forked: a forked process would inherit the connection to Milvus, which does not survive it.
-    """
+    """A pool of processes that count the terms of chunks."""
 
     def __init__(self, config: IndexConfig, number: int) -> None:
         self.number = check_workers(number)
         check_picklable(config)
         self._with_fields = bool(config.document_weighting().fields)
-        self._pool = ProcessPoolExecutor(number, get_context("spawn"), _start, (config,))
+        self._pool = ProcessPool(number, _start, config)
 
     def count(self, chunks: list[NewChunk]) -> CountedChunks:
         return self.submit(chunks).result()
 
     def submit(self, chunks: list[NewChunk]) -> Future[CountedChunks]:
-        with sigint_blocked():  # a process may be started now
-            metadatas = [chunk.metadata for chunk in chunks] if self._with_fields else None
-            return self._pool.submit(_count, [chunk.text for chunk in chunks], metadatas)
+        metadatas = [chunk.metadata for chunk in chunks] if self._with_fields else None
+        return self._pool.submit(_count, [chunk.text for chunk in chunks], metadatas)
 
     def close(self) -> None:
         """End the processes."""
@@ -134,7 +151,19 @@ def check_picklable(config: IndexConfig) -> None:
 
 
 @contextmanager
-def sigint_blocked() -> Iterator[None]:
+def _starting() -> Iterator[None]:
+    """Start processes without the current folder on their path, and with SIGINT blocked."""
+    with _starting_lock, _sigint_blocked():
+        options = vars(util)[_OPTIONS]
+        setattr(util, _OPTIONS, lambda: [*options(), SAFE_PATH])
+        try:
+            yield
+        finally:
+            setattr(util, _OPTIONS, options)
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
     """Block SIGINT while processes start, which inherit that: until they ignore it themselves, it would end them."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

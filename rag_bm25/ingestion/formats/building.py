@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rag_bm25.errors import InputError
-from rag_bm25.ingestion.documents import Document, Heading
+from rag_bm25.ingestion.documents import Document, Heading, bounded
 
 MAX_TEXT = 64 << 20  # characters of a document
 
@@ -77,7 +77,7 @@ class TextBuilder:
     def build(self, title: str = "") -> Document:
         """Return the document."""
         plain = " ".join(_UNSTORABLE.sub("", title).split())
-        return Document("".join(self._parts), plain, tuple(self._headings), tuple(self._pages))
+        return Document("".join(self._parts), plain, bounded(self._headings), tuple(self._pages))
 
     def _append(self, text: str) -> None:
         self._size += len(text)

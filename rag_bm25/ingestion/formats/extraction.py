@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rag_bm25.errors import InputError, MissingExtraError
 from rag_bm25.ingestion.documents import Document, Heading
 from rag_bm25.ingestion.opening import open_regular
+from rag_bm25.safe_path import SAFE_PATH, safe_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,7 @@ MAX_FILE_BYTES = 512 << 20
 DEFAULT_TIMEOUT = 120.0  # seconds for one file
 
 _CHUNK = 1 << 20
+_WORKER = "import sys; sys.path[:] = sys.argv[1:]; from rag_bm25.ingestion.formats.worker import main; main()"
 
 
 class _TimedOutError(Exception):
@@ -82,13 +84,11 @@ class Extractor:
             self._process = None
         if self._process is None:
             self._owner = os.getpid()
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            self._process = subprocess.Popen(  # this Python, this package
-                [sys.executable, "-m", "rag_bm25.ingestion.formats.worker"],
+            self._process = subprocess.Popen(  # noqa: S603  # this Python, this package
+                [sys.executable, SAFE_PATH, "-c", _WORKER, *safe_path()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=environment,
             )
         return self._process
 

@@ -75,24 +75,29 @@ def write_config(store: LogStore, config: dict[str, Any]) -> None:
 
 def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | None:
     """Return the stored parameters, None where there are none; `salvage` takes damaged ones for none."""
-    keys = store.log_keys()
-    if keys_of(keys, "copy"):
+    rows = _read_settings(store)
+    if any(row.kind == "copy" for row in rows):
         begun = unfinished_copy(store)
         source = begun.source if begun else "an index"  # it may have been finished meanwhile
         msg = f"{store.name} is an unfinished copy of {source}. Run the same copy or load again, or drop it."
         raise FormatError(msg)
     try:
-        rows = _config_rows(store, keys)
-        return LogTable(store).decode(ConfigRow.decode, rows) if rows else None
+        config = _config_rows(store, rows)
+        return LogTable(store).decode(ConfigRow.decode, config) if config else None
     except FormatError as error:
         if salvage and not isinstance(error, OtherFormatError):
             return None
         raise
 
 
-def _config_rows(store: LogStore, keys: Sequence[str]) -> list[LogRow]:
-    """Read the rows of the parameters, none where a row is missing; refuse those of another format."""
-    rows = store.get_log(keys_of(keys, "config"))
+def _read_settings(store: LogStore) -> list[LogRow]:
+    """Read the rows of the parameters and of an unfinished copy; one each, as a rule, which takes one query."""
+    usual = [str(LogKey(kind, "index")) for kind in ("config", "copy")]
+    return store.get_log(usual) or store.get_log(LogTable(store).list_all("config", "copy").keys)
+
+
+def _config_rows(store: LogStore, rows: Sequence[LogRow]) -> Sequence[LogRow]:
+    """Return the rows of the parameters, none where a row is missing; refuse those of another format."""
     if not rows or len(rows) < LogKey.parse(rows[0].key).parts:
         return []
     version = LogTable(store).decode(ConfigRow.format, rows[0])

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from rag_bm25.store.milvus.messages import insert_request, search_hits, search_r
 from rag_bm25.vectors.sparse import SparseVector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rag_bm25.store.milvus.messages import Entity
 
@@ -29,10 +31,27 @@ def _import_pymilvus() -> Any:
     """Import pymilvus without MILVUS_URI, which it reads on import and which must not name a file."""
     hidden = os.environ.pop("MILVUS_URI", None)
     try:
-        return importlib.import_module("pymilvus")
+        with _no_dotenv():
+            return importlib.import_module("pymilvus")
     finally:
         if hidden is not None:
             os.environ["MILVUS_URI"] = hidden
+
+
+@contextmanager
+def _no_dotenv() -> Iterator[None]:
+    """Have `load_dotenv` do nothing in this thread: pymilvus calls it on import, and a .env above may be anyone's."""
+    try:
+        dotenv: Any = importlib.import_module("dotenv")
+    except ImportError:  # then pymilvus does without
+        yield
+        return
+    load, thread = dotenv.load_dotenv, get_ident()
+    dotenv.load_dotenv = lambda *args, **kwargs: get_ident() != thread and load(*args, **kwargs)
+    try:
+        yield
+    finally:
+        dotenv.load_dotenv = load
 
 
 pymilvus = _import_pymilvus()

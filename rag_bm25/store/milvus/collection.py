@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import StoreError
-from rag_bm25.store.milvus.limits import MESSAGE_BYTES, ReplyTooLargeError
+from rag_bm25.store.milvus.limits import MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
 from rag_bm25.store.storage import DEFAULT_STORAGE
 
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 PAGE = 1000
 MAKING_SECONDS = 2.0
+HOPELESS = re.compile(r"permission deny|database\S* not found|database not found")  # nobody else makes it, either
 STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 # The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
@@ -134,12 +136,37 @@ class Collection:
     def count(self, clause: str = "") -> int:
         return int(self.query(clause, ["count(*)"])[0]["count(*)"])
 
-    def get(self, keys: Iterable[str], output: Sequence[str], page: int = PAGE) -> list[dict[str, Any]]:
+    def get(self, keys: Iterable[str], output: Sequence[str], page: int | None = None) -> list[dict[str, Any]]:
         """Read rows by key, each key once, page by page."""
         found: dict[str, dict[str, Any]] = {}
-        for some in pages(list(dict.fromkeys(keys)), page):
+        for some in pages(list(dict.fromkeys(keys)), page or self.engine.keys_per_query):
             found.update((entity[output[0]], entity) for entity in self._get_page(some, output))
         return list(found.values())
+
+    def keys(self, clause: str, key: str) -> list[str]:
+        """Read the keys of all rows that fit: at once, where one reply has room for all of them.
+
+        A server answers each strongly consistent query only after its next tick, and an iterator asks at least twice.
+        """
+        found = self.query(clause or f'{key} > ""', [key], limit=MAX_ROWS)
+        if len(found) == MAX_ROWS:
+            found = [entity for page in self.scan(clause, [key], MAX_ROWS) for entity in page]
+        return [entity[key] for entity in found]
+
+    def doubled_keys(self, key: str) -> list[str]:
+        """Return the keys that several rows have; read as rows, they are one."""
+        keys = self.keys("", key)
+        if self.count() <= len(keys):
+            return []
+        return [each for page in pages(keys, PAGE) for each in self._doubled_among(key, page)]
+
+    def _doubled_among(self, key: str, keys: Sequence[str]) -> list[str]:
+        if self.count(self.engine.dialect.any_of(key, keys)) <= len(keys):
+            return []
+        if len(keys) == 1:
+            return list(keys)
+        middle = len(keys) // 2
+        return [each for half in (keys[:middle], keys[middle:]) for each in self._doubled_among(key, half)]
 
     def scan(self, clause: str, output: Sequence[str], page: int = PAGE) -> Iterator[list[dict[str, Any]]]:
         """Read every row that fits, in the order of the keys."""
@@ -176,8 +203,9 @@ class Collection:
         engine = self.engine
         try:
             engine.write(method, self.name, **options)
-        except StoreError:
-            end = time.monotonic() + (0 if engine.exclusive else MAKING_SECONDS)  # it may have begun just before
+        except StoreError as error:
+            is_alone = engine.exclusive or HOPELESS.search(str(error))
+            end = time.monotonic() + (0 if is_alone else MAKING_SECONDS)  # it may have begun just before
             while not is_made():
                 if time.monotonic() >= end:
                     raise

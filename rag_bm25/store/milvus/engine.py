@@ -63,6 +63,7 @@ class Engine:
     imports = False  # whether it can read files from its object storage
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; FLAT of the embedded engines is exact
+    keys_per_query = 1000
     dense_bytes = MESSAGE_BYTES  # of dense vectors in a message or a reply
     dialect: Dialect = Dialect()
     version = ""

@@ -2,22 +2,25 @@
 
 Every dialect gives a condition the meaning that :mod:`rag_bm25.filters` defines, or refuses it with a ``FilterError``
 that names the engine. Negations are pushed down to single conditions, because one engine has no working ``not`` and
-another has three-valued logic.
+others have three-valued logic. All versions of a Milvus server get the same text: the number of a version does not tell
+its logic, which hotfixes and managed services have changed, too.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from rag_bm25.checks import is_int
+from rag_bm25.checks import is_int, kind_of
 from rag_bm25.errors import FilterError, short_repr
 from rag_bm25.filters import OPPOSITES, And, Comparison, Expression, Not, Or
-from rag_bm25.store.milvus.syntax import check_brackets, check_lite2
+from rag_bm25.store.milvus.syntax import check_lite2, check_server, count_operators
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from rag_bm25.filters import Filter, Scalar
     from rag_bm25.store.rows import KeyRange, Scope
@@ -25,7 +28,15 @@ if TYPE_CHECKING:
 NOTHING = 'pk == ""'
 EVERYTHING = 'pk != ""'
 MAX_LENGTH = 1_000_000
+MAX_OPERATORS = 5000
 EXACT_FLOAT = 2**53
+PLACE = re.compile("0|[1-9][0-9]*")
+TYPES = {  # by kind, what is true for its values, and false or unknown for all others
+    "number": "{0} >= 0 or {0} < 0",
+    "str": '{0} >= ""',
+    "bool": "not (not ({0} in [true, false]))",  # apart from other lists
+    "list": "array_length({0}) != 0",
+}
 FAR = r"[\U00010000-\U0010ffff]"
 FAR_HAN = r"[\U00016fe0-\U00016fff\U00020000-\U0003ffff]"
 
@@ -34,6 +45,8 @@ class Dialect:
     """Expressions for a Milvus server, 2.5 and later."""
 
     engine = "Milvus"
+    counts_in_lists: ClassVar[bool] = True  # digits in a path are a key or a place in a list, whichever is there
+    rewrites: ClassVar[bool] = True
     escapes: ClassVar[dict[str, str]] = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
     def quote(self, text: str) -> str:
@@ -46,6 +59,9 @@ class Dialect:
 
     def key(self, step: str) -> str:
         """Write a key of a path; Milvus divides it at ``][``, and decodes escapes of 16 bits there, but no others."""
+        if re.match("[0-9]+[^0-9]", step):  # from 2.6.20 on, sealed segments read the digits as a place in a list
+            msg = f"{self.engine} cannot read a key that begins with a digit; rename the key {short_repr(step)}"
+            raise FilterError(msg)
         if "][" in step:
             raise FilterError(f"{self.engine} cannot read a key with ']['; rename the key {short_repr(step)}")
         # An escape leaves all ideographs of an expression as they are, and a key has none for those beyond U+FFFF.
@@ -57,6 +73,9 @@ class Dialect:
         return f'"{written}"'
 
     def path(self, path: Sequence[str]) -> str:
+        if self.counts_in_lists and (place := next(filter(PLACE.fullmatch, path[1:]), None)):
+            msg = f"{self.engine} reads a key of digits also as a place in a list; rename {place} in {'.'.join(path)!r}"
+            raise FilterError(msg)
         return "metadata" + "".join(f"[{self.key(step)}]" for step in path)
 
     def literal(self, value: Scalar) -> str:
@@ -69,13 +88,13 @@ class Dialect:
         return f"{field} in [{', '.join(map(self.quote, values))}]" if values else NOTHING
 
     def in_ranges(self, field: str, ranges: Sequence[KeyRange]) -> str:
-        """Restrict one of our own string fields to ranges without their ends."""
+        """Restrict a primary key to ranges without their ends."""
         parts = [f"({field} > {self.quote(low)} and {field} < {self.quote(high)})" for low, high in ranges]
-        return " or ".join(parts) or NOTHING
+        return " or ".join(parts) or f'{field} == ""'
 
     def expression(self, text: str) -> str:
-        """Check a user's expression, so that it can be put into parentheses."""
-        check_brackets(text)
+        """Check a user's expression, so that it can be put into parentheses, and no server dies of it."""
+        check_server(text)
         return text
 
     def condition(self, comparison: Comparison) -> str:
@@ -92,17 +111,39 @@ class Dialect:
         return f"{path} {comparison.op} {self.literal(_scalar(value))}"
 
     def negation(self, comparison: Comparison) -> str:
-        """Write the opposite of a condition: true also for missing values, null and other types."""
-        there = f"exists {self.path(comparison.path)}"
-        opposite = f"not ({there})"
-        return opposite if comparison.op == "exists" else f"{opposite} or not ({self.condition(comparison)})"
+        """Write the opposite of a condition: true also for missing values, null and other types.
+
+        From 2.6.20 on, a comparison with a value of another type is neither true nor false, and its opposite as well:
+        what is true for each other type is added. Nothing is true for objects and not for all that exists.
+        """
+        path = self.path(comparison.path)
+        if comparison.op == "exists":
+            return f"not (exists {path})"
+        if comparison.value == ():
+            return EVERYTHING
+        opposites = [f"not (exists {path})", f"not ({self.condition(comparison)})"]
+        return _join([*opposites, *self.other_types(path, _by_kind(comparison))], "or")
+
+    def other_types(self, path: str, operands: dict[str, list[Scalar]]) -> list[str]:
+        """Match all values of each type, except the operands where there are such of several types."""
+        tests = {kind: test.format(path) for kind, test in TYPES.items() if kind not in operands}
+        if len(operands) > 1:
+            for kind, values in operands.items():
+                tests[kind] = f"({TYPES[kind].format(path)}) and not ({self.members(path, values)})"
+        return list(tests.values())
+
+    def apart(self, condition: str) -> str:
+        """Keep a condition apart from others of its path: 2.6 unites them, whatever their types (#51567, #46588)."""
+        return f"not (not ({condition}))" if self.rewrites else condition
 
     def like(self, path: str, pattern: str) -> str:
-        return f"{path} like {self.quote(pattern)}"
+        """Match a pattern; servers take an empty one for a prefix, which all strings have."""
+        return f"{path} like {self.quote(pattern)}" if pattern else f'{path} == ""'
 
     def members(self, path: str, values: Sequence[Scalar]) -> str:
         """Match any of `values`."""
-        return _join(self.lists(path, "in", values), "or") or NOTHING
+        lists = self.lists(path, "in", values)
+        return _join(lists if len(lists) < 2 else [*map(self.apart, lists)], "or") or NOTHING
 
     def lists(self, path: str, operator: str, values: Sequence[Scalar]) -> list[str]:
         """Write a condition for the values of each type: engines take one type in a list."""
@@ -121,6 +162,7 @@ class Lite2Dialect(Dialect):
     """Expressions for milvus-lite 2.5.1, whose parser guesses at mistakes and sometimes dies of them."""
 
     engine = "milvus-lite 2.5"
+    rewrites = False
     # Its unquoting drops a backslash and keeps what follows: a newline is written as backslash and newline.
     escapes: ClassVar[dict[str, str]] = {"\\": "\\\\", '"': '\\"', "\n": "\\\n"}
 
@@ -166,6 +208,8 @@ class Lite3Dialect(Dialect):
     """Expressions for milvus-lite 3, whose logic has a third value, for missing values and mixed types."""
 
     engine = "milvus-lite 3"
+    counts_in_lists = False
+    rewrites = False
 
     def escape(self, char: str) -> str:
         return self.escapes.get(char, char)
@@ -196,34 +240,79 @@ class Lite3Dialect(Dialect):
 
 def where_clause(dialect: Dialect, scope: Scope) -> str:
     """Write the filter of a call; "" if every row passes."""
-    parts = [] if scope.where is None else [_write(dialect, scope.where, negated=False)]
+    parts = [] if scope.where is None else [_Writer(dialect, _mixed(scope.where)).write(scope.where)]
     if scope.namespaces is not None:
         parts.append(dialect.any_of("namespace", scope.namespaces))
     clause = _join(parts, "and")
     if len(clause) > MAX_LENGTH:
         msg = f"a filter must not exceed {MAX_LENGTH} characters when written for Milvus, got {len(clause)}"
         raise FilterError(msg)
+    if dialect.rewrites and (count := count_operators(clause)) > MAX_OPERATORS:
+        # 2.6 makes a chain of each tree, and as many calls of a function within another as it has parts (#53623).
+        msg = f"a filter must not exceed {MAX_OPERATORS:,} operators when written for Milvus, got {count:,}: use $in"
+        raise FilterError(msg)
     return clause
 
 
-def _write(dialect: Dialect, node: Filter, *, negated: bool) -> str:
-    if isinstance(node, Not):
-        return _write(dialect, node.part, negated=not negated)
-    if isinstance(node, (And, Or)):
-        parts = [_write(dialect, part, negated=negated) for part in node.parts]
-        return _join(parts, "and" if isinstance(node, And) != negated else "or")
-    if isinstance(node, Expression):
-        return dialect.expression(f"not ({node.text})" if negated else node.text)
-    return _condition(dialect, node, negated=negated)
+@dataclass(frozen=True)
+class _Writer:
+    """Writes trees; conditions on the paths of `mixed` are kept apart, since their operands are of several types."""
+
+    dialect: Dialect
+    mixed: AbstractSet[tuple[str, ...]]
+
+    def write(self, node: Filter, *, negated: bool = False) -> str:
+        if isinstance(node, Not):
+            return self.write(node.part, negated=not negated)
+        if isinstance(node, (And, Or)):
+            parts = [self.write(part, negated=negated) for part in node.parts]
+            return _join(parts, "and" if isinstance(node, And) != negated else "or")
+        if isinstance(node, Expression):
+            return self.dialect.expression(f"not ({node.text})" if negated else node.text)
+        return self.comparison(node, negated=negated)
+
+    def comparison(self, comparison: Comparison, *, negated: bool) -> str:
+        """Write one condition; ``!=`` and ``not in`` are the opposites of ``==`` and ``in``."""
+        if comparison.op in OPPOSITES:
+            negated = not negated
+            comparison = Comparison(comparison.path, OPPOSITES[comparison.op], comparison.value)
+        if negated:
+            return self.dialect.negation(comparison)
+        written = self.dialect.condition(comparison)
+        return self.dialect.apart(written) if comparison.path in self.mixed else written
 
 
-def _condition(dialect: Dialect, comparison: Comparison, *, negated: bool) -> str:
-    """Write one condition; ``!=`` and ``not in`` are the opposites of ``==`` and ``in``."""
-    if comparison.op in OPPOSITES:
-        negated = not negated
-        comparison = Comparison(comparison.path, OPPOSITES[comparison.op], comparison.value)
-    write: Callable[[Comparison], str] = dialect.negation if negated else dialect.condition
-    return write(comparison)
+def _mixed(node: Filter) -> set[tuple[str, ...]]:
+    """Find the paths that are compared with literals of several types."""
+    types: dict[tuple[str, ...], set[type]] = {}
+    for comparison in _comparisons(node):
+        types.setdefault(comparison.path, set()).update(map(type, _operands(comparison)))
+    return {path for path, found in types.items() if len(found) > 1}
+
+
+def _comparisons(node: Filter) -> Iterator[Comparison]:
+    if isinstance(node, Comparison):
+        yield node
+    elif not isinstance(node, Expression):
+        for part in (node.part,) if isinstance(node, Not) else node.parts:
+            yield from _comparisons(part)
+
+
+def _operands(comparison: Comparison) -> tuple[Scalar, ...]:
+    """List what a value is compared with as a whole."""
+    if comparison.op in ("exists", "contains"):
+        return ()
+    return comparison.value if isinstance(comparison.value, tuple) else (comparison.value,)
+
+
+def _by_kind(comparison: Comparison) -> dict[str, list[Scalar]]:
+    """Group the operands by the type of values that they are compared with."""
+    if comparison.op == "contains":
+        return {"list": []}
+    kinds: dict[str, list[Scalar]] = {}
+    for value in _operands(comparison):
+        kinds.setdefault(kind_of(value), []).append(value)
+    return kinds
 
 
 def _join(parts: Sequence[str], operator: str) -> str:

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import threading
 import time
 import weakref
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from rag_bm25.store.milvus.sqlite_file import (
     is_stored_after,
     newest_stamp,
     stamp_anew,
+    vacuum,
 )
 from rag_bm25.store.storage import INDEX_TYPES, MILVUS_2_ALGOS
 
@@ -127,30 +128,23 @@ class Engine(EmbeddedEngine):
 
     def reveal_rows(self) -> None:
         """Give the rows of the future the present time, in the file; without any, the engine goes on."""
-        if not has_stamps_after(self.path, time.time()):
-            return
-        with self._write_lock, self._writing, self._restarting:
-            self.check_in_place()
-            self._stop_engine()
-            try:
-                stamp_anew(self.path)
-                self._visible.clear()
-                self._latest = 0.0
-            finally:
-                self.client = self._start()
+        if has_stamps_after(self.path, time.time()):
+            self._change_file(stamp_anew)
+            self._visible.clear()
+            self._latest = 0.0
 
     def compact(self) -> bool:
-        """Rewrite the file while no engine has it open; until then its free pages keep what was deleted."""
-        self._restart(self._starts, meanwhile=self._vacuum)
+        """Rewrite the file: its free pages keep what was deleted."""
+        try:
+            self._change_file(vacuum)
+        except StoreError as error:
+            raise StoreError(f"{error}; the file was not rewritten, so deleted texts may still be in it") from error
         return True
 
-    def _vacuum(self) -> None:
-        try:
-            with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as file:
-                file.execute("VACUUM")
-        except sqlite3.Error as error:
-            msg = f"the file of {self.place} could not be rewritten, so deleted texts may still be in it: {error}"
-            raise StoreError(msg) from error
+    def _change_file(self, change: Callable[[Path], None]) -> None:
+        """Change the file while no engine has it open, and no thread waits for one."""
+        with self._write_lock, self._writing, self._restarting:
+            self._restart(self._starts, meanwhile=partial(change, self.path))
 
     def after_write(self, collection: str, rows: int) -> None:
         """Note when the rows are visible: the next call that has to see them waits for that, and no other.
@@ -379,18 +373,19 @@ def _import_server() -> Any:
     assert spec is not None and spec.loader is not None  # noqa: PT018
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Server
+    return module
 
 
 def _server_class() -> Any:
     """Subclass milvus-lite's server, to be safe to start, to fork and to run beside others."""
     server = _import_server()
 
-    class OwnedServer(server):  # type: ignore[misc, valid-type, unused-ignore]
+    class OwnedServer(server.Server):  # type: ignore[misc, name-defined, unused-ignore]
         """An engine with a home of its own, which a forked child cannot stop.
 
         Engines create and remove ``~/.cache/milvus`` when they start and stop: if two start together, one may find it
-        gone and then fails at every call; one without a home dies. Its log files are there, too.
+        gone and then fails at every call; one without a home dies. Its log files are there, too. It runs there and not
+        beside the database, since milvus-lite has the folder that it runs in searched for shared libraries.
         """
 
         _lock_fd: Any
@@ -399,6 +394,8 @@ def _server_class() -> Any:
             self._owner = os.getpid()
             self._home = home
             super().__init__(str(path))
+            self._work_dir = home
+            self._bin_path = Path(server.BIN_PATH)  # not that of a variable, which a .env file may have set
 
         @property
         def args(self) -> list[str]:
@@ -516,7 +513,7 @@ def _answers(server: Any) -> bool:
 def _check_environment(server: Any) -> None:
     """Refuse an environment in which the engine cannot start."""
     if not Path(server.milvus_bin).is_file():
-        raise StoreError(f"milvus-lite has no engine at {server.milvus_bin}; unset BIN_PATH, or reinstall milvus-lite")
+        raise StoreError(f"milvus-lite has no engine at {server.milvus_bin}; reinstall milvus-lite")
     socket_path = server.uds_path.removeprefix("unix:")
     if len(os.fsencode(socket_path)) > MAX_SOCKET_PATH:
         raise StoreError(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rag_bm25.store.milvus.engine import Engine
     from rag_bm25.store.rows import KeyRange, LogRow
 
-KEYS_PAGE = 10_000
-
 
 class MilvusLogStore:
     """The log of ``X``, in the collection ``X_bm25``; satisfies :class:`~rag_bm25.store.LogStore`."""
@@ -82,9 +80,10 @@ class MilvusLogStore:
 
     def log_keys(self, ranges: Sequence[KeyRange] | None = None) -> list[str]:
         deferred = self._deferred.keys(ranges)  # first: what is no longer deferred afterwards is stored
+        if ranges == []:
+            return []
         clause = "" if ranges is None else self._open.dialect.in_ranges("key", ranges)
-        stored = [entity["key"] for page in self._log.scan(clause, ["key"], KEYS_PAGE) for entity in page]
-        return list(dict.fromkeys([*stored, *deferred]))
+        return list(dict.fromkeys([*self._log.keys(clause, "key"), *deferred]))
 
     def get_log(self, keys: Sequence[str], *, packed: bool = True) -> list[LogRow]:
         deferred = self._deferred.get(keys, packed=packed)  # first, likewise

@@ -80,12 +80,22 @@ class ChunkSearch:
     def _hits_by_key(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
         """Search for keys, and read their rows page by page; again if chunks were deleted meanwhile."""
         for _ in range(ATTEMPTS):
-            keys = self._hits(queries, {**request, "output_fields": [*VERSION]})
+            keys = self._keys(queries, request)
             hits = read_found_rows(self._chunks, queries, keys, request)
             answers = zip(keys, hits, strict=True)
             if all(len(found) < request["limit"] or len(rows) == len(found) for found, rows in answers):
                 break  # else fewer than the limit would look like all there are
         return hits
+
+    def _keys(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
+        """Search for the keys alone, for half of the queries where a reply would still be too large."""
+        try:
+            return self._hits(queries, {**request, "output_fields": [*VERSION]})
+        except ReplyTooLargeError:
+            if len(queries) == 1:
+                raise
+        middle = len(queries) // 2
+        return [*self._keys(queries[:middle], request), *self._keys(queries[middle:], request)]
 
     def _hits(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
         """Call the engine."""

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import grpc
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+from tenacity import Retrying, retry_if_exception, wait_random_exponential
 
 from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.address import login_in
+from rag_bm25.store.milvus.client import pymilvus
 from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, Engine, connect_client
 from rag_bm25.store.milvus.lite3 import FlushingEngine
 from rag_bm25.store.storage import ALGOS, INDEX_TYPES, MILVUS_2_ALGOS, QUANT_TYPES, parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tenacity import RetryCallState
 
     from rag_bm25.store.milvus.connection import Connection
     from rag_bm25.store.tls import TLS
@@ -28,12 +31,18 @@ RETRY_SECONDS = 10.0
 DEFAULT_PORT = 19530
 PROBE_TIMEOUT = 2.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+NOT_LOADED = frozenset({101, 201})  # collection, partitions
+# Codes of a server that restarts or recovers: service, collection, partition, channel, segment or node not ready.
+UNREADY = NOT_LOADED | {1, 2, 103, 106, 202, 503, 505, 507, 901, 905}
+DENIED = "permission deny"
+LOADED_ONLY = frozenset({"query", "search"})  # methods that find no released collection
 
 
 class Server(Engine):
     """A Milvus server, 2.5 or later."""
 
     imports = True
+    keys_per_query = 4000  # each query waits for a tick; one with too long a reply is halved
     channel: Mapping[str, int] = {}
 
     def __init__(self, connection: Connection) -> None:
@@ -62,17 +71,33 @@ class Server(Engine):
             ) from error.__cause__
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call the server, and repeat the call for some time if it cannot be reached.
+        """Call the server, and repeat the call for some time if it cannot be reached, or is not ready.
 
         Writes are not repeated: whether they took place is unknown, and the index finds that out.
         """
         repeated = Retrying(
-            retry=retry_if_exception(_is_lost),
+            retry=retry_if_exception(lambda error: _is_lost(error) or _is_unready(error)),
             wait=wait_random_exponential(FIRST_PAUSE, LONGEST_PAUSE),  # so that not all clients come back at once
-            stop=stop_after_delay(min(RETRY_SECONDS, self.options["timeout"])),
+            stop=self._is_too_late,
             reraise=True,
         )
-        return repeated(super().read, method, *args, **kwargs)
+        return repeated(self._read_loaded, method, *args, **kwargs)
+
+    def _is_too_late(self, state: RetryCallState) -> bool:
+        """Return whether to give up: a server that restarts is unready for longer than it is not reached."""
+        timeout: float = self.options["timeout"]
+        error = state.outcome and state.outcome.exception()
+        seconds = timeout if error and _is_unready(error) else min(RETRY_SECONDS, timeout)
+        return (state.seconds_since_start or 0.0) >= seconds
+
+    def _read_loaded(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the server; load the collection again before the next attempt where somebody has released it."""
+        try:
+            return super().read(method, *args, **kwargs)
+        except StoreError as error:
+            if _code(error) in NOT_LOADED and method in LOADED_ONLY:
+                self.prepare(args[0])
+            raise
 
     def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:
         """Return every option that the version has: an unknown one is ignored, or no index is built by it."""
@@ -82,8 +107,15 @@ class Server(Engine):
         return {"shards": (), "mmap": (), "index_type": INDEX_TYPES, "inverted_index_algo": algos, **newer}
 
     def prepare(self, collection: str) -> None:
-        """Load the collection: servers search only loaded ones. Loading twice is allowed."""
-        self.read("load_collection", collection)
+        """Load the collection unless it is: a second time it would lose its replicas and resource groups."""
+        try:
+            state = self.read("get_load_state", collection)["state"]
+        except StoreError as error:
+            if DENIED not in str(error):
+                raise
+            return  # to a role that may only read what others load
+        if state == pymilvus.client.types.LoadState.NotLoad:
+            self.read("load_collection", collection)
 
     def close(self) -> None:
         if not self.is_inherited:
@@ -141,6 +173,15 @@ def _find_cause(place: str) -> str:
 
 def _is_lost(error: BaseException) -> bool:
     return isinstance(error, StoreError) and any(sign in str(error) for sign in UNREACHABLE)
+
+
+def _is_unready(error: BaseException) -> bool:
+    return isinstance(error, StoreError) and _code(error) in UNREADY
+
+
+def _code(error: StoreError) -> int | None:
+    """Return the code that Milvus gives an error."""
+    return getattr(error.__cause__, "code", None) if isinstance(error.__cause__, pymilvus.MilvusException) else None
 
 
 def _is_refused(error: StoreError) -> bool:

@@ -66,6 +66,12 @@ def stamp_anew(path: Path) -> None:
                     _write_stamp(database, table, key, now)
 
 
+def vacuum(path: Path) -> None:
+    """Rewrite the file without its free pages. No engine may have it open."""
+    with _opened(path) as database:
+        database.execute("VACUUM")
+
+
 def _stamps(database: sqlite3.Connection, table: str) -> Iterator[tuple[int, float]]:
     """Yield key and time of each row."""
     rows = database.execute(f"select id, substr(cast(data as blob), -{END_BYTES}) from {_quote(table)}")  # noqa: S608

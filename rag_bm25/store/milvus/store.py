@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from rag_bm25.budget import check_budget
 from rag_bm25.checks import check_choice
 from rag_bm25.errors import FormatError
 from rag_bm25.store.milvus.collection import PAGE, Collection
@@ -85,7 +86,7 @@ class MilvusStore(MilvusLogStore, BulkImports):
         check_choice("consistency", consistency, get_args(ConsistencyLevel))
         self._storage = check_storage(storage)
         super().__init__(Connection(uri, token, tls, timeout), collection, read_only=read_only)
-        self._chunks = Collection(self._handle, collection)
+        self._chunks = _Chunks(self._handle, collection)
         self._searches = ChunkSearch(self._chunks, consistency)
         self._dense: DenseField | None = None  # as stored, once that has been read
         self._knows_dense = False
@@ -166,7 +167,7 @@ class MilvusStore(MilvusLogStore, BulkImports):
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
     ) -> list[ChunkRow]:
-        output, page = _chunk_output(contents=contents, vectors=vectors), PAGE
+        output, page = _chunk_output(contents=contents, vectors=vectors), None
         if dense and (field := self._dense_field()) is not None:
             output.append(DENSE)
             page = max(1, min(PAGE, self._open.dense_bytes // (4 * field.dim)))
@@ -186,6 +187,9 @@ class MilvusStore(MilvusLogStore, BulkImports):
 
     def count_chunks(self) -> int:
         return self._chunks.count()
+
+    def doubled_pks(self) -> list[str]:
+        return self._chunks.doubled_keys("pk")
 
     def count_unloaded(self) -> int:
         stored = self._open.num_rows(self._chunks.name)
@@ -211,6 +215,14 @@ class MilvusStore(MilvusLogStore, BulkImports):
                 self._dense = DenseField(dim, index["metric_type"])
             self._knows_dense = True
         return self._dense
+
+
+class _Chunks(Collection):
+    """The chunks: their reads end with the budget. Those of the log do not, since all requests need them."""
+
+    def query(self, clause: str, output: Sequence[str], **options: Any) -> list[dict[str, Any]]:
+        check_budget()
+        return super().query(clause, output, **options)
 
 
 def _chunk_output(*, contents: bool, vectors: bool) -> list[str]:

@@ -1,8 +1,8 @@
 """Check expression strings before an engine parses them.
 
-A Milvus server parses an expression strictly. milvus-lite 2.5.1 guesses: ``n >= 0 andd n == 2`` runs as ``n >= 0``, and
-a mistyped escape or a division by zero kills the engine. Only the part of the language that it parses as written is
-allowed.
+A Milvus server parses an expression strictly, but some that it takes end it, for everybody who uses it. milvus-lite
+2.5.1 guesses: ``n >= 0 andd n == 2`` runs as ``n >= 0``, and a mistyped escape or a division by zero kills the engine.
+Only the part of the language that it parses as written is allowed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,17 @@ STRING = r""""(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*'"""
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 MAX_CONDITIONS = 50
 MAX_DEPTH = 32
+OPERATOR = r"\b(?:and|or|not|exists)\b|&&|\|\||\*\*|[=!<>]=|[-+*/%~!^|&<>]"
+# What ends or hangs some server of 2.5 or 2.6, outside of strings; with the reports to Milvus's project.
+FATAL = {
+    # A fraction becomes 0 beside whole numbers, and the least whole number cannot be divided by -1.
+    r"[/%](?!\s*[1-9][0-9]{0,17}(?:\.[0-9]+)?(?![\w.]|\s*\*\*))": (
+        "a divisor must be a number from 1 on, written in decimals (#47285, #42538)"
+    ),
+    r"\b(?:true|false)\b[\s)]*[-+*/%]|[-+*/%][\s(]*\b(?:true|false)\b": "true and false are no numbers (#42061)",
+    r"\[\s*\]": "a list must not be empty (#41348)",
+    r"\brandom_sample\b": "a server may hang over a sample of nothing (#40198)",
+}
 
 
 def check_brackets(text: str) -> None:
@@ -27,10 +38,31 @@ def check_brackets(text: str) -> None:
             raise _error(text, match.start(), "a string that does not end")
         if piece in BRACKETS.values():
             opened.append(piece)
+            if len(opened) > MAX_DEPTH:  # servers parse recursively (#53404)
+                raise _error(text, match.start(), f"{piece!r}", f"at most {MAX_DEPTH} brackets may be nested")
         elif piece in BRACKETS and (not opened or opened.pop() != BRACKETS[piece]):
             raise _error(text, match.start(), f"{piece!r} that closes nothing")
     if opened:
         raise _error(text, len(text), f"the end, with {opened[-1]!r} still open")
+
+
+def check_server(text: str) -> None:
+    """Check that an expression ends no server, as far as is known, and that its brackets match."""
+    check_brackets(text)
+    bare = _without_strings(text)
+    for pattern, rule in FATAL.items():
+        if found := re.search(pattern, bare, re.IGNORECASE):
+            raise _error(text, found.start(), short_repr(found[0]), f"{rule}, or Milvus may end")
+
+
+def count_operators(text: str) -> int:
+    """Count what servers parse recursively; the members of lists are not."""
+    return len(re.findall(OPERATOR, re.sub(r"\[[^\[\]]*\]", "[]", _without_strings(text)), re.IGNORECASE))
+
+
+def _without_strings(text: str) -> str:
+    """Replace strings, at their length, by what is no part of the language."""
+    return re.sub(STRING, lambda string: '"' * len(string[0]), text, flags=re.DOTALL)
 
 
 def check_lite2(text: str) -> None:

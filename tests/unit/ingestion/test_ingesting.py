@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +16,11 @@ from rag_bm25.ingestion import checking as module
 from rag_bm25.ingestion import files
 from rag_bm25.ingestion.files import SourceFile, find_files
 from rag_bm25.ingestion.ingesting import ingest
+from rag_bm25.ingestion.owners import WAY_OUT
 from rag_bm25.ingestion.reading import Piece, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 # Writing
@@ -57,6 +58,18 @@ def test_a_file_that_cannot_be_read_fails(tmp_path: Path, index: BM25Index, monk
     assert ingest(index, found).failed == {"a.txt": f"{tmp_path}/a.txt: No such file or directory"}
 
 
+def test_a_full_folder_for_temporary_files_fails_the_file_alone(
+    tmp_path: Path, index: BM25Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HELD_CHUNKS", 2)
+    monkeypatch.setattr(module, "SpooledTemporaryFile", lambda _bytes: Path("/dev/full").open("w+b"))  # noqa: SIM115
+    write(tmp_path / "docs" / "a.txt", "word " * 1_000)
+    write(tmp_path / "docs" / "b.txt", "text")
+    reason = "no room for its chunks in a temporary file: No space left on device"
+    assert run(index, tmp_path / "docs").failed == {"docs/a.txt": f"{tmp_path}/docs/a.txt: {reason}"}
+    assert ids(index) == ["docs/b.txt#0"]
+
+
 BAD_NAMES = {
     os.fsdecode(b"b\xff"): "its name, or that of a folder, is not UTF-8, and no id can be made of it",
     "\u5408" * 80: "at most 512 are allowed",
@@ -82,7 +95,7 @@ def test_a_name_that_makes_no_id_fails_its_file_alone_each_time(
 def test_an_id_of_an_earlier_file_is_rejected(tmp_path: Path, index: BM25Index) -> None:
     row = {"id": "r", "text": "x"}
     report = run(index, write_rows(tmp_path / "a.jsonl", row), write_rows(tmp_path / "b.jsonl", row))
-    assert report.reasons == [f"{tmp_path}/b.jsonl line 1: duplicate id 'r', already given in a.jsonl"]
+    assert report.reasons == [f"{tmp_path}/b.jsonl line 1: the id 'r' belongs to a.jsonl, which exists, too. {WAY_OUT}"]
     assert report.rejected == {"b.jsonl": 1}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +14,10 @@ from rag_bm25 import IndexConfig
 from rag_bm25.ingestion.documents import Heading
 from rag_bm25.ingestion.markup import read_markdown, read_rst
 from rag_bm25.ingestion.splitting import Splitter, splitter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 SPLIT = Splitter(100, 10, 20)
 
@@ -107,6 +113,60 @@ def test_a_heading_that_is_longer_than_a_chunk_is_cut() -> None:
     text = "# " + "long " * 50 + "\n\nbody"
     assert max(len(piece) for piece, _ in cut(text)) <= 100
     assert {len(path[0]) for _, path in cut(text)} == {200}
+
+
+# Hostile texts: a million headings in seconds, where each question went through all of them
+
+
+def count_steps(work: Callable[[], object]) -> int:
+    """Count the steps of Python's interpreter."""
+    steps = 0
+
+    def count(frame: FrameType, event: str, _value: Any) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+@pytest.mark.parametrize("unit", ["#\n", "# a\n\nsome text.\n\n", "## b\n# a\n", "a\n==\n\n"])
+def test_work_grows_like_the_number_of_headings(unit: str) -> None:
+    few, many = (count_steps(lambda number=number: cut(unit * number)) for number in (300, 3_000))
+    assert many < 12 * few
+
+
+def test_the_text_before_is_not_measured_again_for_each_heading() -> None:
+    measured = 0
+
+    def length(text: str) -> int:
+        nonlocal measured
+        measured += len(text)
+        return len(text)
+
+    text = "word " * 1_000 + "\n" + "## b\n# a\n" * 1_000
+    cut(text, Splitter(500, 0, 100, length))
+    assert measured < 100 * len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# a" + " " * 1_000_000 + "b", "---\ntitle: a" + " " * 1_000_000 + "b\n---\n", "." * 2_000_000],
+    ids=["blanks in a heading", "blanks in a title", "dots"],
+)
+def test_a_long_line_is_split(text: str) -> None:
+    assert cut(text, Splitter(1_000_000, 0, 200_000)) is not None
+
+
+def test_a_long_title_of_colons_is_read() -> None:
+    assert read_rst(f"{':' * 500_000}a\n{'=' * 500_001}\n").headings[0].level == 1
 
 
 # Headings
@@ -228,3 +288,15 @@ def test_no_cut_falls_behind_a_heading() -> None:
 def test_picture_in_a_heading_leaves_its_text_alone() -> None:
     text = "![libsodium](logo.png)\n=====\n\nCrypto."
     assert [heading.title for heading in read_markdown(text).headings] == ["libsodium"]
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [("# a #", "a"), ("# a ## ", "a"), ("# a#", "a#"), ("# a # b", "a # b"), ("# ##", ""), ("#\ta\t#", "a"), ("#", "")],
+)
+def test_marks_at_the_end_of_a_heading_close_it(line: str, title: str) -> None:
+    assert [heading.title for heading in read_markdown(line).headings] == [title]
+
+
+def test_a_blank_title_is_none() -> None:
+    assert read_markdown("---\ntitle:  \n---\n# One\n").title == "One"

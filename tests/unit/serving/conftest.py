@@ -80,7 +80,9 @@ def make_asker(index: BM25Index) -> Callable[..., Asker]:
         from rag_bm25.serving.settings import Limits
 
         limits = {
-            name: settings.pop(name) for name in ("body", "answer", "seconds", "running", "waiting") if name in settings
+            name: settings.pop(name)
+            for name in ("body", "question", "answer", "held", "seconds", "running", "waiting")
+            if name in settings
         }
         return Asker(index, limits=replace(Limits(), **limits), **settings)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rag_bm25.budget import check_budget
 from rag_bm25.serving.answers import RefusedError
 from rag_bm25.serving.gate import MAX_WRITES_WAITING, Gate
 from rag_bm25.serving.settings import Limits
@@ -96,6 +97,58 @@ def test_a_call_that_takes_too_long_is_not_waited_for_but_counts() -> None:
         assert gate.present == 1  # the one that waited is gone
 
     run(test, running=1, waiting=5, seconds=0.05)
+
+
+def test_a_read_ends_at_the_step_at_which_its_budget_is_spent() -> None:
+    now = 0.0
+
+    def work() -> None:
+        nonlocal now
+        for _ in range(100):
+            check_budget()
+            now += 1.0
+
+    async def main() -> None:
+        gate = Gate(Limits(work=7.0), clock=lambda: now)
+        with pytest.raises(RefusedError, match="more than 7 seconds of work, which --budget of the server") as error:
+            await gate.read(work)
+        assert refusal(error) == (503, "timeout")
+        assert now == 7.0
+        await gate.write(work)  # which nothing cuts short
+        assert now == 107.0
+        await gate.close()
+
+    asyncio.run(main())
+
+
+def test_a_stop_ends_the_reads_that_run() -> None:
+    async def test(gate: Gate, call: Blocked) -> None:
+        def work() -> None:
+            call()
+            check_budget()
+
+        running = asyncio.create_task(gate.read(work))
+        await call.wait_for(1)
+        gate.stop()
+        call.go.set()
+        with pytest.raises(RefusedError) as error:
+            await running
+        assert refusal(error) == (503, "stopping")
+
+    run(test, work=3600.0)
+
+
+def test_a_write_that_is_given_up_at_a_stop_is_refused() -> None:
+    async def test(gate: Gate, call: Blocked) -> None:
+        running = asyncio.create_task(gate.write(call))
+        await call.wait_for(1)
+        gate.stop()
+        running.cancel()
+        with pytest.raises(RefusedError) as error:
+            await running
+        assert refusal(error) == (503, "stopping")
+
+    run(test)
 
 
 def test_errors_of_calls_reach_the_caller() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import threading
+import weakref
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -318,6 +321,25 @@ def test_a_refused_write_writes_nothing(make_asker: Callable[..., Any], index: B
     assert (job["state"], "NUL" in job["reason"]) == ("failed", True)
 
 
+@pytest.mark.parametrize("method", ["add", "delete"])
+def test_a_write_that_a_stop_finds_under_way_is_acknowledged(
+    make_asker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    writer = make_asker(allow_writes=True)
+    index = writer.served.operations._index
+    write = getattr(index, method)
+
+    def stop_and_write(*given: Any, **more: Any) -> Any:
+        writer.served.operations.jobs.stop()
+        return write(*given, **more)
+
+    monkeypatch.setattr(index, method, stop_and_write)
+    add = method == "add"
+    answer = writer.post(f"{API}/documents", documents=[{"text": "a"}]) if add else writer.delete(f"{API}/documents/x")
+    assert answer.status_code == 200
+    assert writer.get(f"{API}/progress").json()["jobs"][0]["state"] == "done"
+
+
 # Refusals
 
 
@@ -353,6 +375,21 @@ def test_wrong_arguments_are_named_with_their_rule(
     asker: Any, path: str, given: dict[str, Any], parts: list[str]
 ) -> None:
     assert_refused(asker.post(f"{API}/{path}", **given), 400, "bad_request", *parts)
+
+
+@pytest.mark.parametrize(
+    ("path", "given", "rule"),
+    [
+        ("highlight", {"text": "a", "passage": "a" * 65_536}, "passage must have at most 65535 characters"),
+        ("search", {"text": "a", "phrases": ["a"] * 21}, "phrases must have at most 20 items"),
+        ("search", {"text": "a", "namespace": ["a"] * 1_001}, "must have at most 1000 items"),
+        ("search", {"text": "a", "synonyms": {"a": ["b"] * 101}}, "synonyms.a must have at most 100 items"),
+        ("statistics", {"namespace": ["a"] * 1_001}, "must have at most 1000 items"),
+    ],
+    ids=["passage", "phrases", "namespaces", "synonyms", "statistics"],
+)
+def test_too_large_arguments_are_named_with_their_rule(asker: Any, path: str, given: dict[str, Any], rule: str) -> None:
+    assert_refused(asker.post(f"{API}/{path}", **given), 400, "bad_request", rule)
 
 
 @pytest.mark.parametrize(
@@ -395,6 +432,83 @@ def test_large_bodies_and_answers_are_refused(make_asker: Callable[..., Any]) ->
     assert_refused(asker.post(f"{API}/search", text="a" * 100), 413, "body_too_large", "100 bytes")
     assert_refused(asker.post(f"{API}/search", text="notice"), 413, "answer_too_large", "max_text")
     assert asker.post(f"{API}/suggest", text="a").status_code == 200
+
+
+def test_a_body_that_only_asks_is_small(make_asker: Callable[..., Any]) -> None:
+    asker = make_asker(body=4_000, question=100, allow_writes=True)
+    assert_refused(asker.post(f"{API}/search", text="a" * 100), 413, "body_too_large", "100 bytes")
+    assert asker.post("/mcp", text="a" * 100).status_code == 413
+    assert asker.post(f"{API}/documents", documents=[{"text": "a" * 100}]).status_code == 200
+
+
+def test_a_request_is_read_in_a_thread_of_the_gate(
+    make_asker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_bm25.serving import answers, app
+
+    def parse(*given: Any, **more: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return answers.parse(*given, **more)
+
+    threads: list[str] = []
+    monkeypatch.setattr(app, "parse", parse)
+    asker = make_asker(allow_writes=True)
+    asker.post(f"{API}/documents", documents=[{"text": "a"}])
+    asker.get(f"{API}/search", text="a")
+    assert len(threads) == 2
+    assert all(name.startswith("rag-bm25-serve") for name in threads)
+
+
+def test_a_refused_request_is_let_go_at_once(asker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for a collection of garbage, the bodies of a minute would be in memory together."""
+    from rag_bm25.errors import InputError
+    from rag_bm25.serving.requests import Search
+
+    seen: list[weakref.ref[Search]] = []
+
+    def scope(asked: Search) -> None:
+        seen.append(weakref.ref(asked))
+        raise InputError("it cannot be answered")
+
+    monkeypatch.setattr(Search, "scope", scope)
+    gc.collect()
+    gc.disable()
+    try:
+        assert_refused(asker.post(f"{API}/search", text="notice"), 400, "bad_request", "it cannot be answered")
+    finally:
+        gc.enable()
+    assert [reference() for reference in seen] == [None]
+
+
+def test_all_bodies_together_are_bounded(make_asker: Callable[..., Any]) -> None:
+    """Others are refused while they wait, and let in once they have been answered."""
+    asker = make_asker(held=1_000)
+    headers = {"content-type": "application/json"}
+
+    async def first() -> Any:
+        yield b'{"text": "' + b"a" * 700
+        second = await asker._ask("POST", f"{API}/search", {"json": {"text": "a" * 700}})
+        assert_refused(second, 429, "busy", "fill the room")
+        assert second.headers["retry-after"] == "1"
+        assert (await asker._ask("GET", f"{API}/search?text=notice", {})).status_code == 200
+        yield b'"}'
+
+    for _ in range(3):
+        assert asker.ask("POST", f"{API}/search", content=first(), headers=headers).status_code == 200
+    agent = asker.ask("POST", "/mcp", content=b" " * 50, headers=headers)  # counts as it is once it is read
+    assert_refused(agent, 429, "busy")
+
+
+@pytest.mark.parametrize("path", [f"{API}/search", "/mcp"])
+def test_a_body_that_trickles_is_not_waited_for(make_asker: Callable[..., Any], path: str) -> None:
+    async def trickle() -> Any:
+        for _ in range(300):
+            yield b" "
+            await asyncio.sleep(0.01)
+        yield b"{}"
+
+    answer = make_asker(seconds=0.1).ask("POST", path, content=trickle(), headers={"content-type": "application/json"})
+    assert_refused(answer, 408, "timeout")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(make_asker: Callable[..., Any]) -> None:

@@ -62,8 +62,12 @@ def test_what_an_engine_would_ignore_is_refused() -> None:
     require_effective(ALL, dict.fromkeys(ALL.given(), ()), "an engine")
     with pytest.raises(ParameterError, match=r"^shards must be left out: an engine has no such option, got 2$"):
         require_effective(StorageOptions(shards=2), {"mmap": ()}, "an engine")
-    with pytest.raises(ParameterError, match=r"^inverted_index_algo must be one of A, B with an engine, got 'SINDI'$"):
-        require_effective(StorageOptions(inverted_index_algo="SINDI"), {"inverted_index_algo": ("A", "B")}, "an engine")
+    with pytest.raises(
+        ParameterError, match=r"^inverted_index_algo must be one of A, B with an engine, got 'TAAT_NAIVE'$"
+    ):
+        require_effective(
+            StorageOptions(inverted_index_algo="TAAT_NAIVE"), {"inverted_index_algo": ("A", "B")}, "an engine"
+        )
 
 
 def test_differences_from_what_was_built_are_listed() -> None:
@@ -101,7 +105,7 @@ def test_a_server_has_what_its_version_has(version: str, is_new: bool) -> None:
     server = Server.__new__(Server)
     server.version = version
     choices = server.storage_choices()
-    assert ("quant_type" in choices, "SINDI" in choices["inverted_index_algo"]) == (is_new, is_new)
+    assert ("quant_type" in choices, "BLOCK_MAX_WAND" in choices["inverted_index_algo"]) == (is_new, is_new)
     require_effective(StorageOptions(4, True, "SPARSE_WAND", "TAAT_NAIVE"), choices, "Milvus")
 
 

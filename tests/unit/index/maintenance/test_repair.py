@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.memory_store import drop_log
+from support.memory_store import MemoryStore, drop_log
 
 from rag_bm25 import (
     BM25Index,
@@ -16,15 +16,14 @@ from rag_bm25 import (
     RepairReport,
     StoreError,
 )
+from rag_bm25.documents.chunks import pk_digest
 from rag_bm25.statistics.log.settings import ConfigRow
 from rag_bm25.store.rows import ChunkRow
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.vectors.terms import term_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from support.memory_store import MemoryStore
+    from collections.abc import Callable, Sequence
 
     from rag_bm25 import IndexConfig
 
@@ -308,3 +307,35 @@ def test_an_index_of_another_format_is_not_repaired(
     spoil(store, "config", meta={"format": version})
     with pytest.raises(FormatError, match=way_out):
         BM25Index.from_store(store.reopen(), config=config, repair=True)
+
+
+class RepeatingStore(MemoryStore):
+    """A server that has stored a row twice: it counts it twice, and reads it once."""
+
+    repeated: frozenset[str] = frozenset()
+
+    def doubled_pks(self) -> list[str]:
+        return sorted(self.repeated)
+
+    def count_chunks(self) -> int:
+        return super().count_chunks() + len(self.repeated)
+
+    def delete_chunks(self, pks: Sequence[str]) -> None:
+        self.repeated = self.repeated.difference(pks)
+        super().delete_chunks(pks)
+
+
+def test_rows_that_a_server_has_stored_twice_are_told_and_stored_once(config: IndexConfig) -> None:
+    store = RepeatingStore()
+    index = BM25Index.from_store(store, config=config)
+    index.add(["apple", "banana"], ids=["a", "b"])
+    store.repeated = frozenset({pk_digest("", "a") + "a"})
+    damaged = BM25Index.from_store(store, config=config)
+    assert damaged.damage == ["the statistics count 2 chunks, but 3 are stored"]
+    assert [str(found) for found in damaged.verify().differences] == [
+        "chunks stored twice under one key: stored 0, counted 1"
+    ]
+    assert damaged.repair().superseded == 1
+    assert sorted(store.collections.chunks) == sorted([pk_digest("", "a") + "b", pk_digest("", "b") + "a"])
+    assert damaged.verify().ok
+    assert BM25Index.from_store(store, config=config).damage == []

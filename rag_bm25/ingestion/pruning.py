@@ -1,0 +1,86 @@
+"""Choose the stale chunks to delete; of a folder that has lost too much, none: it may be a mount that is missing."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rag_bm25.ingestion.files import Found
+    from rag_bm25.ingestion.source_names import SourceNames
+
+MAX_DELETE = 0.2
+"""Maximum share of the files of a folder that one run prunes by default."""
+
+FEW_FILES = 5  # may always be pruned: one of three is an ordinary day
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder that was searched."""
+
+    path: Path
+    names: list[str]  # its own with a slash at the end, and those of the roots within
+    there: int  # files, also those that cannot be read
+    gone: dict[str, Sequence[str]]  # source -> ids of stale chunks
+
+    @property
+    def num_chunks(self) -> int:
+        return sum(map(len, self.gone.values()))
+
+    def why_keep(self, max_delete: float, namespace: str) -> str | None:
+        """Return the reason for keeping the stale chunks, if there is one."""
+        if self.gone and not self.there:
+            return self._empty_message(namespace)
+        total = self.there + len(self.gone)
+        if len(self.gone) > max(FEW_FILES, max_delete * total):
+            return (
+                f"{self.path}: {len(self.gone):,} of {total:,} files are gone, more than {max_delete:.0%}. None of "
+                f"their {self.num_chunks:,} chunks was deleted. If all of them are to go: --max-delete 100%"
+            )
+        return None
+
+    def _empty_message(self, namespace: str) -> str:
+        lost = [name for name in self.names if any(is_below(source, name) for source in self.gone)]
+        return (
+            f"{self.path} has no file to ingest, and the index has chunks ({self.num_chunks:,}) of files in it "
+            f"({len(self.gone):,}). None was deleted. If all of them are to go: {delete_command(lost, namespace)}"
+        )
+
+
+def choose_pruned(
+    found: Found, names: SourceNames, stale: Mapping[str, Sequence[str]], max_delete: float, namespace: str
+) -> tuple[list[str], dict[str, str]]:
+    """Return the ids to delete, and by folder why none of its stale chunks is among them."""
+    kept: set[str] = set()
+    reasons: dict[str, str] = {}
+    for folder in _given_folders(found.whole or found, names, stale) if stale else ():
+        reason = folder.why_keep(max_delete, namespace)
+        if reason is not None:
+            reasons[names.source_of(folder.path)] = reason
+            kept.update(folder.gone)
+    return [id_ for source, ids in stale.items() if source not in kept for id_ in ids], reasons
+
+
+def _given_folders(found: Found, names: SourceNames, stale: Mapping[str, Sequence[str]]) -> Iterator[_Folder]:
+    for path in (path for path, is_folder in found.given.items() if is_folder):
+        below = [f"{name}/" if is_folder else name for name, is_folder in names.below(path)]
+        gone = {source: ids for source, ids in stale.items() if any(is_below(source, name) for name in below)}
+        files = [*(file.path for file in found.files), *found.unreadable]
+        there = sum(file.is_relative_to(path) for file in files)
+        yield _Folder(path, below, there, gone)
+
+
+def is_below(source: str, name: str) -> bool:
+    """Return whether a source is the named one, or one below the named folder, which ends with a slash."""
+    return source.startswith(name) if name.endswith("/") else source == name
+
+
+def delete_command(names: Sequence[str], namespace: str) -> str:
+    """Return the command that deletes the chunks of sources and folders."""
+    given = [word for name in names for word in ("--source", name)]
+    return shlex.join(["rag-bm25", "delete", *given, *(["--namespace", namespace] if namespace else [])])

@@ -1,0 +1,85 @@
+"""How many strongly consistent queries a call makes: on a server, each waits for the next tick of 0.2 s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import engines
+from support.reference import split
+
+from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25.store.milvus.engine import EmbeddedEngine, Engine
+from rag_bm25.store.milvus.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
+
+
+@pytest.fixture
+def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The filter of each strongly consistent query."""
+    made: list[str] = []
+    call = Engine._call
+
+    def noting(engine: Engine, method: str, *args: Any, **options: Any) -> Any:
+        if method == "query" and options.get("consistency_level") == "Strong":
+            made.append(options["filter"])
+        return call(engine, method, *args, **options)
+
+    monkeypatch.setattr(Engine, "_call", noting)
+    return made
+
+
+@pytest.fixture(params=["embedded", *engines.SERVERS])
+def opened(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., BM25Index]]:
+    """Opens an index as on a server, also where an embedded engine holds it."""
+    if request.param == "embedded":
+        if not engines.lite_version():
+            pytest.skip("milvus-lite is not installed")
+        monkeypatch.setattr(EmbeddedEngine, "exclusive", False)
+        monkeypatch.setattr(EmbeddedEngine, "defers", False)
+        monkeypatch.setattr(EmbeddedEngine, "keys_per_query", Server.keys_per_query)
+    indexes: list[BM25Index] = []
+
+    def open_(**options: Any) -> BM25Index:
+        store = engines.open_store(request.param, tmp_path, read_only=options.get("read_only", False))
+        indexes.append(BM25Index.from_store(store, config=CONFIG, refresh_interval=0, **options))
+        return indexes[-1]
+
+    yield open_
+    indexes[0]._store.drop()
+    for index in indexes:
+        index.close()
+
+
+def test_no_call_makes_more_queries_than_it_must(opened: Callable[..., BM25Index], queries: list[str]) -> None:
+    index = opened()
+    index.add(["apple pie"], ids=["a"])
+
+    def count(call: Callable[[], object]) -> int:
+        queries.clear()
+        call()
+        return len(queries)
+
+    new, texts = [f"x{number}" for number in range(3_000)], ["fig tree"] * 3_000
+    assert {
+        "add": count(lambda: index.add(["banana split"], ids=["b"])),
+        "update": count(lambda: index.add(["banana bread"], ids=["b"])),
+        "delete": count(lambda: index.delete(["b"])),
+        "refresh": count(index.refresh),
+        "add of three batches": count(lambda: index.add(texts, ids=new)),
+        "opening": count(lambda: opened(read_only=True)),
+    } == {
+        "add": 3,
+        "update": 4,
+        "delete": 4,
+        "refresh": 1,
+        "add of three batches": 9,
+        "opening": 4 if index._store.name.startswith("milvus-lite") else 5,  # which knows its number of rows
+    }

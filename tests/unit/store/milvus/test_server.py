@@ -1,0 +1,109 @@
+"""A server that is not ready, and collections that somebody else loads and releases; the server is a stand-in."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from pymilvus import MilvusException
+from pymilvus.client.types import LoadState
+
+from rag_bm25.errors import StoreError
+from rag_bm25.store.milvus.collection import Collection
+from rag_bm25.store.milvus.connection import Connection
+from rag_bm25.store.milvus.schema import LOG_FIELDS
+from rag_bm25.store.milvus.searching import ChunkSearch
+from rag_bm25.store.milvus.server import UNREADY, Server
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    made = Mock()
+    monkeypatch.setattr("rag_bm25.store.milvus.server.connect_client", lambda *_, **__: made)
+    monkeypatch.setattr("rag_bm25.store.milvus.server.FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("rag_bm25.store.milvus.server.LONGEST_PAUSE", 0.0)
+    return made
+
+
+def served(timeout: float = 60) -> Server:
+    return Server(Connection("http://127.0.0.1:1", timeout=timeout))
+
+
+def failing_once(code: int, answer: Any) -> list[Any]:
+    return [MilvusException(code, "not now"), answer]
+
+
+@pytest.mark.parametrize("code", sorted(UNREADY))
+def test_reads_are_repeated_while_the_server_is_not_ready(client: Mock, code: int) -> None:
+    client.get_load_state.return_value = {"state": LoadState.Loaded}
+    client.query.side_effect = failing_once(code, ["row"])
+    assert served().read("query", "docs") == ["row"]
+
+
+def test_writes_are_not_repeated(client: Mock) -> None:
+    client.insert.side_effect = failing_once(503, {})
+    with pytest.raises(StoreError, match="not now"):
+        served().write("insert", "docs", [])
+
+
+def test_a_read_is_given_up_after_the_timeout(client: Mock) -> None:
+    client.query.side_effect = MilvusException(106, "on recovering")
+    with pytest.raises(StoreError, match="on recovering"):
+        served(timeout=0.01).read("query", "docs")
+
+
+def test_other_errors_are_raised_at_once(client: Mock) -> None:
+    client.query.side_effect = failing_once(65535, ["row"])
+    with pytest.raises(StoreError, match="not now"):
+        served().read("query", "docs")
+
+
+def test_a_released_collection_is_loaded_again(client: Mock) -> None:
+    client.query.side_effect = failing_once(101, ["row"])
+    client.get_load_state.return_value = {"state": LoadState.NotLoad}
+    assert served().read("query", "docs") == ["row"]
+    assert client.load_collection.call_count == 1
+
+
+@pytest.mark.parametrize("state", [LoadState.Loaded, LoadState.Loading])
+def test_a_loaded_collection_keeps_its_replicas(client: Mock, state: LoadState) -> None:
+    """Loading it again, as by default, would leave it one replica, in the default resource group."""
+    client.get_load_state.return_value = {"state": state}
+    served().prepare("docs")
+    assert client.load_collection.call_count == 0
+
+
+def test_a_role_that_may_not_even_ask_reads_what_others_have_loaded(client: Mock) -> None:
+    client.get_load_state.side_effect = MilvusException(65535, "PrivilegeLoad: permission deny to ann")
+    served().prepare("docs")
+    assert client.load_collection.call_count == 0
+
+
+@pytest.mark.parametrize(
+    "reason", ["PrivilegeCreateCollection: permission deny to ann", "database:other not found", "database not found"]
+)
+def test_what_cannot_be_made_is_not_waited_for(client: Mock, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several processes that begin together, the others wait for the one that makes a collection."""
+    monkeypatch.setattr("rag_bm25.store.milvus.collection.MAKING_SECONDS", 1e9)
+    client.has_collection.return_value = False
+    client.create_collection.side_effect = MilvusException(65535, reason)
+    server = served()
+    handle: Any = SimpleNamespace(engine=server, writable=lambda: server)
+    with pytest.raises(StoreError, match=re.escape(reason)):
+        Collection(handle, "docs").complete(LOG_FIELDS)
+
+
+def test_queries_whose_keys_are_too_many_for_one_reply_are_asked_in_parts(client: Mock) -> None:
+    hit = {"distance": 1.0, "entity": {"pk": "1a", "batch": "b"}}
+    client.search.side_effect = lambda _, data, **__: (
+        [[hit]] * len(data) if len(data) < 3 else raise_(MilvusException(65535, "message larger than max"))
+    )
+    chunks: Any = SimpleNamespace(engine=served(), name="docs")
+    assert ChunkSearch(chunks, "Strong")._keys([1, 2, 3, 4, 5], {}) == [[(1.0, hit["entity"])]] * 5
+
+
+def raise_(error: Exception) -> Any:
+    raise error
