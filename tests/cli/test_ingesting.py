@@ -135,7 +135,7 @@ def test_a_bad_row_is_named_by_its_file_and_line(docs: Path) -> None:
 def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (docs / "page.css").write_text("a")
     (docs / "paper.pdf").write_text("%PDF")
-    (docs / ".gitignore").write_text("*.log.md\n")
+    (docs / ".gitignore").write_text("*.log.md\n!\n")
     (docs / "x.log.md").write_text("ignored")
     monkeypatch.setattr("rag_bm25.ingestion.formats.find_spec", lambda _name: None)
     result = run("ingest", docs)
@@ -143,6 +143,7 @@ def test_skipped_files_are_named(docs: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert result.stderr.splitlines() == [
         f"skipped 1 file of other kinds: {docs / 'page.css'}",
         'skipped 1 file: reading PDF needs pypdfium2: pip install "rag-bm25[documents]"',
+        f"{docs / '.gitignore'}: left out, since they are no patterns: line 2",
         f"1 excluded by patterns or .gitignore: {docs / 'x.log.md'}",
     ]
 
