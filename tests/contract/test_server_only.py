@@ -266,6 +266,21 @@ def test_open_indexes_go_on_after_their_collections_were_released(opened: Open, 
 
 
 def test_readers_may_not_load_what_somebody_else_has_loaded(guarded: str, name: str) -> None:
+    def grant(root: Any) -> None:
+        for privilege in ("Query", "Search", "GetLoadState", "IndexDetail", "DescribeCollection", "ShowCollections"):
+            kind = "Global" if privilege in ("DescribeCollection", "ShowCollections") else "Collection"
+            root.grant_privilege("reader", kind, privilege, "*")
+
+    search_as_reader(guarded, name, grant)
+
+
+def test_the_built_in_group_of_readers_is_enough(guarded: str, name: str) -> None:
+    search_as_reader(
+        guarded, name, lambda root: root.grant_privilege_v2("reader", "CollectionReadOnly", "*", "default")
+    )
+
+
+def search_as_reader(guarded: str, name: str, grant: Callable[[Any], None]) -> None:
     from pymilvus import MilvusClient
 
     token = milvus_servers.ROOT_TOKEN
@@ -274,9 +289,7 @@ def test_readers_may_not_load_what_somebody_else_has_loaded(guarded: str, name: 
     with closing(MilvusClient(guarded, token=token)) as root:
         root.create_user("ann", "open Sesame/2")
         root.create_role("reader")
-        for privilege in ("Query", "Search", "GetLoadState", "IndexDetail", "DescribeCollection", "ShowCollections"):
-            kind = "Global" if privilege in ("DescribeCollection", "ShowCollections") else "Collection"
-            root.grant_privilege("reader", kind, privilege, "*")
+        grant(root)
         root.grant_role("ann", "reader")
     with BM25Index.open(guarded, name, token="ann:open Sesame/2", read_only=True, **OPTIONS) as reader:
         assert [hit.id for hit in reader.search("apple")] == ["a"]
