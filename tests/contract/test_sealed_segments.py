@@ -28,6 +28,7 @@ from rag_bm25 import BM25Index, IndexConfig, StorageOptions, StoreError
 from rag_bm25.checks import kind_of
 from rag_bm25.filters import Comparison, Not, Or
 from rag_bm25.store.memory import matches
+from rag_bm25.store.milvus import MilvusStore
 from rag_bm25.store.milvus.expressions import TYPES
 from rag_bm25.store.rows import Scope
 from rag_bm25.store.storage import ALGOS, MILVUS_2_ALGOS
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from rag_bm25 import Hit
     from rag_bm25.filters import Filter
-    from rag_bm25.store.milvus import MilvusStore
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 METADATA: dict[str, dict[str, Any]] = {
@@ -71,7 +71,7 @@ def client(server: str) -> Iterator[Any]:
 @pytest.fixture
 def store(server: str, tmp_path: Path) -> Iterator[MilvusStore]:
     """An empty store."""
-    with closing(engines.open_store(server, tmp_path)) as store:
+    with closing(open_store(server, tmp_path)) as store:
         store.create()
         yield store
         store.drop()
@@ -82,7 +82,7 @@ def documents(
     request: pytest.FixtureRequest, server: str, client: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MilvusStore]:
     """Metadata of all kinds, often enough for an index."""
-    with closing(engines.open_store(server, tmp_path_factory.mktemp("documents"))) as store:
+    with closing(open_store(server, tmp_path_factory.mktemp("documents"))) as store:
         store.create()
         named = list(METADATA.items()) * COPIES
         store.insert_chunks([chunk(at, id=name, metadata=data) for at, (name, data) in enumerate(named)])
@@ -90,6 +90,12 @@ def documents(
             seal(client, store, len(named))
         yield store
         store.drop()
+
+
+def open_store(server: str, folder: Path, **options: Any) -> MilvusStore:
+    store = engines.open_store(server, folder, **options)
+    assert isinstance(store, MilvusStore)
+    return store
 
 
 def size(server: str, rows: int, of_packaged: int) -> int:
@@ -173,7 +179,7 @@ def test_hits_and_scores_are_the_same(server: str, client: Any, tmp_path: Path) 
         for at in range(size(server, 10_000, LEAST_ROWS))
     ]
     for options in algorithms(server):
-        store = engines.open_store(server, tmp_path, storage=StorageOptions(**options))
+        store = open_store(server, tmp_path, storage=StorageOptions(**options))
         with BM25Index.from_store(store, config=CONFIG) as index:
             index.add(texts, metadatas=[{"part": at % 3} for at in range(len(texts))])
             growing = answers(index)
