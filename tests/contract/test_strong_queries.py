@@ -53,7 +53,8 @@ def opened(
         return indexes[-1]
 
     yield open_
-    indexes[0]._store.drop()
+    for index in indexes[:1]:  # none where the test was skipped
+        index._store.drop()
     for index in indexes:
         index.close()
 
