@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.index.coroutines import in_thread
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.opening import closed_on_failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,11 +38,8 @@ class IndexOwner:
         opening = {name: options.pop(name) for name in options.keys() & _OPENING}
         index = BM25Index.open(uri, collection, **opening)
         make: Any = cls
-        try:
+        with closed_on_failure(index):
             made: Self = make(index=index, **options)
-        except BaseException:
-            index.close()
-            raise
         made._owns_index = True
         return made
 
