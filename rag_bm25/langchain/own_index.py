@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.analysis import contract_of
+from rag_bm25.checks import check_callable
 from rag_bm25.documents.lengths import chunk_length
 from rag_bm25.errors import IndexNotFoundError, InputError
 from rag_bm25.index.config import IndexConfig
@@ -31,6 +32,9 @@ class OwnIndex:
     config: IndexConfig | None = None
     bm25_params: Mapping[str, Any] | None = None
     preprocess_func: TextAnalyzer | None = None
+
+    def __post_init__(self) -> None:
+        check_callable("preprocess_func", self.preprocess_func)
 
     def opened(self, from_uri: Callable[..., Owner], texts: Sequence[str], options: Mapping[str, Any]) -> Owner:
         """Return the owner of the index that is there, or of a new one for some texts."""
@@ -56,8 +60,9 @@ class OwnIndex:
         return replace(config, chunk_size=_mean(list(lengths)))
 
     def _changed(self, config: IndexConfig) -> IndexConfig:
-        changes = {} if self.preprocess_func is None else {"analyzer": self.preprocess_func}
-        return replace(config, **{**changes, **(self.bm25_params or {})})
+        changes: dict[str, Any] = {} if self.preprocess_func is None else {"analyzer": self.preprocess_func}
+        changes |= self.bm25_params or {}
+        return replace(config, **changes) if changes else config
 
 
 def _term_counts(texts: Sequence[str], analyzer: TextAnalyzer) -> list[int]:

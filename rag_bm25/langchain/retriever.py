@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
 from pydantic import AfterValidator, ConfigDict, Field, InstanceOf, PrivateAttr, ValidationError, model_validator
 
-from rag_bm25.documents.checks import check_chunks
+from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
 from rag_bm25.hits.boosts import check_boosts
@@ -229,7 +229,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         """
         given, own = list(texts), OwnIndex(uri, collection, config, bm25_params, preprocess_func)
         if index is None:
-            check_chunks(given, ids, metadatas)  # before an index is created for them
+            check_distinct(check_chunks(given, ids, metadatas))  # before an index is created for them
             retriever = own.opened(cls.from_uri, given, options)
         elif own == OwnIndex():
             retriever = cls(index=index, **options)
