@@ -66,14 +66,14 @@ def add_texts(
     return index.add(given, ids=ids, metadatas=metadatas, **options)
 
 
-def split_documents(documents: Iterable[Document]) -> dict[str, list[Any]]:
-    """Return documents as the arguments of :func:`add_texts`."""
+def split_documents(documents: Iterable[Document]) -> tuple[list[str], list[dict[str, Any]], list[str | None]]:
+    """Return the texts, the metadata and the ids of documents."""
     given = list(documents)
     for at, document in enumerate(given):
         if not isinstance(document, Document):
             raise InputError(f"documents[{at}] must be a Document, got {type(document).__name__}")
-    return {
-        "texts": [document.page_content for document in given],
-        "metadatas": [document.metadata for document in given],
-        "ids": [document.id for document in given],
-    }
+    return (
+        [document.page_content for document in given],
+        [document.metadata for document in given],
+        [document.id for document in given],
+    )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.documents.lengths import LengthUnit
 
 Owner = TypeVar("Owner", bound=IndexOwner)
 
@@ -54,7 +55,7 @@ class OwnIndex:
     def _config_for(self, texts: Sequence[str]) -> IndexConfig:
         """Return a config whose chunk size is the mean length of the texts."""
         # A function's tokens may be anything, so they are counted; those of the built-in analyzer need no second run.
-        unit = "estimated_characters" if self.preprocess_func is None else "terms"
+        unit: LengthUnit = "estimated_characters" if self.preprocess_func is None else "terms"
         config = self._changed(IndexConfig(1, length_unit=unit))
         lengths = _term_counts(texts, config.build_analyzer()) if config.length_unit == "terms" else map(len, texts)
         return replace(config, chunk_size=_mean(list(lengths)))

@@ -180,7 +180,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         **options
             As for :meth:`from_texts`.
         """
-        return cls.from_texts(**split_documents(documents), **options)
+        texts, metadatas, ids = split_documents(documents)
+        return cls.from_texts(texts, metadatas, ids=ids, **options)
 
     @classmethod
     def from_texts(
