@@ -44,7 +44,7 @@ class IndexOwner:
         return made
 
     def close(self) -> None:
-        """Close the index if :meth:`from_uri` has opened it. Closing twice is allowed."""
+        """Close the index if this object has opened it. Closing twice is allowed."""
         if self._owns_index:
             self.index.close()
 
