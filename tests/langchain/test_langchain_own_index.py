@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
-import subprocess
-import sys
+import threading
+import weakref
 from inspect import signature
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -81,10 +82,14 @@ class TestTextsAlone:
         assert texts_of(asyncio.run(asked.ainvoke("apple", **options))) == ["apple apple fig"]
         assert [texts_of(found) for found in asked.batch(["apple", "cherry"], **options)] == [TEXTS[1:2], TEXTS[2:3]]
 
-    def test_leave_nothing_open(self) -> None:
-        code = "from rag_bm25.langchain import MilvusBM25Retriever as R; assert R.from_texts(['apple']).invoke('apple')"
-        ended = subprocess.run([sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, check=True)
-        assert "ResourceWarning" not in ended.stderr
+    def test_leave_nothing_behind_that_is_not_closed(self) -> None:
+        threads = threading.enumerate()
+        retriever = MilvusBM25Retriever.from_texts(TEXTS)
+        assert retriever.invoke("apple") == asyncio.run(retriever.ainvoke("apple"))
+        index = weakref.ref(retriever.index)
+        del retriever
+        gc.collect()
+        assert (index(), threading.enumerate()) == (None, threads)
 
 
 class TestTheChunkSize:
