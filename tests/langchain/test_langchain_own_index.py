@@ -156,7 +156,7 @@ class TestMistakes:
             ({"bm25_params": {"k": 2}}, TypeError, "unexpected keyword argument 'k'"),
             ({"bm25_params": {"k1": -1}}, ParameterError, "k1 must be"),
             ({"preprocess_func": "split"}, ParameterError, "preprocess_func must be a callable or None"),
-            ({"preprocess_func": tuple}, ParameterError, "must return a list of str"),
+            ({"preprocess_func": iter}, ParameterError, "must return a list of str"),
             ({"config": 500}, ParameterError, "config must be an IndexConfig or None, got 500"),
         ],
         ids=str,
