@@ -29,7 +29,7 @@ ROOMS = {
     "index": "vectors analysis weighting store documents statistics query hits",
     "ingestion": "vectors weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
-    "langchain": "vectors weighting documents query hits index ingestion",
+    "langchain": "vectors analysis weighting documents query hits index ingestion",
     "llama_index": "documents hits index",
     "evaluation": "vectors analysis weighting documents statistics query index ingestion",
     "serving": "_version weighting documents query hits index ingestion",

@@ -63,6 +63,7 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     "page",
     [
+        "bm25retriever.md",
         "complaints.md",
         "querying.md",
         "conditions.md",
