@@ -45,8 +45,9 @@ test-lite3: .venv/dev.stamp .venv-lite3/dev.stamp
 
 # TESTS names those to run; .ci/run chooses some.
 TESTS ?= tests/contract tests/integration
+PROCESSES ?= 2
 test-server: .venv/dev.stamp .venv-server/milvus.stamp
-	RAG_BM25_MILVUS_PYTHON=$(CURDIR)/.venv-server/bin/python $(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(TESTS) -k milvus-2.3.5
+	RAG_BM25_MILVUS_PYTHON=$(CURDIR)/.venv-server/bin/python $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal $(TESTS) -k milvus-2.3.5
 
 test-milvus: .venv/dev.stamp
 	$(BIN)/python -m pytest tests/contract tests/integration -m docker

@@ -71,12 +71,10 @@ MUTANTS = [
     Mutant("index/coroutines", "ThreadPoolExecutor(1, ", "ThreadPoolExecutor(2, "),
     Mutant("index/searching/memo", "if self._view is not view:", "if False:"),
     Mutant("index/searching/weigher", "key = weighting, _key_of(counted)", "key = _key_of(counted)"),
-    # Copies and bulk loading
+    # Copies
     Mutant("index/maintenance/copying", "    original.require_equal(counted)\n", ""),
     Mutant("index/maintenance/copying", "later_than=log.new_batch()", 'later_than=""'),
     Mutant("index/maintenance/verification", "sorted({*totals, *recount})", "sorted(totals)"),
-    Mutant("bulk/merging", "_require_distinct(folder, merging.heads)", "pass"),
-    Mutant("bulk/loading", "_wait_for_others(target, sleep)", "pass"),
     # Input from outside
     Mutant("store/milvus/expressions", '"{"".join(map(self.escape, text))}"', '"{text}"'),
     Mutant("store/milvus/expressions", "if comparison.path in self.mixed else written", "if False else written"),

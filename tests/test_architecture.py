@@ -28,14 +28,12 @@ ROOMS = {
     "hits": "vectors analysis weighting store documents statistics query",
     "index": "vectors analysis weighting store documents statistics query hits",
     "ingestion": "vectors weighting store documents statistics index",
-    "bulk": "vectors analysis weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
-    "langchain": "vectors weighting documents query hits index ingestion",
+    "langchain": "vectors analysis weighting documents query hits index ingestion",
     "llama_index": "documents hits index",
     "evaluation": "vectors analysis weighting documents statistics query index ingestion",
     "serving": "_version weighting documents query hits index ingestion",
-    "cli": "_version vectors analysis weighting store documents query hits index ingestion bulk adapters evaluation "
-    "serving",
+    "cli": "_version vectors analysis weighting store documents query hits index ingestion adapters evaluation serving",
 }
 ALLOWED = {room: f"{above} {GROUND}" for room, above in ROOMS.items()}
 ALLOWED |= dict.fromkeys(("errors", "_version", "budget", "safe_path"), "")
@@ -44,7 +42,6 @@ ALLOWED |= {"__main__": "safe_path cli", "": "_exports _version", "_exports": " 
 HOMES = {
     "store": "pymilvus milvus_lite grpc filelock tenacity",
     "analysis": "jieba rjieba Stemmer",
-    "bulk": "pyarrow",
     "query": "rapidfuzz",
     "cli": "typer rich",
     "evaluation": "ir_measures",

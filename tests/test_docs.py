@@ -63,6 +63,7 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize(
     "page",
     [
+        "bm25retriever.md",
         "complaints.md",
         "querying.md",
         "conditions.md",
@@ -74,7 +75,6 @@ def blocks(page: Path, language: str) -> list[str]:
         "monitoring.md",
         "programs.md",
         "weightings.md",
-        "bulk.md",
     ],
 )
 def test_the_code_of_a_page_runs_from_top_to_bottom(
@@ -329,7 +329,7 @@ def test_the_docstrings_of_public_names_are_valid() -> None:
 
 
 def test_a_public_name_without_a_docstring_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [f"rag_bm25.{name}" for name in ("RRF", "BM25Index.search", "bulk.encode_parts", "store.WriteLock.acquire")]
+    names = [f"rag_bm25.{name}" for name in ("RRF", "BM25Index.search", "ingestion.ingest", "store.WriteLock.acquire")]
     for name in names:
         monkeypatch.setattr(f"{name}.__doc__", None)
     assert sorted(docstring_faults()) == sorted(f"{name}: GL08 The object does not have a docstring" for name in names)

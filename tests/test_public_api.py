@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OPTIONAL = ("rag_bm25.cli", "rag_bm25.langchain", "rag_bm25.llama_index", "rag_bm25.__main__")
 NAMES = ["rag_bm25", *(info.name for info in pkgutil.walk_packages(rag_bm25.__path__, "rag_bm25."))]
 MODULES = [name for name in NAMES if not name.startswith(OPTIONAL) and "._" not in name]
-FOLDERS = ["adapters", "analysis", "bulk", "evaluation", "index", "ingestion", "store"]
+FOLDERS = ["adapters", "analysis", "evaluation", "index", "ingestion", "store"]
 FACES = ["rag_bm25", *(f"rag_bm25.{name}" for name in FOLDERS)]
 PUBLIC = [*FACES, "rag_bm25.errors", "rag_bm25.events", "rag_bm25.filters", "rag_bm25.store.milvus"]
 

@@ -128,8 +128,8 @@ def analyzer_from_settings(settings: dict[str, Any]) -> Analyzer:
     settings = dict(settings)
     kind = settings.pop("analyzer", None)
     if kind == CALLABLE:
-        msg = f"the index was made with the analyzer {settings.get('name')}: pass that callable as analyzer"
-        raise ConfigMismatchError(msg)
+        msg = f"the index was made with the analyzer {settings.get('name')}"
+        raise ConfigMismatchError(f"{msg}: pass that callable as analyzer, or as preprocess_func")
     if kind != BUILT_IN:
         raise FormatError(f"analyzer must be stored as {BUILT_IN!r} or {CALLABLE!r}, got {kind!r}")
     return Analyzer(AnalyzerConfig.from_dict(settings))

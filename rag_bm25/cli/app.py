@@ -15,7 +15,6 @@ from rag_bm25.cli import (
     evaluating,
     ingesting,
     listing,
-    loading,
     maintaining,
     moving,
     searching,
@@ -146,22 +145,6 @@ _add(
     "--to-collection docs_400 --chunk-size 400",
     "--to-collection docs_2 --k1 1.2 --set stem=false --to-uri http://localhost:19530",
 )
-bulk = typer.Typer(
-    name="bulk",
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Load millions of chunks: encode parts, merge and load them.",
-)
-app.add_typer(bulk)
-_add(
-    "encode",
-    loading.encode,
-    "docs --folder parts --workers 8",
-    "rows.jsonl --folder parts --k1 1.2 --set stem=false",
-    to=bulk,
-)
-_add("merge", loading.merge, "parts", to=bulk)
-_add("load", loading.load, "parts", "parts --uri http://localhost:19530 --import-prefix uploads/parts", to=bulk)
 _add(
     "serve",
     serving.serve,

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, HybridHit, Passage
     from rag_bm25.events import Event, Progress
     from rag_bm25.hits.options import HitOptions, HitPlan, SearchOptions
@@ -181,6 +182,7 @@ class BM25Index:
         consistency: ConsistencyLevel = "Session",
         storage: StorageOptions | None = None,
         on_event: Callable[[Event], None] | None = None,
+        analyzer: TextAnalyzer | None = None,
     ) -> BM25Index:
         """Open an index, or create it if there is none and a config is given.
 
@@ -219,6 +221,8 @@ class BM25Index:
             have been created with the options that are given; :meth:`stats` shows them.
         on_event : callable of Event to None, optional
             Called after every batch, recovery, search and so on, for counters and timings: see :mod:`rag_bm25.events`.
+        analyzer : callable of str to list of str, optional
+            The function that an existing index was made with, where no `config` names it.
 
         Raises
         ------
@@ -233,7 +237,7 @@ class BM25Index:
         StoreError
             If Milvus cannot be reached, or another process has the file open.
         """
-        options = OpenOptions(config, read_only, repair, refresh_interval, on_event)
+        options = OpenOptions(config, read_only, repair, refresh_interval, on_event, analyzer)
         connection = {"token": token, "tls": tls, "timeout": timeout, "consistency": consistency, "storage": storage}
         store = open_store(uri, collection, options, **connection)
         with closed_on_failure(store):
@@ -249,6 +253,7 @@ class BM25Index:
         repair: bool = False,
         refresh_interval: float = 1.0,
         on_event: Callable[[Event], None] | None = None,
+        analyzer: TextAnalyzer | None = None,
     ) -> BM25Index:
         """Open or create an index in a store of one's own.
 
@@ -256,11 +261,11 @@ class BM25Index:
         ----------
         store : Store
             Closed by the index, also if opening fails.
-        config, read_only, repair, refresh_interval, on_event
+        config, read_only, repair, refresh_interval, on_event, analyzer
             As for :meth:`open`.
         """
         with closed_on_failure(store):
-            return cls._open(store, OpenOptions(config, read_only, repair, refresh_interval, on_event))
+            return cls._open(store, OpenOptions(config, read_only, repair, refresh_interval, on_event, analyzer))
 
     @classmethod
     def _open(cls, store: Store, options: OpenOptions) -> BM25Index:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.events import Event
     from rag_bm25.statistics.log.log import StatisticsLog
     from rag_bm25.store.protocol import Store
@@ -34,6 +35,7 @@ class OpenOptions:
     repair: bool
     refresh_interval: float  # seconds
     on_event: Callable[[Event], None] | None
+    analyzer: TextAnalyzer | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.config, IndexConfig | None):
@@ -43,6 +45,9 @@ class OpenOptions:
         at_least_0 = comparable(self.refresh_interval) >= 0
         check_parameter("refresh_interval", self.refresh_interval, "a finite number >= 0", at_least_0)
         check_callable("on_event", self.on_event)
+        check_callable("analyzer", self.analyzer)
+        if self.config is not None and self.analyzer is not None:
+            raise ParameterError("analyzer must be left out beside a config, which has one")
 
     @property
     def may_create(self) -> bool:
@@ -51,12 +56,12 @@ class OpenOptions:
 
 
 @contextmanager
-def closed_on_failure(store: Store) -> Iterator[None]:
-    """Close the store if the index in it cannot be opened."""
+def closed_on_failure(opened: Any) -> Iterator[None]:
+    """Close a store, an index or its owner if the work on it fails, so that nobody gets it."""
     try:
         yield
     except BaseException:
-        store.close()
+        opened.close()
         raise
 
 
@@ -118,7 +123,7 @@ def _stored_config(store: Store, options: OpenOptions) -> IndexConfig | None:
     """Return the stored config, after checking the given one; None if there is none, or a repair replaces it."""
     stored = read_config(store, salvage=options.repair)
     try:
-        return None if stored is None else config_from_dict(stored, options.config)
+        return None if stored is None else config_from_dict(stored, options.config, options.analyzer)
     except FormatError:
         if options.repair and options.config is not None:
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_bm25.index.coroutines import in_thread
 from rag_bm25.index.index import BM25Index
+from rag_bm25.index.opening import closed_on_failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,16 +38,13 @@ class IndexOwner:
         opening = {name: options.pop(name) for name in options.keys() & _OPENING}
         index = BM25Index.open(uri, collection, **opening)
         make: Any = cls
-        try:
+        with closed_on_failure(index):
             made: Self = make(index=index, **options)
-        except BaseException:
-            index.close()
-            raise
         made._owns_index = True
         return made
 
     def close(self) -> None:
-        """Close the index if :meth:`from_uri` has opened it. Closing twice is allowed."""
+        """Close the index if this object has opened it. Closing twice is allowed."""
         if self._owns_index:
             self.index.close()
 

@@ -14,6 +14,7 @@ from rag_bm25.weighting.fields import FieldWeight
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rag_bm25.analysis import TextAnalyzer
 
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
@@ -37,11 +38,13 @@ def config_to_dict(config: IndexConfig, contract: AnalyzerContract) -> dict[str,
     }
 
 
-def config_from_dict(stored: dict[str, Any], given: IndexConfig | None) -> IndexConfig:
-    """Return the given config, checked against the stored one, or by default the stored one."""
+def config_from_dict(
+    stored: dict[str, Any], given: IndexConfig | None, analyzer: TextAnalyzer | None = None
+) -> IndexConfig:
+    """Return the given config, checked against the stored one, or by default the stored one, with its analyzer."""
     _check_stored(stored)
     if given is None:
-        given = _rebuild(stored)
+        given = _rebuild(stored, analyzer)
     require_same(stored, given)
     return given
 
@@ -55,12 +58,12 @@ def _check_stored(stored: Mapping[str, Any]) -> None:
         raise FormatError(_NO_CONFIG)
 
 
-def _rebuild(stored: dict[str, Any]) -> IndexConfig:
-    analyzer = analyzer_from_settings(stored["analyzer"]["settings"])
+def _rebuild(stored: dict[str, Any], analyzer: TextAnalyzer | None) -> IndexConfig:
+    used = analyzer_from_settings(stored["analyzer"]["settings"]).config if analyzer is None else analyzer
     document = dict(stored["document"])
     try:
         document["fields"] = {name: FieldWeight(**weight) for name, weight in document["fields"].items()}
-        return IndexConfig(**document, **stored["query"], analyzer=analyzer.config)
+        return IndexConfig(**document, **stored["query"], analyzer=used)
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"{_NO_CONFIG}: {error}") from error
 

@@ -95,23 +95,6 @@ class Found:
         """Size of all files in bytes."""
         return sum(file.size for file in self.files)
 
-    def require_distinct(self) -> None:
-        """Refuse two files with the same source; :func:`ingest` needs no check, since an index distinguishes roots.
-
-        Raises
-        ------
-        InputError
-            Two files have the same source.
-        """
-        paths: dict[str, Path] = {}
-        for file in self.files:
-            other = paths.setdefault(file.source, file.path)
-            if other is not file.path:
-                raise InputError(
-                    f"{other} and {file.path} would both have the source {file.source!r}. Give a folder that contains "
-                    "both, or use two namespaces."
-                )
-
 
 def find_files(
     paths: Sequence[str | Path],

@@ -92,7 +92,7 @@ def _require_column(text: str, names: Sequence[str], where: str) -> None:
 
 def read_parquet(file: BinaryIO, source: str, text: str, size: int) -> Iterator[Row]:
     """Read a Parquet file, some rows at a time."""
-    with require_extra(f'{file.name}: reading Parquet needs pyarrow: pip install "rag-bm25[bulk]"'):
+    with require_extra(f'{file.name}: reading Parquet needs pyarrow: pip install "rag-bm25[parquet]"'):
         import pyarrow as pa
         from pyarrow import parquet
     try:

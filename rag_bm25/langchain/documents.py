@@ -66,15 +66,14 @@ def add_texts(
     return index.add(given, ids=ids, metadatas=metadatas, **options)
 
 
-def add_documents(index: BM25Index, documents: Sequence[Document], **options: Any) -> list[str]:
-    """Add documents with the options of :func:`add_texts`."""
-    for at, document in enumerate(documents):
+def split_documents(documents: Iterable[Document]) -> tuple[list[str], list[dict[str, Any]], list[str | None]]:
+    """Return the texts, the metadata and the ids of documents."""
+    given = list(documents)
+    for at, document in enumerate(given):
         if not isinstance(document, Document):
             raise InputError(f"documents[{at}] must be a Document, got {type(document).__name__}")
-    return add_texts(
-        index,
-        [document.page_content for document in documents],
-        [document.metadata for document in documents],
-        [document.id for document in documents],
-        **options,
+    return (
+        [document.page_content for document in given],
+        [document.metadata for document in given],
+        [document.id for document in given],
     )

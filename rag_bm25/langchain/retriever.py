@@ -10,6 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import get_config_list, run_in_executor
 from pydantic import AfterValidator, ConfigDict, Field, InstanceOf, PrivateAttr, ValidationError, model_validator
 
+from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
 from rag_bm25.hits.boosts import check_boosts
@@ -17,8 +18,10 @@ from rag_bm25.hits.groups import GroupScore  # noqa: TC001 - pydantic reads the 
 from rag_bm25.hits.highlights import Highlighting  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.hits.options import HIT_OPTIONS, MAX_K, Expansion
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
+from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
-from rag_bm25.langchain.documents import add_documents, add_texts, to_document
+from rag_bm25.langchain.documents import add_texts, split_documents, to_document
+from rag_bm25.langchain.own_index import OwnIndex
 from rag_bm25.langchain.searching import check_query
 from rag_bm25.query.expansion import QueryExpansion  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.query.feedback import Feedback  # noqa: TC001 - pydantic reads the annotations
@@ -29,13 +32,16 @@ from rag_bm25.weighting.idf import IdfName  # noqa: TC001 - pydantic reads the a
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
     from langchain_core.retrievers import LangSmithRetrieverParams
     from langchain_core.runnables import RunnableConfig
     from typing_extensions import Self
 
+    from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import Hit
+    from rag_bm25.index.config import IndexConfig
     from rag_bm25.query.diagnosis import Diagnosis
 
     Configs: TypeAlias = RunnableConfig | list[RunnableConfig] | None
@@ -62,7 +68,7 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     Parameters
     ----------
     index : BM25Index
-        Where to search; opened and closed by the caller, or by :meth:`from_uri` and :meth:`close`.
+        Where to search; opened and closed by the caller, or by :meth:`from_texts`, :meth:`from_uri` and :meth:`close`.
     k, filter, namespace, statistics, idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
         As for :meth:`rag_bm25.BM25Index.search`, but `k` is 4 by default, and several namespaces are a list.
     syntax, must, must_not, phrases, slop, expansion, min_should_match
@@ -91,9 +97,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
     --------
     ::
 
-        with BM25Index.open("./rag.db", "docs", config=IndexConfig(chunk_size=500)) as index:
-            retriever = MilvusBM25Retriever.from_documents(documents, index=index, k=5)
-            retriever.invoke("sparse vectors", filter={"source": "guide.md"}, score_key="score")
+        retriever = MilvusBM25Retriever.from_documents(documents, k=5)  # in memory
+        retriever.invoke("sparse vectors", filter={"source": "guide.md"}, score_key="score")
 
     An existing index::
 
@@ -165,19 +170,18 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         return cls(index=index, **options)
 
     @classmethod
-    def from_documents(cls, documents: Sequence[Document], *, index: BM25Index, **options: Any) -> Self:
-        """Add documents to an index, and return a retriever over it.
+    def from_documents(cls, documents: Iterable[Document], **options: Any) -> Self:
+        """Add documents to an index, by default a new one in memory, and return a retriever over it.
 
         Parameters
         ----------
-        documents : sequence of Document
+        documents : iterable of Document
             Added, or updated if their id already exists; the same document twice, without an id, is one document.
-        index, **options
-            As for the constructor; the documents are written to `namespace`.
+        **options
+            As for :meth:`from_texts`.
         """
-        retriever = cls(index=index, **options)
-        add_documents(index, documents, **retriever._write_options())
-        return retriever
+        texts, metadatas, ids = split_documents(documents)
+        return cls.from_texts(texts, metadatas, ids=ids, **options)
 
     @classmethod
     def from_texts(
@@ -185,19 +189,56 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):
         texts: Iterable[str],
         metadatas: Sequence[Mapping[str, Any]] | None = None,
         *,
-        index: BM25Index,
         ids: Sequence[str | None] | None = None,
+        index: BM25Index | None = None,
+        uri: str | Path = ":memory:",
+        collection: str = "docs",
+        config: IndexConfig | None = None,
+        bm25_params: Mapping[str, Any] | None = None,
+        preprocess_func: TextAnalyzer | None = None,
         **options: Any,
     ) -> Self:
-        """Add texts to an index, and return a retriever over it.
+        """Add texts to an index, by default a new one in memory, and return a retriever over it.
 
         Parameters
         ----------
-        texts, metadatas, index, ids, **options
-            As for the constructor and :meth:`MilvusBM25VectorStore.add_texts`; the texts are written to `namespace`.
+        texts, metadatas, ids
+            As for :meth:`MilvusBM25VectorStore.add_texts`; the texts are written to `namespace`.
+        index : BM25Index, optional
+            Of the caller, who closes it. Without one, the retriever opens one, or creates it, and owns it: use it in a
+            ``with`` statement, or call :meth:`close`; one in memory needs neither.
+        uri, collection
+            As for :meth:`rag_bm25.BM25Index.open`: a path keeps the index.
+        config : IndexConfig, optional
+            By default that of the index at `uri`. A new index gets the mean length of `texts` in place of a chunk size:
+            in characters, or in tokens, where `preprocess_func` makes them.
+        bm25_params : mapping, optional
+            Parameters of :class:`rag_bm25.IndexConfig` that differ from this config: ``{"k1": 1.2, "b": 0.5}``.
+        preprocess_func : callable of str to list of str, optional
+            The analyzer, in place of that of the config. An index that was made with one needs it each time.
+        **options
+            As for the constructor, and without `index` for :meth:`rag_bm25.BM25Index.open`, too.
+
+        Raises
+        ------
+        ParameterError
+            There is an `index`, and parameters for another one.
+        InputError
+            There is no word to measure, or the texts, metadata and ids cannot be added.
+        ConfigMismatchError
+            The index at `uri` has other parameters, or was made with a `preprocess_func` that is not given.
         """
-        retriever = cls(index=index, **options)
-        add_texts(index, texts, metadatas, ids, **retriever._write_options())
+        given, own = list(texts), OwnIndex(uri, collection, config, bm25_params, preprocess_func)
+        if index is None:
+            check_distinct(check_chunks(given, ids, metadatas))  # before an index is created for them
+            retriever = own.opened(cls.from_uri, given, options)
+        elif own == OwnIndex():
+            retriever = cls(index=index, **options)
+        else:
+            msg = "uri, collection, config, bm25_params and preprocess_func must be left out beside an index, which has"
+            raise ParameterError(f"{msg} its own")
+        with closed_on_failure(retriever):
+            add_texts(retriever.index, given, metadatas, ids, **retriever._write_options())
         return retriever
 
     def why_nothing(self, query: str, **options: Any) -> Diagnosis:

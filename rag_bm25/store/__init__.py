@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rag_bm25.store.protocol import LogStore, Store, WriteLock
-from rag_bm25.store.rows import ChunkRow, DenseField, ImportState, LogRow, Match, Scope, SearchArm
+from rag_bm25.store.rows import ChunkRow, DenseField, LogRow, Match, Scope, SearchArm
 from rag_bm25.store.storage import StorageInfo, StorageOptions
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ChunkRow",
     "DenseField",
-    "ImportState",
     "LogRow",
     "LogStore",
     "Match",

@@ -158,22 +158,6 @@ class LogRow:
 
 
 @dataclass(frozen=True)
-class ImportState:
-    """The progress of an engine that imports a file.
-
-    Parameters
-    ----------
-    finished : bool
-        Whether all rows of the file are stored.
-    failure : str
-        Why none of them will be stored; "" without a failure.
-    """
-
-    finished: bool
-    failure: str = ""
-
-
-@dataclass(frozen=True)
 class Scope:
     """The chunks that a search or a scan considers.
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from support.reference import split
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.bulk import encode_parts, load, merge
 from rag_bm25.errors import IndexNotFoundError, InputError, RagBM25Error
 from rag_bm25.index.maintenance.copying import copy_index, drop_index
 from rag_bm25.ingestion.files import find_files
@@ -90,32 +89,6 @@ class Copy(Job):
 
     def _store(self) -> MilvusStore:
         return MilvusStore(self.target, COLLECTION)
-
-
-class Bulk(Copy):
-    """Load files into another database."""
-
-    name = "bulk.db"
-
-    def write_needs(self) -> None:
-        """Encode the chunks of one namespace."""
-        remove(self.target)
-        shutil.rmtree(self._files, ignore_errors=True)
-        rows = [{"id": id_, "text": text} for id_, text in of_law(self.model)]
-        half = len(rows) // 2
-        list(encode_parts([rows[:half], rows[half:]], CONFIG, self._files, namespace="law"))
-        merge(self._files)
-
-    @property
-    def _files(self) -> Path:
-        return self.folder / "parts"
-
-    def run(self) -> None:
-        with closing(self._store()) as target, suppress(InputError):
-            load(self._files, target)
-
-    def expected(self) -> Model:
-        return {("law", id_): text for id_, text in of_law(self.model)}
 
 
 class Reindex(Job):
@@ -248,12 +221,8 @@ class Reencode(Job):
 
 
 JOBS: dict[str, type[Job]] = {
-    "copy": Copy, "bulk": Bulk, "reindex": Reindex, "ingest": Ingest, "drop": Drop, "reencode": Reencode,
+    "copy": Copy, "reindex": Reindex, "ingest": Ingest, "drop": Drop, "reencode": Reencode,
 }  # fmt: skip
-
-
-def of_law(model: Model) -> list[tuple[str, str]]:
-    return [(id_, text) for (namespace, id_), text in model.items() if namespace == "law"]
 
 
 def faults_of(opened: BM25Index, model: Model | None) -> Iterator[str]:

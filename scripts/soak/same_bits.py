@@ -1,4 +1,4 @@
-"""Check that serial ingestion, ingestion with workers and bulk loading store the same bits.
+"""Check that serial ingestion and ingestion with workers store the same bits.
 
     python scripts/soak/same_bits.py --chunks 10000
 
@@ -14,7 +14,6 @@ import json
 import sys
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ import jieba
 import numpy as np
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.bulk import encode_parts, load, merge
 from rag_bm25.statistics.log.log import StatisticsLog
 from rag_bm25.store.milvus import MilvusStore
 
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
 SIZE = 500
 CONFIG = IndexConfig(chunk_size=SIZE)
-PART = 2_000  # chunks of a part, and of a call of add
+PART = 2_000  # chunks of a call of add
 
 
 def generated_rows(number: int) -> list[dict[str, Any]]:
@@ -58,14 +56,6 @@ def added(uri: Path, rows: Sequence[dict[str, Any]], workers: int) -> None:
         for part in parts_of(rows):
             texts, ids, metadatas = ([row[name] for row in part] for name in ("text", "id", "metadata"))
             index.add(texts, ids=ids, metadatas=metadatas, workers=workers)
-
-
-def loaded(uri: Path, rows: Sequence[dict[str, Any]], workers: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        list(encode_parts(parts_of(rows), CONFIG, folder, workers=workers))
-        merge(folder)
-        with closing(MilvusStore(uri, "docs")) as target:
-            load(folder, target)
 
 
 def fingerprints(uri: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -107,7 +97,7 @@ def digest(value: Any) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Compare what serial ingestion, workers and bulk loading store.")
+    parser = argparse.ArgumentParser(description="Compare what serial ingestion and workers store.")
     parser.add_argument("--chunks", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
@@ -115,7 +105,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ways: dict[str, Callable[[Path], None]] = {
         "serial": lambda uri: added(uri, rows, 0),
         "workers": lambda uri: added(uri, rows, given.workers),
-        "bulk": lambda uri: loaded(uri, rows, given.workers),
     }
     found = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -223,7 +223,6 @@ def test_the_entry_point_imports_neither_typer_nor_rich() -> None:
         ("rag-bm25 search --fu", ["--fuzzy", "--fusion"]),
         ("rag-bm25 search --idf lu", ["lucene"]),
         ("rag-bm25 list ", ["indexes", "sources", "chunks"]),
-        ("rag-bm25 bulk m", ["merge"]),
         ("rag-bm25 search --uri x.db --token secret --embedding none:x --rec", ["--recency"]),
     ],
 )

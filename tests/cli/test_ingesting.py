@@ -27,7 +27,7 @@ def test_ingest_reports_counts(docs: Path) -> None:
 def test_an_overlap_that_is_no_shorter_than_the_chunks_is_wrong_usage(
     docs: Path, databases: Databases, place: tuple[str, ...]
 ) -> None:
-    for command in (("ingest", docs, *place), ("bulk", "encode", docs, "--folder", docs / "new"), ("calibrate", docs)):
+    for command in (("ingest", docs, *place), ("calibrate", docs)):
         result = run(*command, "--chunk-overlap", 600)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "Invalid value for --chunk-overlap: chunk_overlap must be >= 0 and below" in result.stderr

@@ -20,13 +20,10 @@ OPTIONS = StorageOptions(4, True, inverted_index_algo="DAAT_WAND")
 
 
 def test_commands_that_make_an_index_hand_them_on(docs: Path, databases: Databases) -> None:
-    assert run("bulk", "encode", docs, "--folder", "parts").exit_code == 0
-    assert run("bulk", "merge", "parts").exit_code == 0
     for command in (
         ("ingest", docs, "--collection", "one"),
         ("copy", "--to-uri", "two.db"),
         ("reindex", "--to-collection", "three", "--k1", "1.2"),
-        ("bulk", "load", "parts", "--uri", "four.db"),
     ):
         for given, options in (((), None), (STORAGE, OPTIONS)):
             databases.opened.clear()

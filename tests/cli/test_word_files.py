@@ -75,12 +75,6 @@ def test_repair_takes_the_words_of_an_index_that_lost_its_settings(products: Pat
     assert run_json("verify")["ok"]
 
 
-def test_bulk_encode_takes_words(products: Path) -> None:
-    assert run("bulk", "encode", products, "--folder", "parts", *WORDS).exit_code == 0
-    assert run("bulk", "merge", "parts").exit_code == run("bulk", "load", "parts").exit_code == 0
-    assert terms() == {"小助手宝", "助手", "订票", "the", "end"}
-
-
 @pytest.mark.parametrize("option", ["--user-words", "--stop-words"])
 def test_bad_files_are_answered_and_nothing_is_created(
     products: Path, databases: Databases, tmp_path: Path, option: str

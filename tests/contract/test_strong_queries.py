@@ -53,7 +53,8 @@ def opened(
         return indexes[-1]
 
     yield open_
-    indexes[0]._store.drop()
+    for index in indexes[:1]:  # none where the test was skipped
+        index._store.drop()
     for index in indexes:
         index.close()
 
@@ -81,5 +82,5 @@ def test_no_call_makes_more_queries_than_it_must(opened: Callable[..., BM25Index
         "delete": 4,
         "refresh": 1,
         "add of three batches": 9,
-        "opening": 4 if index._store.name.startswith("milvus-lite") else 5,  # which knows its number of rows
+        "opening": 4 if index._store.storage_info().engine == "milvus-lite 2.5" else 5,  # it knows its number of rows
     }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import runpy
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,35 +88,3 @@ def test_a_hybrid_search_finds_what_either_arm_misses(capsys: pytest.CaptureFixt
         assert [found[question, mode][0] for question in (lines[0], lines[5], lines[10])] == ["e4711", "power", "e4712"]
     assert "-" not in " ".join(found["E-4711", "hybrid"])
     assert lines[15] == "the statistics are exact"
-
-
-def test_an_example_names_the_package_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(SystemExit, match=r'this example needs Dask: pip install "dask\[bag\]"'):
-        main_of("bulk_dask")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["bulk_loading", "bulk_dask"])
-def test_a_bulk_load_is_an_ingestion(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("pyarrow")
-    if name == "bulk_dask":
-        pytest.importorskip("dask")
-    monkeypatch.chdir(tmp_path)
-    texts = [f"劳动合同 第{number}条 clause {number % 7}" for number in range(40)]
-    rows = [{"text": text, "id": str(number), "metadata": {"n": number}} for number, text in enumerate(texts)]
-    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    sizes = {"bulk_loading": ["--part-size", "10"], "bulk_dask": ["--block", "0.001"]}[name]
-    assert main_of(name)(["corpus.jsonl", "--uri", "bulk.db", *sizes]) == 0
-    *parts, last = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in parts] == [f"part {part}" for part in range(len(parts))]
-    assert len(parts) > 2
-    assert last == "40 chunks in the index; verified: True"
-    with (
-        BM25Index.open("bulk.db", "docs") as loaded,
-        BM25Index.open("added.db", "docs", config=loaded.config) as added,
-    ):
-        added.add(texts, ids=[row["id"] for row in rows], metadatas=[row["metadata"] for row in rows])
-        assert loaded.search("合同 clause 3", k=40) == added.search("合同 clause 3", k=40) != []

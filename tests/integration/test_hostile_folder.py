@@ -91,21 +91,6 @@ def test_nothing_of_the_folder_that_is_ingested_runs(start: list[str | Path], fo
     assert (report["files"], report["failed"]) == (3, {})
 
 
-def test_bulk_encoding_runs_nothing_of_the_folder(folder: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    program = tmp_path / "program.py"
-    program.write_text(
-        "from rag_bm25 import IndexConfig\n"
-        "from rag_bm25.bulk import encode_parts\n"
-        "if __name__ == '__main__':\n"
-        "    config, parts = IndexConfig(chunk_size=500), [[{'id': 'a', 'text': 'an innocent text'}]]\n"
-        "    print(*[each.num_chunks for each in encode_parts(parts, config, 'parts', workers=1)])\n"
-    )
-    done = run(folder, program)
-    assert (done.stdout, done.stderr) == ("1\n", "")
-    assert not folder.with_name("sprung").exists()
-
-
 def test_no_dotenv_file_is_read_and_no_variable_names_the_engine(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("BIN_PATH=/nowhere\n")
     (tmp_path / "folder").mkdir()

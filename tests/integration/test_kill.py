@@ -47,10 +47,8 @@ def test_killed_process_with_two_index_objects_loses_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("job", ["copy", "bulk", "reindex", "ingest", "drop"])
+@pytest.mark.parametrize("job", ["copy", "reindex", "ingest", "drop"])
 def test_killed_job_leaves_a_sound_index_and_comes_to_its_end_when_run_again(tmp_path: Path, job: str) -> None:
-    if job == "bulk":
-        pytest.importorskip("pyarrow")
     assert_nothing_lost(tmp_path, job, 1)
 
 

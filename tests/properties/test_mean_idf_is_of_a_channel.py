@@ -14,7 +14,6 @@ from support.memory_store import MemoryStore
 from support.reference import BIGRAM, BM25, Corpus, words_and_bigrams
 
 from rag_bm25 import BM25Index, IndexConfig
-from rag_bm25.bulk import encode_part, load, merge
 from rag_bm25.index.maintenance.copying import copy_index
 from rag_bm25.statistics.log.keys import keys_of
 from rag_bm25.statistics.log.packing import MARKED, pack_page, unpack_page
@@ -144,17 +143,6 @@ def test_repair_reencoding_export_and_copy_keep_the_means(tmp_path: Path) -> Non
         del log[key]
     index = opened(store.reopen(), repair=True)  # the terms come from the texts
     assert_right(index, model)
-
-
-def test_bulk_loading_has_the_means(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    model = Model()
-    for part, chunks in enumerate([{"a": "合同 a", "b": "合同法"}, {"c": "合同 法 a"}]):
-        encode_part([{"id": id_, "text": text} for id_, text in chunks.items()], CONFIG, tmp_path, part)
-        model.apply(("add", "", chunks))
-    merge(tmp_path)
-    load(tmp_path, store := MemoryStore())
-    assert_right(opened(store), model)
 
 
 def test_verify_finds_wrong_marks() -> None:

@@ -61,6 +61,8 @@ QUICK = {  # milliseconds between two ticks, which each strongly consistent read
     "QUERYCOORD_CHECKINTERVAL": "50",
     "QUERYCOORD_DISTPULLINTERVAL": "50",
 }
+# Seconds until a part of it is taken for dead: many on a busy machine, few where the next start waits for that.
+PATIENT, KILLED = {"COMMON_SESSION_TTL": "600"}, {"COMMON_SESSION_TTL": "20"}
 ROOT_TOKEN = "root:Milvus"
 
 
@@ -139,7 +141,7 @@ class PackagedServer:
     def __init__(self, python: str, settings: Mapping[str, str]) -> None:
         sparse_shim.install()
         self._python = python
-        self._settings = {**QUICK, **settings}
+        self._settings = {**QUICK, **PATIENT, **settings}
         self._folder = tempfile.TemporaryDirectory(prefix="milvus-")
         self.start()
 
@@ -242,7 +244,7 @@ class ContainerServer:
 
 def restartable(engine: str) -> Restartable:
     """Start a server of an engine for one test, or skip it."""
-    return Restartable(start(engine))
+    return Restartable(start(engine, settings=KILLED))
 
 
 def start(

@@ -1,1 +1,1 @@
-"""Verify, repair, re-encode, copy and bulk-fill an index."""
+"""Verify, repair, re-encode and copy an index."""

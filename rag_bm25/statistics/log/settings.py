@@ -79,7 +79,7 @@ def read_config(store: LogStore, *, salvage: bool = False) -> dict[str, Any] | N
     if any(row.kind == "copy" for row in rows):
         begun = unfinished_copy(store)
         source = begun.source if begun else "an index"  # it may have been finished meanwhile
-        msg = f"{store.name} is an unfinished copy of {source}. Run the same copy or load again, or drop it."
+        msg = f"{store.name} is an unfinished copy of {source}. Run the same copy again, or drop it."
         raise FormatError(msg)
     try:
         config = _config_rows(store, rows)

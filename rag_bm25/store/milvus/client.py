@@ -89,23 +89,6 @@ class Client(_MilvusClient):  # type: ignore[misc]
     def query(self, *args: Any, **kwargs: Any) -> list[Entity]:
         return _rows(super().query(*args, **kwargs))
 
-    def start_import(self, collection_name: str, path: str, timeout: float | None = None, **kwargs: Any) -> int:
-        """Let the server import a file of its object storage; return the number of the job."""
-        context = self._generate_call_context(**kwargs)
-        job: int = self._get_connection().do_bulk_insert(collection_name, "", [path], timeout=timeout, context=context)
-        return job
-
-    def import_state(self, job: int, timeout: float | None = None, **kwargs: Any) -> Any:
-        context = self._generate_call_context(**kwargs)
-        return self._get_connection().get_bulk_insert_state(job, timeout=timeout, context=context)
-
-    def list_imports(self, collection_name: str, timeout: float | None = None, **kwargs: Any) -> list[Any]:
-        context = self._generate_call_context(**kwargs)
-        states: list[Any] = self._get_connection().list_bulk_insert_tasks(
-            0, collection_name, timeout=timeout, context=context
-        )
-        return states
-
     def search(
         self,
         collection_name: str,

@@ -60,7 +60,6 @@ class Engine:
 
     exclusive = False
     defers = False  # whether log rows may wait for those after them
-    imports = False  # whether it can read files from its object storage
     partition_key = True
     dense_index = "AUTOINDEX"  # approximate, for many rows; FLAT of the embedded engines is exact
     keys_per_query = 1000

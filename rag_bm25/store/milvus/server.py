@@ -41,7 +41,6 @@ LOADED_ONLY = frozenset({"query", "search"})  # methods that find no released co
 class Server(Engine):
     """A Milvus server, 2.5 or later."""
 
-    imports = True
     keys_per_query = 4000  # each query waits for a tick; one with too long a reply is halved
     channel: Mapping[str, int] = {}
 
@@ -138,7 +137,6 @@ class _Unknown(Server):
 class Lite3Server(FlushingEngine, Server):
     """milvus-lite 3 as a server of other processes."""
 
-    imports = False
     channel = NO_PINGS
 
 

@@ -12,7 +12,6 @@ from rag_bm25.errors import FormatError
 from rag_bm25.store.milvus.collection import PAGE, Collection
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.expressions import where_clause
-from rag_bm25.store.milvus.imports import BulkImports
 from rag_bm25.store.milvus.log_store import MilvusLogStore
 from rag_bm25.store.milvus.schema import (
     CHUNK_CONTENTS,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from rag_bm25.vectors.sparse import SparseVector
 
 
-class MilvusStore(MilvusLogStore, BulkImports):
+class MilvusStore(MilvusLogStore):
     """Chunks and statistics of an index in Milvus; satisfies :class:`~rag_bm25.store.Store`.
 
     Dense searches are exact on the embedded engines; the index of a server is approximate.

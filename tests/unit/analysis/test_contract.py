@@ -123,7 +123,8 @@ def test_an_analyzer_is_rebuilt_from_its_settings() -> None:
 def test_a_callable_must_be_passed_again() -> None:
     with pytest.raises(ConfigMismatchError) as caught:
         analyzer_from_settings(contract_of(letters).settings)
-    message = f"the index was made with the analyzer {__name__}.letters: pass that callable as analyzer"
+    message = f"the index was made with the analyzer {__name__}.letters: "
+    message += "pass that callable as analyzer, or as preprocess_func"
     assert str(caught.value) == message
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.reference import split
 from support.writes import fail_at, writes
 
 from rag_bm25 import BM25Index, IndexConfig
@@ -15,6 +16,7 @@ from rag_bm25.errors import (
     ConfigMismatchError,
     FormatError,
     IndexNotFoundError,
+    ParameterError,
     ReadOnlyError,
     StoreError,
 )
@@ -50,6 +52,32 @@ def test_config_is_stored(store: MemoryStore) -> None:
     config = IndexConfig(chunk_size=9, k1=1.25, b=0.5, idf="plus", epsilon=0.5, k3=7)
     BM25Index.from_store(store, config=config).close()
     assert BM25Index.from_store(store.reopen()).config == config
+
+
+def test_an_analyzer_may_be_given_without_a_config(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:
+    again = reopened(config=None, analyzer=filled.config.analyzer)
+    assert (again.config, again.search("apple")) == (filled.config, filled.search("apple"))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"analyzer": list},
+            ConfigMismatchError,
+            r"^the index was created with other parameters: tokens of '.*' differ",
+        ),
+        ({}, ConfigMismatchError, "pass that callable as analyzer, or as preprocess_func"),
+        ({"analyzer": 7}, ParameterError, "analyzer must be a callable or None, got 7"),
+        ({"analyzer": split, "config": IndexConfig(500)}, ParameterError, "analyzer must be left out beside a config"),
+    ],
+    ids=["other tokens", "none", "no callable", "beside a config"],
+)
+def test_another_analyzer_is_refused(
+    filled: BM25Index, reopened: Callable[..., BM25Index], options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        reopened(**{"config": None, **options})
 
 
 def test_query_side_may_differ_when_reopened(filled: BM25Index, reopened: Callable[..., BM25Index]) -> None:

@@ -97,12 +97,6 @@ def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
         find_files([tmp_path / "nothing.txt"])
 
 
-def test_two_files_of_one_source_are_refused(tmp_path: Path) -> None:
-    paths = [write(tmp_path / parent / "docs" / "a.txt").parent for parent in "xy"]
-    with pytest.raises(InputError, match=r"x/docs/a\.txt and .*y/docs/a\.txt would both have the source 'docs/a\.txt'"):
-        find_files(paths).require_distinct()
-
-
 def test_a_link_to_itself_is_skipped(tmp_path: Path) -> None:
     loop = tmp_path / "docs" / "loop.txt"
     write(tmp_path / "docs" / "a.txt")

@@ -151,9 +151,7 @@ def assert_half_a_copy_is_nothing(target: MemoryStore, config: IndexConfig) -> N
     if not target.collections.log and not target.collections.chunks:
         return
     for options in ({}, {"config": config}, {"config": config, "repair": True}, {"read_only": True}):
-        with pytest.raises(
-            FormatError, match=r"unfinished copy of memory\. Run the same copy or load again, or drop it\."
-        ):
+        with pytest.raises(FormatError, match=r"unfinished copy of memory\. Run the same copy again, or drop it\."):
             BM25Index.from_store(target.reopen(), **options)
 
 
