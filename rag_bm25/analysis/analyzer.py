@@ -25,7 +25,6 @@ from rag_bm25.analysis.words import (
     words_of,
 )
 from rag_bm25.checks import check_choice
-from rag_bm25.scripts import script_of
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
 if TYPE_CHECKING:
@@ -298,12 +297,9 @@ class Analyzer:
         cutters, terms, dropped = self._cutters(mode), kept.terms, kept.dropped_chinese
         tokens: list[str] = []
         for run in find_runs(text):
-            script = script_of(run[0])
-            if not script.segmenter:
-                tokens += terms[run]
-            else:
-                words = cutters[script](run)
-                tokens += [word for word in words if word not in dropped] if dropped else words
+            cut = cutters[run[0]]
+            words = terms[run] if cut is None else cut(run)
+            tokens += [word for word in words if word not in dropped] if dropped and cut is not None else words
         return tokens
 
     def _locate_between(self, text: str, at: int) -> list[Token]:

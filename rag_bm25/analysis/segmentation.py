@@ -44,8 +44,8 @@ class Segmenter(Protocol):
         ...
 
 
-class Cutters(dict["Script", "Callable[[str], list[str]]"]):
-    """The function that cuts the runs of each script; its segmenter is loaded at the first of them."""
+class Cutters(dict[str, "Callable[[str], list[str]] | None"]):
+    """By the first character of a run, what cuts it, if a segmenter does; that is loaded at the first such run."""
 
     def __init__(self, mode: Literal["exact", "search"], load: Callable[[Script], Segmenter]) -> None:
         super().__init__()
@@ -63,14 +63,16 @@ class Cutters(dict["Script", "Callable[[str], list[str]]"]):
 
         return cls("exact", load), cls("search", load)
 
-    def __missing__(self, script: Script) -> Callable[[str], list[str]]:
-        segmenter = self._load(script)
-        self[script] = cut = segmenter.exact if self._mode == "exact" else segmenter.search
+    def __missing__(self, char: str) -> Callable[[str], list[str]] | None:
+        script = script_of(char)
+        self[char] = cut = getattr(self._load(script), self._mode) if script.segmenter else None
         return cut
 
     def cut(self, run: str) -> list[str]:
-        """Return the words of a run."""
-        return self[script_of(run[0])](run)
+        """Return the words of a run that a segmenter cuts."""
+        cut = self[run[0]]
+        assert cut is not None  # or it would be no such run
+        return cut(run)
 
 
 def place_words(words: Iterable[str], wholes: Iterable[str]) -> Iterator[Token]:
