@@ -10,8 +10,8 @@ from rag_bm25.analysis.bigrams import bigrams_of, locate_bigrams
 from rag_bm25.analysis.config import AnalyzerConfig
 from rag_bm25.analysis.normalization import Origins, keeps_places, normalize, plain_form
 from rag_bm25.analysis.phrases import PhraseText, PhraseWords
-from rag_bm25.analysis.runs import find_runs, holds_han, is_han, is_only_han, is_syllabic, locate_runs
-from rag_bm25.analysis.segmentation import SegmenterName, load_segmenter, place_words
+from rag_bm25.analysis.runs import find_runs, holds_segmented, is_all_segmented, is_segmented, is_syllabic, locate_runs
+from rag_bm25.analysis.segmentation import Cutters, SegmenterName, place_words
 from rag_bm25.analysis.stop_structures import skip_stop_structures
 from rag_bm25.analysis.text import Token, shift
 from rag_bm25.analysis.user_words import UserWords
@@ -28,10 +28,9 @@ from rag_bm25.checks import check_choice
 from rag_bm25.vectors.terms import BIGRAM_MARK, is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from rag_bm25.analysis.config import Segmentation
-    from rag_bm25.analysis.segmentation import Segmenter
 
 
 class Analyzer:
@@ -67,7 +66,6 @@ class Analyzer:
         check_choice("segmenter", segmenter, get_args(SegmenterName))
         self.config = config
         self._segmenter_name = segmenter
-        self._segmenter: Segmenter | None = None
         stop_words = frozenset(map(self._stop_form, config.stop_words))
         self._rules = rules = WordRules(stop_words, config.compounds, config.split_camel_case)
         stemming = Stemming(stem=config.stem)
@@ -77,8 +75,9 @@ class Analyzer:
         self._phrase_words = PhraseWords(rules, stemming)
         self._stemming = stemming
         user_words = self._normalized_user_words()
-        self._chinese_words = {word: f for word, f in user_words.items() if is_only_han(word)}
-        other_words = user_words.keys() - self._chinese_words.keys()
+        segmented_words = {word: f for word, f in user_words.items() if is_all_segmented(word)}
+        self._exact, self._search = Cutters.of(segmenter, segmented_words)
+        other_words = user_words.keys() - segmented_words.keys()
         self._other_words = UserWords(other_words) if other_words else None
 
     def __call__(self, text: str) -> list[str]:
@@ -172,7 +171,7 @@ class Analyzer:
         >>> Analyzer().chinese_words("劳动合同 v2 的解除")
         [['劳动合同'], ['的', '解除']]
         """
-        return [self._cutter("exact")(run) for run in self._runs(text) if is_han(run)]
+        return [self._exact.cut(run) for run in self._runs(text) if is_segmented(run)]
 
     def phrase_text(self, text: str) -> PhraseText:
         """Return the words of a text with their positions, for phrases.
@@ -217,7 +216,7 @@ class Analyzer:
             token
             for token in tokens
             if token in bigrams
-            or (token in sure and token not in self._stop_terms and not is_han(token) and not is_syllabic(token))
+            or (token in sure and token not in self._stop_terms and not is_segmented(token) and not is_syllabic(token))
         ]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -254,14 +253,8 @@ class Analyzer:
         """Split a text at user words of mixed scripts, which are at the odd places."""
         return [text] if self._other_words is None else self._other_words.split(text)
 
-    def _cutter(self, mode: Segmentation) -> Callable[[str], list[str]]:
-        """Return the function that cuts runs of Chinese; load the dictionary for it."""
-        if self._segmenter is None:
-            self._segmenter = load_segmenter(self._segmenter_name, self._chinese_words)
-        return self._segmenter.search if mode == "search" else self._segmenter.exact
-
-    def _cut_exactly(self, text: str) -> list[str]:
-        return self._cutter("exact")(text)
+    def _cutters(self, mode: Segmentation) -> Cutters:
+        return self._search if mode == "search" else self._exact
 
     def _runs(self, text: str) -> Iterator[str]:
         """Return the runs of a text beside user words of mixed scripts."""
@@ -271,7 +264,7 @@ class Analyzer:
         """Return the tokens of a query, its topic, and what was kept; less is dropped where it has no other words."""
         topic = text
         if self.config.query_stop_structures:
-            topic = skip_stop_structures(self._normal_form(text), self._cut_exactly)
+            topic = skip_stop_structures(self._normal_form(text), self._exact.cut)
         for searched, kept in ((topic, self._in_queries), (topic, self._in_chunks), (text, self._in_chunks)):
             tokens = self._tokens(searched, self.config.query_segmentation, kept)
             if tokens and tokens[0][0] != BIGRAM_MARK:
@@ -281,7 +274,7 @@ class Analyzer:
     def _tokens(self, text: str, mode: Segmentation, kept: _Kept) -> list[str]:
         """Return the tokens of a text; user words are tokens as they are."""
         text = self._normal_form(text)
-        if self._other_words is None and self.config.word_bigrams and not holds_han(text):
+        if self._other_words is None and self.config.word_bigrams and not holds_segmented(text):
             words, word_bigrams = kept.word_bigrams.channels(text)
             return [*words, *self._character_bigrams(text, kept), *word_bigrams]
         tokens: list[str] = []
@@ -299,13 +292,14 @@ class Analyzer:
 
     def _tokens_between(self, text: str, mode: Segmentation, kept: _Kept) -> Iterable[str]:
         """Return the tokens of a text without user words of mixed scripts."""
-        if not holds_han(text):
+        if not holds_segmented(text):
             return chain.from_iterable(map(kept.terms.__getitem__, find_runs(text)))
-        cut, terms, dropped = self._cutter(mode), kept.terms, kept.dropped_chinese
+        cutters, terms, dropped = self._cutters(mode), kept.terms, kept.dropped_chinese
         tokens: list[str] = []
         for run in find_runs(text):
-            words = cut(run) if is_han(run) else terms[run]
-            tokens += [word for word in words if word not in dropped] if dropped and is_han(run) else words
+            cut = cutters[run[0]]
+            words = terms[run] if cut is None else cut(run)
+            tokens += [word for word in words if word not in dropped] if dropped and cut is not None else words
         return tokens
 
     def _locate_between(self, text: str, at: int) -> list[Token]:
@@ -314,8 +308,8 @@ class Analyzer:
         dropped = self._in_chunks.dropped_chinese
         for match in locate_runs(text):
             run = match[0]
-            if is_han(run):
-                words = place_words(self._cutter(self.config.segmentation)(run), self._cutter("exact")(run))
+            if is_segmented(run):
+                words = place_words(self._cutters(self.config.segmentation).cut(run), self._exact.cut(run))
                 tokens += shift((word for word in words if word.text not in dropped), at + match.start())
             else:
                 tokens += shift(self._in_chunks.terms.locate(run), at + match.start())
@@ -324,8 +318,8 @@ class Analyzer:
     def _words(self, text: str) -> Iterator[str]:
         """Yield the words of a query before any is dropped."""
         for run in self._runs(text):
-            if is_han(run):
-                yield from self._cutter(self.config.query_segmentation)(run)
+            if is_segmented(run):
+                yield from self._cutters(self.config.query_segmentation).cut(run)
             else:
                 yield from (word.text for word in words_of(run, self._rules))
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rag_bm25.analysis.stop_words import LUCENE_33, QUESTION_WORDS
-from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, Compounds
+from rag_bm25.analysis.words import MAX_TOKEN_LENGTH, Compounds, check_stem
 from rag_bm25.checks import as_str, check_choice, check_switch, is_iterable, parameter_error
 from rag_bm25.errors import FormatError, ParameterError
 
@@ -34,8 +34,9 @@ class AnalyzerConfig:
         How the Chinese of chunks and queries is cut: into words and the shorter words within them, or words only.
     simplify : bool
         Whether to convert traditional Chinese to simplified.
-    stem : bool
-        Whether to stem English words (Snowball), so that ``running`` finds ``run``.
+    stem : bool or str
+        Whether to stem English words (Snowball), so that ``running`` finds ``run``; or the name of another language,
+        such as ``"german"``, any that PyStemmer knows. The stop words are those of `stop_words`.
     stop_words : iterable of str
         Words to drop, at most 1,000,000. English words in capitals are kept. Stored sorted.
     user_words : iterable of str or of (str, int or None)
@@ -68,6 +69,8 @@ class AnalyzerConfig:
     ------
     ParameterError
         A setting breaks its rule.
+    MissingExtraError
+        The language of `stem` needs PyStemmer, which is not installed.
 
     Examples
     --------
@@ -78,7 +81,7 @@ class AnalyzerConfig:
     segmentation: Segmentation = "search"
     query_segmentation: Segmentation = "exact"
     simplify: bool = True
-    stem: bool = True
+    stem: bool | str = True
     stop_words: tuple[str, ...] = LUCENE_33
     user_words: tuple[tuple[str, int | None], ...] = ()
     split_camel_case: bool = False
@@ -93,8 +96,9 @@ class AnalyzerConfig:
         for name in ("segmentation", "query_segmentation"):
             object.__setattr__(self, name, check_choice(name, getattr(self, name), SEGMENTATIONS))
         object.__setattr__(self, "compounds", check_choice("compounds", self.compounds, COMPOUNDS))
+        object.__setattr__(self, "stem", check_stem(self.stem))
         for field in fields(self):
-            if isinstance(field.default, bool):
+            if isinstance(field.default, bool) and field.name != "stem":
                 check_switch(field.name, getattr(self, field.name))
         for name in ("stop_words", "query_stop_words"):
             object.__setattr__(self, name, _sorted_stop_words(name, getattr(self, name)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from rag_bm25.analysis.runs import find_runs_and_signs, is_han, split_ideographs
+from rag_bm25.analysis.runs import find_runs_and_signs, is_segmented, split_ideographs
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import RunMemo, spelt_words
 from rag_bm25.vectors.terms import is_bigram
@@ -145,7 +145,7 @@ class PhraseWords(RunMemo[tuple[str, ...]]):
 
     def __missing__(self, run: str) -> tuple[str, ...]:
         """Remember no Chinese: its runs are many."""
-        return tuple(run) if is_han(run) else super().__missing__(run)
+        return tuple(run) if is_segmented(run) else super().__missing__(run)
 
     def make(self, run: str) -> tuple[str, ...]:
         if not run[0].isalnum():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rag_bm25.analysis.runs import is_han, locate_runs
+from rag_bm25.analysis.runs import is_segmented, locate_runs
 from rag_bm25.analysis.text import Token
 from rag_bm25.vectors.terms import BIGRAM_MARK
 
@@ -27,7 +27,7 @@ def locate_terms(analyzer: TextAnalyzer, terms: AbstractSet[str], text: str) -> 
         return [token for token in locate(text) if token.text in terms]
     present, found = terms & set(analyzer(text)), []
     for match in locate_runs(text) if present else ():
-        if not is_han(match[0]):
+        if not is_segmented(match[0]):
             found += [Token(term, *match.span()) for term in present & set(analyzer(match[0]))]
     for term in present - {token.text for token in found}:
         spelling = re.escape(term.removeprefix(BIGRAM_MARK))

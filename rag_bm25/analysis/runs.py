@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rag_bm25.scripts import IDEOGRAPHS, SCRIPTS, SEGMENTED, script_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-HAN = "\u4e00-\u9fd5"  # the range of jieba's dictionary
 IDEOGRAPH_BITS = 18  # every ideograph is below 0x40000
 _IDEOGRAPH, _END = 1, 2
-_OTHER_IDEOGRAPHS = "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_KANA = "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
-_HANGUL = "\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
 
 _MARK = "\u0300-\u036f"  # diacritics
-LETTER = rf"[^\W_{HAN}{_OTHER_IDEOGRAPHS}{_KANA}{_HANGUL}]"
+LETTER = rf"[^\W_{''.join(script.chars for script in SCRIPTS)}]"
 """Pattern of one letter or digit of all scripts that put spaces between words, and of some that do not."""
 
 
@@ -33,20 +31,17 @@ def _compound(word: str) -> str:
 
 
 _ASCII_RUNS = re.compile(_compound("[A-Za-z0-9]+"))
-_RUNS = re.compile(
-    rf"[{HAN}]+|[{_OTHER_IDEOGRAPHS}]|[{_KANA}]+|[{_HANGUL}]+|" + _compound(rf"{LETTER}+(?:[{_MARK}]+{LETTER}*)*")
-)
+_RUNS = re.compile("|".join([*(script.run for script in SCRIPTS), _compound(rf"{LETTER}+(?:[{_MARK}]+{LETTER}*)*")]))
 _ASCII_RUNS_AND_SIGNS = re.compile(_ASCII_RUNS.pattern + r"|\S")
 _RUNS_AND_SIGNS = re.compile(_RUNS.pattern + r"|\S")
 _NEIGHBOURS = re.compile(rf"{LETTER}[{_MARK}]*[\s._\-]+{LETTER}")
-_IDEOGRAPHS = re.compile(rf"[{HAN}{_OTHER_IDEOGRAPHS}]{{2,}}")
-_PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{HAN}{_OTHER_IDEOGRAPHS}])\s+(?=[{HAN}{_OTHER_IDEOGRAPHS}])")
+_IDEOGRAPHS = re.compile(rf"[{IDEOGRAPHS}]{{2,}}")
+_PARTED_IDEOGRAPHS = re.compile(rf"(?<=[{IDEOGRAPHS}])\s+(?=[{IDEOGRAPHS}])")
 _SENTENCE_ENDS = "\u3002\uff01\uff1f\uff1b!?;\n"
 _SENTENCES = re.compile(rf"[^{_SENTENCE_ENDS}]+")
-_FIRST_HAN = re.compile(rf"[{HAN}]")
-_WITHOUT_HAN = re.compile(rf"[^{HAN}]{{3,}}")
-_ALL_HAN = re.compile(rf"[{HAN}]+")
-_SYLLABIC = re.compile(rf"[{_KANA}{_HANGUL}]")
+_FIRST_SEGMENTED = re.compile(f"[{SEGMENTED}]")
+_WITHOUT_SEGMENTED = re.compile(f"[^{SEGMENTED}]{{3,}}")
+_SEGMENTED_RUNS = re.compile("|".join(script.run for script in SCRIPTS if script.segmenter))
 
 
 def find_runs(text: str) -> list[str]:
@@ -74,9 +69,9 @@ def split_ideographs(text: str) -> str:
     return text if text.isascii() else _PARTED_IDEOGRAPHS.sub("|", text)
 
 
-def parts_without_han(text: str) -> list[str]:
-    """Return the parts of a text between Han characters that are long enough for two words."""
-    return [text] if text.isascii() else _WITHOUT_HAN.findall(text)
+def parts_without_segmented(text: str) -> list[str]:
+    """Return the parts of a text between runs for segmenters that are long enough for two words."""
+    return [text] if text.isascii() else _WITHOUT_SEGMENTED.findall(text)
 
 
 def may_hold_word_bigrams(text: str) -> bool:
@@ -99,9 +94,9 @@ def locate_ideographs(text: str) -> Iterator[re.Match[str]]:
     return _IDEOGRAPHS.finditer(text)
 
 
-def locate_han(text: str) -> Iterator[re.Match[str]]:
-    """Yield the runs of Han characters, which the segmenter cuts, with their places."""
-    return _ALL_HAN.finditer(text)
+def locate_segmented(text: str) -> Iterator[re.Match[str]]:
+    """Yield the runs that segmenters cut, with their places."""
+    return _SEGMENTED_RUNS.finditer(text)
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
@@ -126,7 +121,7 @@ def kinds_of(points: NDArray[np.uint32]) -> Kinds:
 def _kinds() -> NDArray[np.uint8]:
     """Return the kind of each code point; that of the last one is that of all above it."""
     kinds = np.zeros((1 << IDEOGRAPH_BITS) + 1, np.uint8)
-    kinds[points_in(HAN + _OTHER_IDEOGRAPHS)] = _IDEOGRAPH
+    kinds[points_in(IDEOGRAPHS)] = _IDEOGRAPH
     kinds[points_in(_SENTENCE_ENDS)] = _END
     return kinds
 
@@ -148,21 +143,21 @@ def is_sign(run: str) -> bool:
     return len(run) == 1 and _RUNS.match(run) is None
 
 
-def is_han(run: str) -> bool:
-    """Return whether a result of `find_runs` is a run of Han characters, which the segmenter cuts."""
-    return "\u4e00" <= run[0] <= "\u9fd5"
+def is_segmented(run: str) -> bool:
+    """Return whether a segmenter cuts a result of `find_runs`, such as a run of Han characters."""
+    return bool(script_of(run[0]).segmenter)
 
 
-def holds_han(text: str) -> bool:
-    """Return whether a text has a Han character that the segmenter knows."""
-    return not text.isascii() and _FIRST_HAN.search(text) is not None
+def holds_segmented(text: str) -> bool:
+    """Return whether a text has a character that a segmenter knows."""
+    return not text.isascii() and _FIRST_SEGMENTED.search(text) is not None
 
 
-def is_only_han(word: str) -> bool:
-    """Return whether a word has no other characters than Han, so that the segmenter gets it as a whole."""
-    return _ALL_HAN.fullmatch(word) is not None
+def is_all_segmented(word: str) -> bool:
+    """Return whether a segmenter gets a word as a whole: it has no characters of another script."""
+    return _SEGMENTED_RUNS.fullmatch(word) is not None
 
 
 def is_syllabic(run: str) -> bool:
     """Return whether a result of `find_runs` is kana or hangul, which is cut into pairs of characters."""
-    return not run.isascii() and _SYLLABIC.match(run) is not None
+    return script_of(run[0]).syllabic

@@ -1,21 +1,26 @@
-"""Cut runs of Chinese into words, by jieba's dictionary and without its hidden Markov model.
+"""Cut runs of a script into words by its segmenter, and Chinese by jieba's dictionary.
 
-Without the model a word is cut the same way wherever it stands, and rjieba and jieba agree on every word.
+Its hidden Markov model is left out: without it a word is cut the same way wherever it stands, and rjieba and jieba
+agree on every word.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from rag_bm25.analysis.dictionary import whole_word_frequencies
 from rag_bm25.analysis.text import Token
 from rag_bm25.errors import MissingExtraError
+from rag_bm25.scripts import script_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import TypeAlias
+
+    from rag_bm25.scripts import Script
 
     _SegmenterClass: TypeAlias = "Callable[[Mapping[str, int]], Segmenter]"
 
@@ -25,7 +30,7 @@ _loading = Lock()
 
 
 class Segmenter(Protocol):
-    """Cuts a run of Han characters.
+    """Cuts a run of one script.
 
     It never changes after loading, so that threads can share it.
     """
@@ -37,6 +42,37 @@ class Segmenter(Protocol):
     def search(self, run: str) -> list[str]:
         """Return these words, each after the shorter dictionary words that it holds."""
         ...
+
+
+class Cutters(dict[str, "Callable[[str], list[str]] | None"]):
+    """By the first character of a run, what cuts it, if a segmenter does; that is loaded at the first such run."""
+
+    def __init__(self, mode: Literal["exact", "search"], load: Callable[[Script], Segmenter]) -> None:
+        super().__init__()
+        self._mode, self._load = mode, load
+
+    @classmethod
+    def of(cls, name: SegmenterName, user_words: Mapping[str, int | None]) -> tuple[Cutters, Cutters]:
+        """Return those of the exact and of the search segmentation."""
+
+        @cache
+        def load(script: Script) -> Segmenter:
+            words = {word: frequency for word, frequency in user_words.items() if script_of(word[0]) is script}
+            segmenter: Segmenter = import_module(script.segmenter).load_segmenter(name, words)
+            return segmenter
+
+        return cls("exact", load), cls("search", load)
+
+    def __missing__(self, char: str) -> Callable[[str], list[str]] | None:
+        script = script_of(char)
+        self[char] = cut = getattr(self._load(script), self._mode) if script.segmenter else None
+        return cut
+
+    def cut(self, run: str) -> list[str]:
+        """Return the words of a run that a segmenter cuts."""
+        cut = self[run[0]]
+        assert cut is not None  # or it would be no such run
+        return cut(run)
 
 
 def place_words(words: Iterable[str], wholes: Iterable[str]) -> Iterator[Token]:

@@ -12,7 +12,7 @@ import re
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from rag_bm25.analysis.runs import locate_han
+from rag_bm25.analysis.runs import locate_segmented
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ def _end_of_chinese_structure(sentence: str, cut: Cut) -> int:
     if longest is None or not longest.end():
         return 0
     within: set[int] = set()  # words
-    for run in locate_han(sentence):
+    for run in locate_segmented(sentence):
         ends = accumulate(map(len, cut(run[0])), initial=run.start())
         within.update(place for start, end in pairwise(ends) for place in range(start + 1, end))
     structures = (end for end in range(longest.end(), 0, -1) if _CHINESE.fullmatch(sentence, 0, end))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rag_bm25.analysis.runs import (
     find_runs_and_signs,
-    is_han,
+    is_segmented,
     locate_runs_and_signs,
     may_hold_word_bigrams,
-    parts_without_han,
+    parts_without_segmented,
 )
 from rag_bm25.analysis.stop_words import ENGLISH_QUESTION_WORDS, LUCENE_33
 from rag_bm25.analysis.text import Token, shift
@@ -55,7 +55,7 @@ class WordBigrams(RunMemo[_Run]):
         """Return each two neighbouring words as one term, after the mark of the channel."""
         if not may_hold_word_bigrams(text):
             return []
-        parts = filter(may_hold_word_bigrams, parts_without_han(text))
+        parts = filter(may_hold_word_bigrams, parts_without_segmented(text))
         return list(chain.from_iterable([self.channels(part)[1] for part in parts]))
 
     def channels(self, text: str) -> tuple[list[str], list[str]]:
@@ -88,7 +88,7 @@ class WordBigrams(RunMemo[_Run]):
 
     def __missing__(self, run: str) -> _Run:
         """Remember no Chinese: its runs are many, and have no links."""
-        return _CHINESE if is_han(run) else super().__missing__(run)
+        return _CHINESE if is_segmented(run) else super().__missing__(run)
 
     def make(self, run: str) -> _Run:
         terms = self._terms.make(run)

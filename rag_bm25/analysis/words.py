@@ -6,10 +6,12 @@ import re
 import unicodedata
 from itertools import pairwise
 from threading import RLock
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from rag_bm25.analysis.runs import is_han, is_sign, is_syllabic
+from rag_bm25.analysis.runs import is_segmented, is_sign, is_syllabic
 from rag_bm25.analysis.text import Token
+from rag_bm25.checks import as_str, parameter_error
+from rag_bm25.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -21,6 +23,7 @@ MAX_TOKEN_LENGTH = 64
 MAX_PARTS = 5  # of a compound that is also a token as a whole
 MAX_PREFIX_LENGTH = 3
 MIN_STEMMED_LENGTH = 3
+ENGLISH = "english"
 MEMO_SIZE = 200_000  # runs, in about 50 MB
 
 _POSSESSIVE = re.compile(r"'[sS](?![^\W_])")
@@ -235,15 +238,33 @@ def _humps(part: Token) -> list[Token]:
     return [_within(part, start, end) for start, end in pairwise(borders)]
 
 
+def check_stem(stem: object) -> bool | str:
+    """Return whether to stem English, or the name of another language of Snowball."""
+    if isinstance(stem, bool):
+        return stem
+    languages = _snowball().algorithms()
+    if not isinstance(stem, str) or stem not in languages:
+        raise parameter_error("stem", f"True, False or one of {', '.join(languages)}", stem)
+    return stem == ENGLISH or as_str(stem)
+
+
+def _snowball() -> Any:
+    try:
+        import Stemmer
+    except ImportError as error:
+        raise MissingExtraError("stemming needs PyStemmer: pip install PyStemmer") from error
+    return Stemmer
+
+
 class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802
 
 
 class Stemming:
-    """Fold the case of words, and stem English ones."""
+    """Fold the case of words, and stem those of a language."""
 
-    def __init__(self, *, stem: bool) -> None:
-        self._stem = stem
+    def __init__(self, *, stem: bool | str) -> None:
+        self._language = ENGLISH if stem is True else stem
         self._stemmer: _Stemmer | None = None
         self._lock = RLock()  # a Snowball stemmer works in a buffer of its own; a signal handler may search, too
 
@@ -251,17 +272,17 @@ class Stemming:
         """Return the term of a word."""
         folded = word.casefold()
         if not folded.isascii():
-            return unicodedata.normalize("NFC", folded)  # folding may take characters apart
-        if self._stem and len(folded) >= MIN_STEMMED_LENGTH and folded.isalpha():
+            folded = unicodedata.normalize("NFC", folded)  # folding may take characters apart
+            if self._language == ENGLISH:
+                return folded
+        if self._language and len(folded) >= MIN_STEMMED_LENGTH and folded.isalpha():
             return self._stem_word(folded)
         return folded
 
     def _stem_word(self, word: str) -> str:
         with self._lock:
             if self._stemmer is None:
-                from Stemmer import Stemmer
-
-                self._stemmer = Stemmer("english", 0)
+                self._stemmer = _snowball().Stemmer(self._language, 0)
             return self._stemmer.stemWord(word)
 
 
@@ -295,7 +316,7 @@ class TermMemo(RunMemo[tuple[str, ...]]):
 
     def __missing__(self, run: str) -> tuple[str, ...]:
         """Return no terms of Chinese, which the segmenter cuts."""
-        return () if is_han(run) else super().__missing__(run)
+        return () if is_segmented(run) else super().__missing__(run)
 
     def make(self, run: str) -> tuple[str, ...]:
         if is_sign(run):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from rag_bm25.vectors.terms import BIGRAM_MARK, CJK
+from rag_bm25.scripts import CJK
+from rag_bm25.vectors.terms import BIGRAM_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

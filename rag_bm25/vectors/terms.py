@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rag_bm25.errors import InputError, short_repr
+from rag_bm25.scripts import CJK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,12 +36,6 @@ ERASED_MARK = "\1"
 """First character of what stands for an erased term, after the mark of a bigram; a digest follows."""
 
 _ERASED = re.compile(f"{BIGRAM_MARK}?{ERASED_MARK}[0-9a-f]{{32}}")
-
-CJK = (
-    r"[\u3005-\u3007\u3021-\u3029\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7fb\uf900-\ufaff"
-    r"\U00020000-\U0003ffff]"
-)
-"""Pattern of a Chinese character, kana or hangul."""
 
 _CJK = re.compile(CJK)
 

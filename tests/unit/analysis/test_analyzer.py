@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rag_bm25.analysis import Analyzer, AnalyzerConfig, query_tokens
+from rag_bm25.analysis import Analyzer, AnalyzerConfig, contract_of, query_tokens
 from rag_bm25.analysis.contract import PROBES
 from rag_bm25.errors import ParameterError
 from rag_bm25.vectors.terms import BIGRAM_MARK
@@ -123,7 +126,7 @@ def test_user_words_are_no_dropped_stop_words() -> None:
 def test_an_english_text_is_searched_for_stop_words_without_the_dictionary() -> None:
     analyzer = Analyzer(segmenter="jieba")
     assert analyzer.stop_words_in("what is it") == ["is", "it"]  # and "what" is all that is left
-    assert analyzer._segmenter is None
+    assert not analyzer._exact
 
 
 def test_camel_case_is_split_on_request() -> None:
@@ -136,7 +139,7 @@ def test_a_copy_has_the_settings_and_loads_again(duplicate: Any) -> None:
     analyzer = Analyzer(AnalyzerConfig(stem=False, user_words=["数据湖"]), segmenter="jieba")  # type: ignore[arg-type]
     tokens = analyzer("数据湖 running")
     copied = duplicate(analyzer)
-    assert copied._segmenter is None
+    assert not copied._exact
     assert len(pickle.dumps(analyzer)) < 2000
     assert copied.config == analyzer.config
     assert copied("数据湖 running") == tokens
@@ -152,3 +155,54 @@ def test_a_callable_is_asked_for_query_tokens_where_it_has_no_query() -> None:
     assert query_tokens(str.split, "a b") == ["a", "b"]
     analyzer = Analyzer(replace(WORDS, query_segmentation="exact"))
     assert query_tokens(analyzer, "长江大桥") == ["长江大桥"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "tokens"),
+    [
+        ("german", "Häuser der Städte", ["haus", "der", "stadt"]),
+        ("french", "élèves français", ["élev", "franc"]),
+        ("russian", "книги 检索", ["книг", "检索"]),
+        ("english", "élèves running", ["élèves", "run"]),  # as True
+    ],
+)
+def test_another_language_is_stemmed(language: str, text: str, tokens: list[str]) -> None:
+    analyzer = Analyzer(AnalyzerConfig(stem=language, bigrams=False, word_bigrams=False))
+    assert analyzer(text) == tokens
+    assert [token.text for token in analyzer.locate(text)] == tokens
+
+
+def test_the_language_is_stored_and_stems_alike_in_another_process() -> None:
+    config = AnalyzerConfig(stem="german")
+    code = (
+        "import json, sys; from rag_bm25.analysis import analyzer_from_settings, contract_of; "
+        "analyzer = analyzer_from_settings(json.load(sys.stdin)); "
+        "print(json.dumps([analyzer('Häuser der Städte'), contract_of(analyzer).probes]))"
+    )
+    contract = contract_of(Analyzer(config))
+    answer = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(contract.settings), capture_output=True, text=True, check=True
+    )
+    assert json.loads(answer.stdout) == [Analyzer(config)("Häuser der Städte"), contract.probes]
+
+
+THAI = """
+import sys, types
+from rag_bm25 import scripts
+module = types.ModuleType("thai")
+class Cutter:
+    def exact(self, run): return [run[at : at + 3] for at in range(0, len(run), 3)]
+    search = exact
+module.load_segmenter = lambda name, user_words: Cutter()
+sys.modules["thai"] = module
+scripts.SCRIPTS = (*scripts.SCRIPTS, scripts.Script("\u0e01-\u0e4e", segmenter="thai"))
+scripts.SEGMENTED += "\u0e01-\u0e4e"
+from rag_bm25.analysis import Analyzer
+print(ascii(Analyzer()("\u0e01\u0e02\u0e03\u0e04 \u5168\u6587\u68c0\u7d22 running")))
+"""
+
+
+def test_a_segmenter_of_another_script_is_a_line_in_the_table_of_scripts() -> None:
+    answer = subprocess.run([sys.executable, "-c", THAI], capture_output=True, text=True, check=True)
+    words = ["กขฃ", "ค", "全文", "检索", "全文检索", "run"]
+    assert ast.literal_eval(answer.stdout)[: len(words)] == words

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
+import Stemmer
 
-from rag_bm25.analysis import AnalyzerConfig
-from rag_bm25.errors import FormatError, ParameterError
+from rag_bm25.analysis import Analyzer, AnalyzerConfig
+from rag_bm25.errors import FormatError, MissingExtraError, ParameterError
 
 
 def test_the_defaults() -> None:
@@ -29,6 +31,20 @@ def test_settings_survive_json() -> None:
     assert AnalyzerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
+def test_a_language_survives_json_and_english_is_the_default() -> None:
+    config = AnalyzerConfig(stem="german")
+    assert AnalyzerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert AnalyzerConfig(stem="english").to_dict() == AnalyzerConfig().to_dict()
+
+
+def test_a_language_without_pystemmer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    with pytest.raises(MissingExtraError, match="stemming needs PyStemmer: pip install PyStemmer"):
+        AnalyzerConfig(stem="german")
+    with pytest.raises(MissingExtraError, match="PyStemmer"):
+        Analyzer()("running")
+
+
 def test_missing_settings_have_their_defaults() -> None:
     assert AnalyzerConfig.from_dict({"stem": False}) == AnalyzerConfig(stem=False)
 
@@ -39,6 +55,7 @@ def test_settings_of_a_newer_version_are_refused() -> None:
     assert str(caught.value) == "analyzer settings accents, lemmas are not known to this version of rag_bm25"
 
 
+LANGUAGES = ", ".join(Stemmer.algorithms())
 VISIBLE = "words of 1 to 64 visible characters without white space"
 
 
@@ -47,7 +64,9 @@ VISIBLE = "words of 1 to 64 visible characters without white space"
     [
         ({"segmentation": "fine"}, "segmentation must be one of search, exact, got 'fine'"),
         ({"query_segmentation": None}, "query_segmentation must be one of search, exact, got None"),
-        ({"stem": 1}, "stem must be True or False, got 1"),
+        ({"stem": 1}, f"stem must be True, False or one of {LANGUAGES}, got 1"),
+        ({"stem": "klingon"}, f"stem must be True, False or one of {LANGUAGES}, got 'klingon'"),
+        ({"stem": ["german"]}, f"stem must be True, False or one of {LANGUAGES}, got ['german']"),
         ({"bigrams": 2}, "bigrams must be True or False, got 2"),
         ({"simplify": "yes"}, "simplify must be True or False, got 'yes'"),
         ({"stop_words": "the"}, "stop_words must be a collection of words, got 'the'"),

@@ -1,0 +1,58 @@
+"""The scripts that text is written in, as far as words are found otherwise in one than in another.
+
+A segmenter for another language is one new module and a line here: its script, with the name of the module.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+
+@dataclass(frozen=True, eq=False)
+class Script:
+    """A script: its characters, as in a regular expression's set, and how its runs become words."""
+
+    chars: str
+    ideographic: bool = False  # a character is a word, and two neighbours are a bigram
+    segmenter: str = ""  # module whose `load_segmenter` loads what cuts a run into words
+
+    @property
+    def syllabic(self) -> bool:
+        """Whether a run is cut into pairs of characters."""
+        return bool(self.chars) and not (self.ideographic or self.segmenter)
+
+    @property
+    def run(self) -> str:
+        """Pattern of a run; without a segmenter, an ideograph is one."""
+        return f"[{self.chars}]" if self.ideographic and not self.segmenter else f"[{self.chars}]+"
+
+
+HAN = Script("\u4e00-\u9fd5", ideographic=True, segmenter="rag_bm25.analysis.segmentation")  # as jieba has it
+OTHER_IDEOGRAPHS = Script(
+    "\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u9fd6-\u9fff\uf900-\ufaff\U00020000-\U0003ffff", ideographic=True
+)
+KANA = Script("\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff")
+HANGUL = Script("\u1100-\u11ff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb")
+LETTERS = Script("")
+"""All scripts that put spaces between words, and some that do not; and signs."""
+
+SCRIPTS = (HAN, OTHER_IDEOGRAPHS, KANA, HANGUL)
+"""The scripts besides letters."""
+
+IDEOGRAPHS = "".join(script.chars for script in SCRIPTS if script.ideographic)
+SEGMENTED = "".join(script.chars for script in SCRIPTS if script.segmenter)
+
+
+CJK = (
+    r"[\u3005-\u3007\u3021-\u3029\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7fb\uf900-\ufaff"
+    r"\U00020000-\U0003ffff]"
+)
+"""Pattern of a Chinese character, kana or hangul, with a few signs among them: lengths are stored by it."""
+
+
+@lru_cache(maxsize=1 << 16)
+def script_of(char: str) -> Script:
+    """Return the script of a character."""
+    return next((script for script in SCRIPTS if re.match(script.run, char)), LETTERS)
