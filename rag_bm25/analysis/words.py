@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from rag_bm25.analysis.runs import is_segmented, is_sign, is_syllabic
 from rag_bm25.analysis.text import Token
-from rag_bm25.checks import as_str, parameter_error
-from rag_bm25.errors import MissingExtraError
+from rag_bm25.checks import as_str, parameter_error, require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -249,10 +248,8 @@ def check_stem(stem: object) -> bool | str:
 
 
 def _snowball() -> Any:
-    try:
+    with require_extra("stemming needs PyStemmer: pip install PyStemmer"):
         import Stemmer
-    except ImportError as error:
-        raise MissingExtraError("stemming needs PyStemmer: pip install PyStemmer") from error
     return Stemmer
 
 

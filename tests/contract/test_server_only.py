@@ -203,9 +203,8 @@ def test_databases_are_apart(opened: Open, client: Any, uri: str, name: str) -> 
 @pytest.fixture(params=engines.SERVERS)
 def guarded(request: pytest.FixtureRequest) -> Iterator[str]:
     """A Milvus that lets nobody in without a password."""
-    server = milvus_servers.start(request.param, settings=milvus_servers.AUTHORIZED)
-    yield server.uri
-    server.close()
+    with milvus_servers.serving(request.param, milvus_servers.AUTHORIZED) as uri:
+        yield uri
 
 
 def test_users(guarded: str, name: str) -> None:
@@ -379,9 +378,8 @@ def test_what_a_killed_writer_has_acknowledged_is_counted(
 @pytest.fixture(params=engines.SERVERS)
 def limited(request: pytest.FixtureRequest) -> Iterator[str]:
     """A Milvus that takes 20 KB a second."""
-    server = milvus_servers.start(request.param, settings=milvus_servers.LIMITED)
-    yield server.uri
-    server.close()
+    with milvus_servers.serving(request.param, milvus_servers.LIMITED) as uri:
+        yield uri
 
 
 def test_writes_beyond_the_limit_of_a_server_wait_or_are_refused_and_lose_nothing(limited: str, name: str) -> None:

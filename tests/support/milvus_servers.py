@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +23,7 @@ from support.engines import MILVUS
 from support.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 PORT, HEALTH_PORT = 19530, 9091
 SECONDS = 300  # that a container may take to start, on a machine with much else to do
@@ -105,17 +105,28 @@ class Restartable:
         self._server.close()
 
 
-class LiteServer:
+class ProcessServer:
+    """A server in a process, with what it has stored in a temporary folder."""
+
+    _folder: tempfile.TemporaryDirectory[str]
+    _process: subprocess.Popen[str]
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def close(self) -> None:
+        self.kill()
+        self._folder.cleanup()
+
+
+class LiteServer(ProcessServer):
     """milvus-lite 3, run by another Python."""
 
     def __init__(self, python: str) -> None:
         self._python = python
         self._folder = tempfile.TemporaryDirectory(prefix="lite3-")
         self.start()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
     def start(self) -> None:
         self._process = subprocess.Popen(
@@ -130,12 +141,8 @@ class LiteServer:
         assert port, f"milvus-lite 3 of {self._python} does not start"
         self.uri = f"http://127.0.0.1:{port}"
 
-    def close(self) -> None:
-        self.kill()
-        self._folder.cleanup()
 
-
-class PackagedServer:
+class PackagedServer(ProcessServer):
     """Milvus 2.3.5 of the package `milvus`, alone in a network of its own; `settings` are environment variables."""
 
     def __init__(self, python: str, settings: Mapping[str, str]) -> None:
@@ -144,10 +151,6 @@ class PackagedServer:
         self._settings = {**QUICK, **PATIENT, **settings}
         self._folder = tempfile.TemporaryDirectory(prefix="milvus-")
         self.start()
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
     def start(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -165,10 +168,6 @@ class PackagedServer:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
             pytest.fail(f"Milvus 2.3.5 does not start: {self._process.communicate()[1][-2000:]}")
-
-    def close(self) -> None:
-        self.kill()
-        self._folder.cleanup()
 
 
 class ContainerServer:
@@ -258,6 +257,14 @@ def start(
     if engine == engines.PACKAGED:
         return _packaged(settings)
     return _container(engine.removeprefix("docker-"), settings=settings, files=files or {})
+
+
+@contextmanager
+def serving(engine: str, settings: Mapping[str, str]) -> Iterator[str]:
+    """Start a server for one test, and give its address."""
+    server = start(engine, settings=settings)
+    yield server.uri
+    server.close()
 
 
 def _packaged(settings: Mapping[str, str]) -> PackagedServer:

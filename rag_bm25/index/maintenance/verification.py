@@ -150,7 +150,7 @@ def verify(
     ]
     if superseded := found.superseded_pks():
         differences.append(Difference("", "chunks with two rows", 0, len(superseded)))
-    if doubled := store.doubled_pks():
+    if doubled := found.doubled_pks():
         differences.append(Difference("", "chunks stored twice under one key", 0, len(doubled)))
     if found.foreign:
         differences.append(Difference("", "rows under keys of other tools", 0, found.foreign))
@@ -170,7 +170,7 @@ def repair(
     intents, vocabulary, known = salvage(store)
     for intent in intents:
         delete_leftovers(store, intent)
-    superseded = _delete_superseded(store) + _replace_doubled(store)
+    superseded = _delete_superseded(store)
     found, wrong = _Recount(store), StoredChunks()
 
     def inspect(rows: Sequence[ChunkRow]) -> None:
@@ -178,6 +178,7 @@ def repair(
         wrong.note([chunk.row for chunk in wrong_chunks(rows, encoder, vocabulary)])
 
     found.run(progress, inspect)
+    superseded += _replace_doubled(store, found.doubled_pks())
     statistics = found.statistics
     whole = statistics.whole.contribution()
     num_terms = len(vocabulary)
@@ -252,6 +253,11 @@ class _Recount:
             done += len(rows)
             report_progress(progress, "rows counted", done, total)
 
+    def doubled_pks(self) -> list[str]:
+        """Return the keys of several rows, if more rows are counted than were read."""
+        num_rows = sum(map(len, self._chunks)) + self.foreign
+        return self._store.doubled_pks() if self._store.count_chunks() > num_rows else []
+
     def superseded_pks(self) -> list[str]:
         """Return the keys of rows whose chunk has a newer row; reads all rows again only if there are any."""
         chunks, rows = np.unique(np.concatenate([*self._chunks, _NO_CHUNKS]), return_counts=True)
@@ -322,9 +328,8 @@ def _delete_superseded(store: Store) -> int:
     return len(superseded)
 
 
-def _replace_doubled(store: Store) -> int:
+def _replace_doubled(store: Store, doubled: Sequence[str]) -> int:
     """Store a chunk of which a server has a row several times once, under its other key."""
-    doubled = store.doubled_pks()
     rows = store.get_chunks(doubled, contents=True, vectors=True, dense=True)
     own = list(filter(is_own, rows))
     if own:  # inserted first: a crash in between leaves chunks with two rows, which a repair deletes

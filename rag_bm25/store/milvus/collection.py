@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_bm25.errors import StoreError
-from rag_bm25.store.milvus.limits import MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
+from rag_bm25.store.milvus.limits import DENIED, MAX_ROWS, MESSAGE_BYTES, ReplyTooLargeError
 from rag_bm25.store.milvus.schema import DENSE, check_fields, entity_bytes, field_types, vector_fields
 from rag_bm25.store.storage import DEFAULT_STORAGE
 
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from rag_bm25.store.storage import StorageOptions
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 PAGE = 1000
 MAKING_SECONDS = 2.0
-HOPELESS = re.compile(r"permission deny|database\S* not found|database not found")  # nobody else makes it, either
+HOPELESS = re.compile(rf"{DENIED}|database\S* not found")  # nobody else makes it, either
 STRONG: ConsistencyLevel = "Strong"  # of everything but searches
 # The client leaves the level of such a query to the collection, whatever it is told: hence it is created Strong.
 IN_KEY_ORDER = {"iterator": "True", "reduce_stop_for_best": "True"}
@@ -140,7 +141,8 @@ class Collection:
         """Read rows by key, each key once, page by page."""
         found: dict[str, dict[str, Any]] = {}
         for some in pages(list(dict.fromkeys(keys)), page or self.engine.keys_per_query):
-            found.update((entity[output[0]], entity) for entity in self._get_page(some, output))
+            rows = in_halves(lambda some: self.query(self.engine.dialect.any_of(output[0], some), output), some)
+            found.update((entity[output[0]], entity) for entity in rows)
         return list(found.values())
 
     def keys(self, clause: str, key: str) -> list[str]:
@@ -185,16 +187,6 @@ class Collection:
             yield found
             last = found[-1][key]
 
-    def _get_page(self, keys: Sequence[str], output: Sequence[str]) -> list[dict[str, Any]]:
-        """Read a page of rows by key, in two halves where the reply would be too large."""
-        try:
-            return self.query(self.engine.dialect.any_of(output[0], keys), output)
-        except ReplyTooLargeError:
-            if len(keys) == 1:
-                raise
-        middle = len(keys) // 2
-        return [entity for half in (keys[:middle], keys[middle:]) for entity in self._get_page(half, output)]
-
     def _is_indexed(self, field: str) -> bool:
         return field in self.index_names()
 
@@ -229,6 +221,17 @@ def _sparse_index(storage: StorageOptions) -> dict[str, Any]:
 
 def _switch(value: bool) -> str:
     return str(value).lower()
+
+
+def in_halves(ask: Callable[[Sequence[T]], list[U]], items: Sequence[T]) -> list[U]:
+    """Ask the engine about some items, and about each half of them where its reply would be too large."""
+    try:
+        return ask(items)
+    except ReplyTooLargeError:
+        if len(items) == 1:
+            raise
+    middle = len(items) // 2
+    return [*in_halves(ask, items[:middle]), *in_halves(ask, items[middle:])]
 
 
 def pages(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_bm25.store.milvus.collection import SPARSE_METRIC, pages
+from rag_bm25.store.milvus.collection import SPARSE_METRIC, in_halves, pages
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.found_rows import VERSION, read_found_rows
 from rag_bm25.store.milvus.limits import MAX_ROWS, ReplyTooLargeError
@@ -80,22 +80,12 @@ class ChunkSearch:
     def _hits_by_key(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
         """Search for keys, and read their rows page by page; again if chunks were deleted meanwhile."""
         for _ in range(ATTEMPTS):
-            keys = self._keys(queries, request)
+            keys = in_halves(lambda some: self._hits(some, {**request, "output_fields": [*VERSION]}), queries)
             hits = read_found_rows(self._chunks, queries, keys, request)
             answers = zip(keys, hits, strict=True)
             if all(len(found) < request["limit"] or len(rows) == len(found) for found, rows in answers):
                 break  # else fewer than the limit would look like all there are
         return hits
-
-    def _keys(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
-        """Search for the keys alone, for half of the queries where a reply would still be too large."""
-        try:
-            return self._hits(queries, {**request, "output_fields": [*VERSION]})
-        except ReplyTooLargeError:
-            if len(queries) == 1:
-                raise
-        middle = len(queries) // 2
-        return [*self._keys(queries[:middle], request), *self._keys(queries[middle:], request)]
 
     def _hits(self, queries: Sequence[Any], request: Mapping[str, Any]) -> list[Hits]:
         """Call the engine."""

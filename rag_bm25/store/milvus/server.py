@@ -14,6 +14,7 @@ from rag_bm25.errors import StoreError
 from rag_bm25.store.milvus.address import login_in
 from rag_bm25.store.milvus.client import pymilvus
 from rag_bm25.store.milvus.engine import NO_PINGS, UNREACHABLE, Engine, connect_client
+from rag_bm25.store.milvus.limits import DENIED
 from rag_bm25.store.milvus.lite3 import FlushingEngine
 from rag_bm25.store.storage import ALGOS, INDEX_TYPES, MILVUS_2_ALGOS, QUANT_TYPES, parse_version
 
@@ -34,7 +35,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 NOT_LOADED = frozenset({101, 201})  # collection, partitions
 # Codes of a server that restarts or recovers: service, collection, partition, channel, segment or node not ready.
 UNREADY = NOT_LOADED | {1, 2, 103, 106, 202, 503, 505, 507, 901, 905}
-DENIED = "permission deny"
 LOADED_ONLY = frozenset({"query", "search"})  # methods that find no released collection
 
 

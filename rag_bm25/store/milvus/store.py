@@ -9,7 +9,7 @@ import numpy as np
 from rag_bm25.budget import check_budget
 from rag_bm25.checks import check_choice
 from rag_bm25.errors import FormatError
-from rag_bm25.store.milvus.collection import PAGE, Collection
+from rag_bm25.store.milvus.collection import Collection
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.expressions import where_clause
 from rag_bm25.store.milvus.log_store import MilvusLogStore
@@ -166,10 +166,10 @@ class MilvusStore(MilvusLogStore):
     def get_chunks(
         self, pks: Sequence[str], *, contents: bool = True, vectors: bool = False, dense: bool = False
     ) -> list[ChunkRow]:
-        output, page = _chunk_output(contents=contents, vectors=vectors), None
+        output, page = _chunk_output(contents=contents, vectors=vectors), self._open.keys_per_query
         if dense and (field := self._dense_field()) is not None:
             output.append(DENSE)
-            page = max(1, min(PAGE, self._open.dense_bytes // (4 * field.dim)))
+            page = max(1, min(page, self._open.dense_bytes // (4 * field.dim)))
         return [chunk_row(entity) for entity in self._chunks.get(pks, output, page)]
 
     def scan_chunks(

@@ -12,7 +12,7 @@ from pymilvus import MilvusException
 from pymilvus.client.types import LoadState
 
 from rag_bm25.errors import StoreError
-from rag_bm25.store.milvus.collection import Collection
+from rag_bm25.store.milvus.collection import Collection, in_halves
 from rag_bm25.store.milvus.connection import Connection
 from rag_bm25.store.milvus.schema import LOG_FIELDS
 from rag_bm25.store.milvus.searching import ChunkSearch
@@ -101,8 +101,10 @@ def test_queries_whose_keys_are_too_many_for_one_reply_are_asked_in_parts(client
     client.search.side_effect = lambda _, data, **__: (
         [[hit]] * len(data) if len(data) < 3 else raise_(MilvusException(65535, "message larger than max"))
     )
-    chunks: Any = SimpleNamespace(engine=served(), name="docs")
-    assert ChunkSearch(chunks, "Strong")._keys([1, 2, 3, 4, 5], {}) == [[(1.0, hit["entity"])]] * 5
+    server = served()
+    chunks: Any = SimpleNamespace(engine=server, name="docs")
+    search = ChunkSearch(chunks, "Strong")
+    assert in_halves(lambda some: search._hits(some, {}), [1, 2, 3, 4, 5]) == [[(1.0, hit["entity"])]] * 5
 
 
 def raise_(error: Exception) -> Any:
