@@ -20,18 +20,22 @@ from rag_bm25.errors import (
 )
 from rag_bm25.events import Event, Progress
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost
+from rag_bm25.hits.diversity import MMR, NearDuplicates
+from rag_bm25.hits.groups import Grouping
 from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.options import SearchOptions
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.reencoding import ReencodeReport
 from rag_bm25.index.maintenance.verification import Difference, RepairReport, VerifyReport
 from rag_bm25.index.searching.fusion import RRF, Weighted
+from rag_bm25.index.searching.hybrid import FusionOptions
 from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
 from rag_bm25.index.stats import IndexStats
 from rag_bm25.query.diagnosis import Diagnosis, Reason
 from rag_bm25.query.expansion import QueryExpansion
 from rag_bm25.query.explanation import Explanation
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import RM3, RSJ, Rocchio
 from rag_bm25.query.query import Query, QueryPart
 from rag_bm25.query.scores import Placement, ScoreExplanation, TermScore
 from rag_bm25.query.spelling import Fuzzy
@@ -39,11 +43,13 @@ from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.store.storage import StorageInfo, StorageOptions
 from rag_bm25.store.tls import TLS
 from rag_bm25.weighting.fields import FieldWeight
+from rag_bm25.weighting.query import QueryWeighting
 
 __all__ = [
-    "BIM",
+    "MMR",
     "RM3",
     "RRF",
+    "RSJ",
     "TLS",
     "AddReport",
     "Analyzer",
@@ -64,7 +70,9 @@ __all__ = [
     "FormatError",
     "Fragment",
     "FunctionBoost",
+    "FusionOptions",
     "Fuzzy",
+    "Grouping",
     "Highlighting",
     "Hit",
     "HybridHit",
@@ -73,6 +81,7 @@ __all__ = [
     "IndexStats",
     "InputError",
     "MissingExtraError",
+    "NearDuplicates",
     "ParameterError",
     "Passage",
     "Placement",
@@ -80,6 +89,7 @@ __all__ = [
     "Query",
     "QueryExpansion",
     "QueryPart",
+    "QueryWeighting",
     "RagBM25Error",
     "ReadOnlyError",
     "Reason",
@@ -87,6 +97,7 @@ __all__ = [
     "RepairReport",
     "Rocchio",
     "ScoreExplanation",
+    "SearchOptions",
     "StorageInfo",
     "StorageOptions",
     "StoreError",

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from rag_bm25.documents.lengths import LengthUnit
     from rag_bm25.evaluation.datasets import BeirDataset
     from rag_bm25.events import Progress
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.config import IndexConfig
-    from rag_bm25.query.options import QueryOptions
 
 DEPTH = 100  # hits of each query
 BATCH_CHUNKS = 1_000
@@ -147,7 +147,7 @@ def search_queries(
     index: BM25Index,
     queries: Mapping[str, str],
     progress: Callable[[Progress], None] | None = None,
-    **options: Unpack[QueryOptions],
+    **options: Unpack[SearchOptions],
 ) -> Run:
     """Return the top 100 chunks of each query.
 

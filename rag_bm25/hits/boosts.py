@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping  # noqa: TC003 - the definitions of options
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from rag_bm25.budget import check_budget
-from rag_bm25.checks import as_str, check_choice, check_parameter, comparable, is_number, parameter_error
+from rag_bm25.checks import check_parameter, comparable, is_number, parameter_error
+from rag_bm25.definitions import FINITE, NOT_EMPTY, Between, check_fields, parse_plain
 from rag_bm25.errors import InputError, short_repr
 from rag_bm25.query.explanation import Explanation, explain_product, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 Shape = Literal["exp", "gauss", "linear"]
 
 MAX_FACTOR = 1_000.0
+Key: TypeAlias = Annotated[str, NOT_EMPTY]
+Factor: TypeAlias = Annotated[float, Between(0, MAX_FACTOR)]
 DAY = 86_400.0  # seconds
-
-
-def check_metadata_key(name: str, key: object) -> str:
-    """Check the name of a metadata key."""
-    if not isinstance(key, str) or not key:
-        raise parameter_error(name, "a metadata key, a str that is not empty", key)
-    return as_str(key)
-
-
-def _check_factor(name: str, value: object) -> None:
-    check_parameter(name, value, f"a number in [0, {MAX_FACTOR:,.0f}]", 0 <= comparable(value) <= MAX_FACTOR)
 
 
 def _as_number(value: object) -> float | None:
@@ -103,11 +95,11 @@ class Decay(Boost):
         Metadata key. Dates are in ISO 8601: ``"2026-01-31"``, ``"2026-01-31T12:00:00Z"``; without a time zone, UTC.
     scale : float
         Distance at which the factor is `decay`, > 0: in days for dates, in the unit of the value for numbers.
+    shape : {"exp", "gauss", "linear"}
+        Formula of the factor.
     origin : str, date, datetime, int, float or None
         A date, for dates; a number, for numbers. None, the default, is the time of the search. Values of the other kind
         count as missing.
-    shape : {"exp", "gauss", "linear"}
-        Formula of the factor.
     offset : float
         Distance up to which the factor is 1, >= 0.
     decay : float
@@ -127,26 +119,20 @@ class Decay(Boost):
     0.5
     """
 
-    key: str
-    scale: float
-    origin: str | date | float | None = None
+    key: Key
+    scale: Annotated[float, Between(0, FINITE.high, above=True)]
     shape: Shape = "exp"
-    offset: float = 0.0
-    decay: float = 0.5
-    floor: float = 0.0
-    missing: float = 1.0
+    origin: str | date | float | None = None
+    offset: Annotated[float, Between(0, FINITE.high)] = 0.0
+    decay: Annotated[float, Between(0, 1, above=True, below=True)] = 0.5
+    floor: Annotated[float, Between(0, 1, below=True)] = 0.0
+    missing: Factor = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", check_metadata_key("key of Decay", self.key))
-        check_parameter("scale of Decay", self.scale, "a finite number > 0", comparable(self.scale) > 0)
-        check_choice("shape of Decay", self.shape, get_args(Shape))
-        check_parameter("offset of Decay", self.offset, "a finite number >= 0", comparable(self.offset) >= 0)
-        check_parameter("decay of Decay", self.decay, "a number in (0, 1)", 0 < comparable(self.decay) < 1)
-        check_parameter("floor of Decay", self.floor, "a number in [0, 1)", 0 <= comparable(self.floor) < 1)
-        _check_factor("missing of Decay", self.missing)
+        check_fields(self)
         if self.origin is not None and _as_number(self.origin) is None and _as_time(self.origin) is None:
             rule = "a date, a date in ISO 8601, a finite number, or None for the time of the search"
-            raise parameter_error("origin of Decay", rule, self.origin)
+            raise parameter_error("origin", rule, self.origin)
 
     @property
     def name(self) -> str:
@@ -214,18 +200,24 @@ class ValueBoost(Boost):
     (2.0, 0.5, 1.0)
     """
 
-    key: str
-    factors: Mapping[str | float | bool, float] = field(default_factory=dict)
-    default: float = 1.0
+    key: Key
+    factors: Mapping[str | float | bool, float]
+    default: Factor = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", check_metadata_key("key of ValueBoost", self.key))
-        if not isinstance(self.factors, Mapping) or not self.factors:
-            raise parameter_error("factors of ValueBoost", "a mapping of values to factors, not empty", self.factors)
+        check_fields(self)
+        if not self.factors:
+            raise parameter_error("factors", "a mapping of values to factors, not empty", self.factors)
         for value, factor in self.factors.items():
-            _check_factor(f"factor of {short_repr(value)} in ValueBoost", factor)
-        _check_factor("default of ValueBoost", self.default)
+            rule, holds = f"a number in [0, {MAX_FACTOR:,.0f}]", 0 <= comparable(factor) <= MAX_FACTOR
+            check_parameter(f"factor of {short_repr(value)}", factor, rule, holds)
         object.__setattr__(self, "factors", dict(self.factors))
+
+    @classmethod
+    def from_json(cls, key: str, factors: Mapping[str, float], default: float = 1.0) -> ValueBoost:
+        """Make a boost of JSON, where a key is a text: it stands for the number or bool that it spells, too."""
+        spelt = {value: factor for text, factor in factors.items() if (value := parse_plain(text)) is not None}
+        return cls(key, {**dict[Any, float](factors), **spelt}, default)
 
     @property
     def name(self) -> str:
@@ -274,13 +266,10 @@ class FunctionBoost(Boost):
     """
 
     function: Callable[[Mapping[str, Any]], float]
-    maximum: float
+    maximum: Annotated[float, Between(0, MAX_FACTOR, above=True)]
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise parameter_error("function of FunctionBoost", "a callable", self.function)
-        rule = f"a number in (0, {MAX_FACTOR:,.0f}]"
-        check_parameter("maximum of FunctionBoost", self.maximum, rule, 0 < comparable(self.maximum) <= MAX_FACTOR)
+        check_fields(self)
 
     @property
     def name(self) -> str:
@@ -300,16 +289,11 @@ class FunctionBoost(Boost):
         return Explanation(self.factor(metadata), f"factor by {self.name}, at most {self.maximum:g}")
 
 
-def check_boosts(boosts: object) -> tuple[Boost, ...]:
-    """Check a list of boosts, and give each its origin."""
-    given = [boosts] if isinstance(boosts, Boost) else boosts
-    if given is None:
-        return ()
-    if not isinstance(given, list | tuple) or not all(isinstance(boost, Boost) for boost in given):
-        raise parameter_error("boosts", "a list of Decay, ValueBoost or FunctionBoost", boosts)
+def at_this_moment(boosts: Sequence[Boost]) -> tuple[Boost, ...]:
+    """Give each decay without an origin the time of the search."""
     now = datetime.now(timezone.utc)
     return tuple(
-        replace(boost, origin=now) if isinstance(boost, Decay) and boost.origin is None else boost for boost in given
+        replace(boost, origin=now) if isinstance(boost, Decay) and boost.origin is None else boost for boost in boosts
     )
 
 

@@ -6,11 +6,13 @@ BM25 and fused scores can be diversified, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import numpy as np
 
 from rag_bm25.budget import check_budget
+from rag_bm25.definitions import Between, check_fields
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
@@ -23,6 +25,38 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ROUNDING = 1e-6  # the cosine of a vector with itself is 1 but for this
+
+
+@dataclass(frozen=True)
+class MMR:
+    """Hits, or groups, that differ from each other, by maximal marginal relevance, chosen from the candidates.
+
+    Parameters
+    ----------
+    trade_off : float
+        Lambda, in [0, 1]: 1 is the order of the scores, 0 looks at differences only.
+    """
+
+    trade_off: Annotated[float, Between(0, 1)] = 0.5
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class NearDuplicates:
+    """Hits without those that resemble a better one; others take their places.
+
+    Parameters
+    ----------
+    cosine : float
+        Leave out hits whose stored vectors have at least this cosine with that of a better hit, in (0, 1].
+    """
+
+    cosine: Annotated[float, Between(0, 1, above=True)] = 0.9
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class SparseCosines:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 from rag_bm25.checks import kind_of
+from rag_bm25.definitions import NOT_EMPTY, Between, check_fields
 from rag_bm25.documents.chunks import Hit
+from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,11 +23,29 @@ H = TypeVar("H", bound=Hit)
 
 @dataclass(frozen=True)
 class Grouping:
-    """How hits become groups."""
+    """Groups of hits with the same text, number or bool in the metadata. A hit without one is a group of its own.
 
-    key: str
-    size: int = 1  # maximum number of hits of a group
+    Parameters
+    ----------
+    key : str
+        Metadata key, such as ``"source"``.
+    size : int
+        Maximum number of hits of a group, one after the other, best first, in 1..16384.
+    score : {"max", "sum"}
+        Whether groups are ranked by their best hit, or by the sum of the scores of all their hits among the candidates.
+
+    Examples
+    --------
+    >>> Grouping("source", size=2)
+    Grouping(key='source', size=2, score='max')
+    """
+
+    key: Annotated[str, NOT_EMPTY]
+    size: Annotated[int, Between(1, MAX_K)] = 1
     score: GroupScore = "max"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def key_of(self, hit: Hit) -> GroupKey:
         """Return what the hits of a group have in common; without a text or a number under the key, a hit is alone."""

@@ -9,21 +9,19 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
 from operator import itemgetter, or_
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 from rag_bm25.analysis.places import locate_terms
 from rag_bm25.analysis.runs import LETTER
 from rag_bm25.budget import check_budget
-from rag_bm25.checks import check_int
+from rag_bm25.definitions import Between, check_fields
 from rag_bm25.documents.chunks import Fragment
-from rag_bm25.errors import ParameterError, short_repr
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from rag_bm25.analysis import TextAnalyzer, Token
 
-MAX_FRAGMENTS = 1_000
 SIZES = 20, 65_535
 _MORE = 1 + 1e-9  # times a sum of weights: above it, another one is not the same but for rounding
 
@@ -39,7 +37,7 @@ _WITHIN_WORD = re.compile(LETTER * 2)
 
 @dataclass(frozen=True)
 class Highlighting:
-    """What is highlighted of a text.
+    """Number and size of the highlights of a text.
 
     Parameters
     ----------
@@ -60,21 +58,11 @@ class Highlighting:
     Highlighting(max_fragments=3, size=80)
     """
 
-    max_fragments: int = 3
-    size: int = 200
+    max_fragments: Annotated[int, Between(1, 1_000)] = 3
+    size: Annotated[int, Between(*SIZES)] = 200
 
     def __post_init__(self) -> None:
-        check_int("max_fragments", self.max_fragments, 1, MAX_FRAGMENTS)
-        check_int("size", self.size, *SIZES)
-
-
-def check_highlight(highlight: object) -> Highlighting | None:
-    """Check the option `highlight`: True for the default highlighting."""
-    if isinstance(highlight, Highlighting):
-        return highlight
-    if not isinstance(highlight, bool | None):
-        raise ParameterError(f"highlight must be True, False or a Highlighting, got {short_repr(highlight)}")
-    return Highlighting() if highlight else None
+        check_fields(self)
 
 
 _Part: TypeAlias = tuple[int, int, int, int]

@@ -1,152 +1,161 @@
-"""Options for what a search makes of its hits: one set for all methods that return hits."""
+"""Options of a search: one definition for all methods that search, and for all surfaces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
-from rag_bm25.checks import check_callable, check_choice, check_int, check_parameter, comparable
+from rag_bm25.definitions import FINITE, Between, check_given
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import ParameterError
-from rag_bm25.hits.boosts import Boost, check_boosts, check_metadata_key
-from rag_bm25.hits.groups import Grouping, GroupScore
-from rag_bm25.hits.highlights import Highlighting, check_highlight
-from rag_bm25.query.options import QUERY_OPTIONS, QueryOptions
+from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost, at_this_moment
+from rag_bm25.hits.diversity import MMR, NearDuplicates
+from rag_bm25.hits.groups import Grouping
+from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.query.expansion import QueryExpansion
+from rag_bm25.query.feedback import RM3, RSJ, Rocchio
+from rag_bm25.query.min_should_match import check_min_should_match
+from rag_bm25.query.options import StatisticsPart
+from rag_bm25.store.rows import MAX_K
+from rag_bm25.store.search_params import check_search_params, check_sparse_search_params
+from rag_bm25.weighting.query import QueryWeighting
 
-Expansion = Literal["neighbors", "document"]
+Context = Literal["neighbors", "document"]
 Rerank: TypeAlias = Callable[[str, Sequence[Hit]], Sequence[float]]
 """A function of the query and hits that returns a score for each of them."""
 
-MAX_K = 16_384  # no engine returns more hits of a query
 DEFAULT_CANDIDATES = 100
 NAMES_OF_K = ("top_k", "limit", "n", "size", "num_results", "topk", "top_n")
-"""What other libraries call `k`."""
+"""Names of `k` in other libraries."""
 
 
-class HitOptions(TypedDict, total=False):
-    """Options for what a search makes of its hits. They take effect in this order; by default, none does.
+class SearchOptions(TypedDict, total=False):
+    """Options of a search. Without them the values of the index hold, and its hits are those with the best scores.
 
     Attributes
     ----------
+    weighting : QueryWeighting
+        Weights of the terms of the query. What it does not give is as in the index.
+    expansion : QueryExpansion
+        Synonyms and near spellings to search for, too.
+    feedback : Rocchio, RM3 or RSJ
+        Search again with terms of relevant chunks: of marked ones, or else of the best hits. See
+        :mod:`rag_bm25.query.feedback`.
+    min_should_match : int or str
+        Minimum number of distinct words of the query that a hit must have: 3, -1, ``"75%"``, ``"3<90%"``. An addition
+        for a word counts as that word. See :func:`rag_bm25.query.min_should_match.required_words`.
+    statistics : {"namespace", "all"} or mapping
+        N and df of the searched namespaces (the default), of the whole index, or of the chunks in the searched
+        namespaces that fit a filter, as if these were an index of their own. They are counted when a search first asks
+        for them, and kept until something is written, for the last 8 filters; see docs/conditions.md.
+    min_score : float
+        Minimum score of a hit: the score that is returned, boosted, fused or reranked.
     boosts : sequence of Decay, ValueBoost and FunctionBoost
         Factors of the score that depend on the metadata. More candidates are looked at until no other chunk can be
         among the best, even with the largest factors.
     rerank : callable of (str, sequence of Hit) to sequence of float
-        Scores the `candidates` best hits again, in place of their scores, such as a cross-encoder; higher is better.
-    near_duplicates : float
-        Leave out hits whose stored vectors have at least this cosine with that of a better hit, in (0, 1]; 0.9 is a
-        good begin. Other hits take their places.
-    group_by : str
-        Metadata key, such as ``"source"``: `k` counts groups of hits with the same text, number or bool under it. A hit
-        without one is a group of its own. More candidates are looked at until there are `k` groups.
-    group_size : int
-        Maximum number of hits of a group, one after the other, best first; 1 by default.
-    group_score : {"max", "sum"}
-        Whether groups are ranked by their best hit (the default), or by the sum of the scores of all their hits among
-        the `candidates` best ones.
-    mmr : float
-        Choose hits, or groups, that differ from each other, by maximal marginal relevance: lambda in [0, 1]; 1 is the
-        order of the scores. It chooses from the `candidates` best ones.
+        Score the `candidates` best hits again, in place of their scores, such as with a cross-encoder; higher is
+        better.
     candidates : int
-        Number of hits for `rerank`, `mmr` and ``group_score="sum"``, in 1..16384; by default 100, or k if that is more.
-    expand : {"neighbors", "document"}
-        Give each hit its `context`: the chunks before and after it, or the whole document, see
+        Number of hits for `rerank`, `MMR` and ``Grouping(score="sum")``, in 1..16384; by default 100, or k if that is
+        more.
+    group : Grouping
+        Count groups of hits with the same metadata under a key: `k` is the number of groups. More candidates are looked
+        at until there are so many.
+    diversity : MMR or NearDuplicates
+        Choose hits that differ from each other, or leave out those that resemble a better one.
+    context : {"neighbors", "document"}
+        Give each hit the chunks before and after it, or its whole document, see
         :meth:`rag_bm25.BM25Index.neighbors`.
     highlight : bool or Highlighting
-        Give each hit its `highlights`: the best sentences of its text, and the places of the query's terms in them,
-        those of expansion, feedback, `must` and `phrases` included.
+        Give each hit its highlights: the best sentences of its text, and the places of the query's terms in them. Those
+        of expansion, feedback, `must` and `phrases` are included.
+    search_params : mapping of str to str, bool, int or float
+        Parameters of Milvus for the search of sparse vectors, such as ``{"drop_ratio_search": 0.1}``. They depend on
+        the engine, and some make the results approximate; an unknown one is refused. ``{"rescore": True}`` computes the
+        scores again, exactly, from the stored vectors of the best chunks: only a server that stores its index in fp16
+        makes a difference to them, of at most 0.1 %, see :class:`rag_bm25.StorageOptions`. It takes about half as long
+        again.
     """
 
-    boosts: Sequence[Boost] | None
+    weighting: QueryWeighting | None
+    expansion: QueryExpansion | None
+    feedback: Rocchio | RM3 | RSJ | None
+    min_should_match: int | str | None
+    statistics: StatisticsPart | None
+    min_score: Annotated[float, FINITE] | None
+    boosts: Sequence[Decay | ValueBoost | FunctionBoost] | None
     rerank: Rerank | None
-    near_duplicates: float | None
-    group_by: str | None
-    group_size: int
-    group_score: GroupScore
-    mmr: float | None
-    candidates: int | None
-    expand: Expansion | None
-    highlight: bool | Highlighting
+    candidates: Annotated[int, Between(1, MAX_K)] | None
+    group: Grouping | None
+    diversity: MMR | NearDuplicates | None
+    context: Context | None
+    highlight: bool | Highlighting | None
+    search_params: Mapping[str, str | bool | int | float] | None
 
 
-class SearchOptions(QueryOptions, HitOptions, total=False):
-    """All options of a search: those of the query, and those for its hits."""
+WEIGHING = ("weighting", "expansion", "feedback", "min_should_match", "statistics")
+"""Options that concern the terms of a query."""
+OF_WORDS = ("expansion", "min_should_match", "feedback")
+"""Options that change the words of a query."""
+NARROWING = ("min_should_match", "statistics", "feedback", "boosts", "min_score", "search_params")
+"""Options that may keep a chunk with words of the query from being found, however many hits are asked for."""
+PLACING = ("rerank", "diversity", "group")
+"""Options with which the hits are not simply the chunks with the best scores."""
+CHOOSING = (*PLACING, "search_params")
+"""Options that may keep one of the k best chunks from being a hit."""
 
 
-HIT_OPTIONS = frozenset(HitOptions.__annotations__)
-"""The names of the options for hits."""
+def check_options(options: Mapping[str, Any]) -> SearchOptions:
+    """Check the options of a search by the terms of a query; None is one that is not given."""
+    given = _check(options)
+    if "search_params" in given:
+        check_sparse_search_params(given["search_params"])
+    return given
 
 
-@dataclass(frozen=True)
-class HitPlan:
-    """Checked options for hits."""
-
-    boosts: tuple[Boost, ...] = ()
-    rerank: Rerank | None = None
-    near_duplicates: float | None = None
-    grouping: Grouping | None = None
-    mmr: float | None = None
-    candidates: int | None = None
-    expand: Expansion | None = None
-    highlighting: Highlighting | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the hits are those of the search, in its order."""
-        chosen = self.boosts, self.rerank, self.near_duplicates, self.grouping, self.mmr
-        return all(option is None or option == () for option in chosen)
-
-    @property
-    def needs_candidates(self) -> bool:
-        """Whether a given number of the best hits is reranked, added up or chosen from."""
-        sums = self.grouping is not None and self.grouping.score == "sum"
-        return sums or self.rerank is not None or self.mmr is not None
-
-    @property
-    def needs_vectors(self) -> bool:
-        """Whether hits are compared by their vectors."""
-        return self.near_duplicates is not None or self.mmr is not None
-
-    def num_candidates(self, k: int) -> int:
-        """Return how many of the best hits are reranked, added up or chosen from."""
-        return max(k, DEFAULT_CANDIDATES) if self.candidates is None else max(k, self.candidates)
+def check_dense_options(options: Mapping[str, Any]) -> SearchOptions:
+    """Check the options of a search by a dense vector alone."""
+    given = _check(options)
+    refuse(given, WEIGHING, "a dense search has no terms")
+    refuse(given, ("boosts",), "a similarity may be negative, and a factor would raise it")
+    refuse(given, ("rerank", "highlight"), "a dense search has no query text. Use search_hybrid")
+    check_search_params(given.get("search_params"))
+    return given
 
 
-def split_options(options: Mapping[str, Any]) -> tuple[HitPlan, QueryOptions]:
-    """Check the options for hits, and return the others as they are."""
-    if unknown := sorted(set(options) - HIT_OPTIONS - QUERY_OPTIONS):
-        known = ", ".join(sorted(HIT_OPTIONS | QUERY_OPTIONS | {"filter", "namespace"}))
-        hint = "; k is the number of hits" if unknown[0] in NAMES_OF_K else ""
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}{hint}; the options are {known}")
-    given = {name: value for name, value in options.items() if name in HIT_OPTIONS}
-    others: Any = {name: value for name, value in options.items() if name not in HIT_OPTIONS}
-    return (_check_plan(given) if given else HitPlan()), others
+def _check(options: Mapping[str, Any]) -> SearchOptions:
+    """Check the rules of all options, and make one form of the values that have several."""
+    hint = "; k is the number of hits" if any(name in NAMES_OF_K for name in options) else ""
+    given: Any = check_given(SearchOptions, options, hint)
+    if "min_should_match" in given:
+        check_min_should_match(given["min_should_match"])
+    if boosts := given.get("boosts"):
+        given["boosts"] = at_this_moment(boosts)
+    if "highlight" in given and isinstance(given["highlight"], bool):
+        given["highlight"] = Highlighting() if given["highlight"] else None
+    return given  # type: ignore[no-any-return]
 
 
-def _check_plan(options: Mapping[str, Any]) -> HitPlan:
-    check_callable("rerank", options.get("rerank"))
-    near, mmr, candidates = options.get("near_duplicates"), options.get("mmr"), options.get("candidates")
-    if near is not None:
-        check_parameter("near_duplicates", near, "a number in (0, 1]", 0 < comparable(near) <= 1)
-    if mmr is not None:
-        check_parameter("mmr", mmr, "a number in [0, 1]", 0 <= comparable(mmr) <= 1)
-    if candidates is not None:
-        candidates = check_int("candidates", candidates, 1, MAX_K)
-    expand = options.get("expand")
-    if expand is not None:
-        check_choice("expand", expand, get_args(Expansion))
-    boosts, grouping = check_boosts(options.get("boosts")), _check_grouping(options)
-    highlighting = check_highlight(options.get("highlight"))
-    return HitPlan(boosts, options.get("rerank"), near, grouping, mmr, candidates, expand, highlighting)
+def refuse(options: SearchOptions, names: Sequence[str], reason: str) -> None:
+    """Refuse options that cannot be followed."""
+    for name in names:
+        if options.get(name):
+            raise ParameterError(f"{name} is not supported here: {reason}")
 
 
-def _check_grouping(options: Mapping[str, Any]) -> Grouping | None:
-    size = check_int("group_size", options.get("group_size", 1), 1, MAX_K)
-    score: Any = check_choice("group_score", options.get("group_score", "max"), get_args(GroupScore))
-    key = options.get("group_by")
-    if key is not None:
-        return Grouping(check_metadata_key("group_by", key), size, score)
-    if size != 1 or score != "max":
-        raise ParameterError("group_size and group_score need group_by, the metadata key to group by")
-    return None
+def is_by_score(options: SearchOptions) -> bool:
+    """Return whether the hits are the chunks with the best scores."""
+    return not any(options.get(name) for name in PLACING)
+
+
+def reranks_all(options: SearchOptions) -> bool:
+    """Return whether a given number of the best hits is reranked, added up or chosen from."""
+    grouping = options.get("group")
+    sums = grouping is not None and grouping.score == "sum"
+    return sums or options.get("rerank") is not None or isinstance(options.get("diversity"), MMR)
+
+
+def num_candidates(options: SearchOptions, k: int) -> int:
+    """Return how many of the best hits are reranked, added up or chosen from."""
+    return max(k, options.get("candidates") or DEFAULT_CANDIDATES)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.boosts import factor_of, largest_factor
-from rag_bm25.hits.diversity import diversify, scale_to_relevance, without_near_duplicates
+from rag_bm25.hits.diversity import MMR, NearDuplicates, diversify, scale_to_relevance, without_near_duplicates
 from rag_bm25.hits.groups import cut, group
+from rag_bm25.hits.options import num_candidates
 from rag_bm25.hits.reranking import check_scores
 from rag_bm25.query.explanation import boosted
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from rag_bm25.hits.boosts import Boost
     from rag_bm25.hits.diversity import SparseCosines
-    from rag_bm25.hits.options import HitPlan, Rerank
+    from rag_bm25.hits.groups import Grouping
+    from rag_bm25.hits.options import Rerank, SearchOptions
     from rag_bm25.vectors.sparse import SparseVector
 
 H = TypeVar("H", bound=Hit)
@@ -43,19 +46,33 @@ class Ranking(Generic[H]):
     is_all: bool = True  # whether there are no others
 
 
-def boost(plan: HitPlan, ranking: Ranking[H]) -> Ranking[H]:
+def by_final_score(options: SearchOptions, ranking: Ranking[H]) -> Ranking[H]:
+    """Boost the scores, and leave out those below the minimum, unless a reranker is to give others."""
+    ranking = boost(options.get("boosts") or (), ranking)
+    return ranking if options.get("rerank") is not None else at_least(options.get("min_score"), ranking)
+
+
+def boost(boosts: Sequence[Boost], ranking: Ranking[H]) -> Ranking[H]:
     """Boost the scores, and keep the hits that no other one can come before: the beginning of the boosted ranking.
 
     A factor of 0 leaves a hit out. A score of 0 does not: min-max gives it to the last hit of a hybrid search.
     """
-    if not plan.boosts:
+    if not boosts:
         return ranking
-    below = 0.0 if ranking.is_all else ranking.below * largest_factor(plan.boosts)
-    scored = [(hit, factor_of(plan.boosts, hit.metadata)) for hit in ranking.hits]
+    below = 0.0 if ranking.is_all else ranking.below * largest_factor(boosts)
+    scored = [(hit, factor_of(boosts, hit.metadata)) for hit in ranking.hits]
     kept = [replace(hit, score=boosted(hit.score, factor)) for hit, factor in scored if factor > 0]
     if not ranking.is_all:
         kept = [hit for hit in kept if hit.score > below]
     return Ranking(sorted(kept, key=rank_of), below, ranking.is_all)
+
+
+def at_least(min_score: float | None, ranking: Ranking[H]) -> Ranking[H]:
+    """Leave out the hits below a minimum score; those that have it are all if no other hit can."""
+    if min_score is None:
+        return ranking
+    kept = [hit for hit in ranking.hits if hit.score >= min_score]
+    return Ranking(kept, ranking.below, ranking.is_all or ranking.below < min_score)
 
 
 def rank_of(hit: Hit) -> tuple[float, str, str]:
@@ -78,77 +95,78 @@ class Units(Generic[H]):
     is_settled: bool  # whether more candidates would only add units after them
 
 
-def form_units(plan: HitPlan, ranking: Ranking[H], k: int, read_vectors: ReadVectors) -> Units[H]:
+def form_units(options: SearchOptions, ranking: Ranking[H], k: int, read_vectors: ReadVectors) -> Units[H]:
     """Leave out near duplicates, and group the others; without groups, the first k.
 
     Sums are over the best candidates, twice as many while they have fewer than k groups.
     """
-    grouping = plan.grouping
+    grouping = options.get("group")
     if grouping is None:
-        return Units([[hit] for hit in islice(_distinct(plan, ranking.hits, read_vectors), k)], is_settled=True)
+        return Units([[hit] for hit in islice(_distinct(options, ranking.hits, read_vectors), k)], is_settled=True)
     if grouping.score == "max":
-        return Units(group(_distinct(plan, ranking.hits, read_vectors), grouping), is_settled=True)
-    depth = plan.num_candidates(k)
+        return Units(group(_distinct(options, ranking.hits, read_vectors), grouping), is_settled=True)
+    depth = num_candidates(options, k)
     while True:
-        groups = group(_distinct(plan, ranking.hits[:depth], read_vectors), grouping)
+        groups = group(_distinct(options, ranking.hits[:depth], read_vectors), grouping)
         if len(groups) >= k or depth >= len(ranking.hits):
             return Units(groups, is_settled=ranking.is_all or depth <= len(ranking.hits))
         depth *= 2
 
 
-def _distinct(plan: HitPlan, hits: Sequence[H], read_vectors: ReadVectors) -> Iterable[H]:
-    """Leave out near duplicates, if the plan asks for that."""
-    if plan.near_duplicates is None or not hits:
+def _distinct(options: SearchOptions, hits: Sequence[H], read_vectors: ReadVectors) -> Iterable[H]:
+    """Leave out near duplicates, if the options ask for that."""
+    diversity = options.get("diversity")
+    if not isinstance(diversity, NearDuplicates) or not hits:
         return hits
-    return without_near_duplicates(list(zip(hits, read_vectors(hits), strict=True)), plan.near_duplicates)
+    return without_near_duplicates(list(zip(hits, read_vectors(hits), strict=True)), diversity.cosine)
 
 
-def is_enough(plan: HitPlan, ranking: Ranking[H], k: int, read_vectors: ReadVectors) -> bool:
+def is_enough(options: SearchOptions, ranking: Ranking[H], k: int, read_vectors: ReadVectors) -> bool:
     """Return whether more candidates would not change what is selected, but for the members of groups."""
+    ranking = by_final_score(options, ranking)
     if ranking.is_all:
         return True
-    ranking = boost(plan, ranking)
-    if plan.rerank is not None:
-        return len(ranking.hits) >= plan.num_candidates(k)
-    wanted = num_units(plan, k)
-    found = form_units(plan, ranking, wanted, read_vectors)
+    if options.get("rerank") is not None:
+        return len(ranking.hits) >= num_candidates(options, k)
+    wanted = num_units(options, k)
+    found = form_units(options, ranking, wanted, read_vectors)
     if not found.is_settled or len(found.units) < wanted:
         return False
-    return not must_refill_groups(plan) or not lacking(plan, found.units[:wanted])
+    return not must_refill_groups(options) or not lacking(options, found.units[:wanted])
 
 
-def must_refill_groups(plan: HitPlan) -> bool:
+def must_refill_groups(options: SearchOptions) -> bool:
     """Return whether the members of groups depend on all hits before them, so that no filter finds them."""
-    grouping = plan.grouping
-    return grouping is not None and grouping.score == "max" and plan.near_duplicates is not None
+    grouping = options.get("group")
+    return grouping is not None and grouping.score == "max" and isinstance(options.get("diversity"), NearDuplicates)
 
 
-def lacking(plan: HitPlan, units: Sequence[list[H]]) -> list[list[H]]:
+def lacking(options: SearchOptions, units: Sequence[list[H]]) -> list[list[H]]:
     """Return the groups that may have more members than were found."""
-    grouping = plan.grouping
+    grouping = options.get("group")
     if grouping is None or grouping.size == 1:
         return []
     return [unit for unit in units if len(unit) < grouping.size and grouping.value_of(unit[0]) is not None]
 
 
-def num_units(plan: HitPlan, k: int) -> int:
+def num_units(options: SearchOptions, k: int) -> int:
     """Return how many units a search needs to find."""
-    return k if plan.mmr is None else plan.num_candidates(k)
+    return num_candidates(options, k) if isinstance(options.get("diversity"), MMR) else k
 
 
-def choose(plan: HitPlan, units: Sequence[list[H]], k: int, read_similarity: ReadSimilarity) -> list[list[H]]:
+def choose(options: SearchOptions, units: Sequence[list[H]], k: int, read_similarity: ReadSimilarity) -> list[list[H]]:
     """Choose k units: the first ones, or those that differ from each other."""
-    if plan.mmr is None:
+    diversity = options.get("diversity")
+    if not isinstance(diversity, MMR):
         return list(units[:k])
-    units = units[: plan.num_candidates(k)]
+    units = units[: num_candidates(options, k)]
     best = [unit[0] for unit in units]
     if not best:
         return []
     relevance = scale_to_relevance([hit.score for hit in best])
-    return [units[at] for at in diversify(relevance, read_similarity(best), plan.mmr, k)]
+    return [units[at] for at in diversify(relevance, read_similarity(best), diversity.trade_off, k)]
 
 
-def flatten(plan: HitPlan, units: Sequence[list[H]]) -> list[H]:
+def flatten(grouping: Grouping | None, units: Sequence[list[H]]) -> list[H]:
     """Return the hits of units, one after the other."""
-    grouping = plan.grouping
     return [hit for unit in units for hit in (unit if grouping is None else cut(unit, grouping))]

@@ -8,33 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.checks import check_int
 from rag_bm25.documents.checks import check_namespace
-from rag_bm25.errors import InputError, ParameterError, short_repr
+from rag_bm25.errors import InputError, short_repr
 from rag_bm25.filters import conjoin, parse_filter
-from rag_bm25.hits.options import HIT_OPTIONS, MAX_K
-from rag_bm25.store.rows import Scope
+from rag_bm25.store.rows import MAX_K, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from rag_bm25.hits.options import HitPlan
 
 FilterLike: TypeAlias = "Mapping[str, Any] | str | None"
 Namespaces: TypeAlias = "str | Sequence[str] | None"  # None for all
 
 MAX_LISTED = 5
 EVERYTHING = 1 << 40  # more chunks than any document has
-WORD_OPTIONS = (
-    "syntax",
-    "expansion",
-    "min_should_match",
-    "feedback",
-    "relevant",
-    "irrelevant",
-    "must",
-    "must_not",
-    "phrases",
-    "slop",
-)
 
 
 def parse_scope(filter: FilterLike, namespace: Namespaces) -> Scope:
@@ -95,25 +80,3 @@ def check_k(k: int, name: str = "k") -> int:
 def check_window(name: str, count: int | None) -> int:
     """Check a number of neighbours; None for all."""
     return EVERYTHING if count is None else check_int(name, count, 0, MAX_K)
-
-
-def refuse_in_dense(plan: HitPlan, others: Mapping[str, Any]) -> None:
-    """Refuse options that a dense search cannot follow."""
-    if others:
-        options = ", ".join(
-            sorted(HIT_OPTIONS - {"boosts", "rerank", "highlight"} | {"filter", "namespace", "search_params"})
-        )
-        raise TypeError(f"unexpected keyword argument {min(others)!r}; the options are {options}")
-    if plan.boosts:
-        raise ParameterError("boosts are not supported here: a similarity may be negative, and a factor would raise it")
-    if plan.rerank is not None:
-        raise ParameterError("rerank is not supported here: a dense search has no query text. Use search_hybrid")
-    if plan.highlighting is not None:
-        raise ParameterError("highlight is not supported here: a dense search has no query text. Use search_hybrid")
-
-
-def refuse_word_options(options: Mapping[str, Any]) -> None:
-    """Refuse options that change the words of a query, where it has none."""
-    for name in sorted(WORD_OPTIONS):
-        if options.get(name):
-            raise ParameterError(f"{name} is not supported here: the query is a stored vector, and has no words")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,24 +12,20 @@ from rag_bm25.checks import (
     as_str,
     check_callable,
     check_int,
-    check_parameter,
     check_switch,
-    comparable,
 )
 from rag_bm25.documents.checks import check_id, check_ids, check_namespace, check_sequence, check_texts
 from rag_bm25.documents.chunks import Chunk, Hit
 from rag_bm25.errors import InputError, ReadOnlyError, short_repr
 from rag_bm25.events import Events
-from rag_bm25.hits.highlights import Highlighting, check_highlight
-from rag_bm25.hits.options import split_options
+from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.options import OF_WORDS, check_dense_options, check_options, is_by_score, refuse
 from rag_bm25.index.arguments import (
     check_chunk_namespace,
     check_k,
     check_namespaces,
     check_window,
     parse_scope,
-    refuse_in_dense,
-    refuse_word_options,
 )
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.coroutines import WriteThread, in_thread, in_write_thread, iterate_in_thread
@@ -40,10 +35,10 @@ from rag_bm25.index.maintenance.reencoding import reencode, rewrite
 from rag_bm25.index.maintenance.verification import repair, verify
 from rag_bm25.index.opening import OpenOptions, closed_on_failure, open_config, open_store
 from rag_bm25.index.searching.contexts import WINDOWS, add_contexts, read_passages
+from rag_bm25.index.searching.diagnosing import Diagnoser, Search
 from rag_bm25.index.searching.hybrid import HybridRequest, HybridSearcher
-from rag_bm25.index.searching.inquiry import Inquiry, Search
 from rag_bm25.index.searching.placing import Recorder, place_hit
-from rag_bm25.index.searching.rows import drop_superseded, read_chunks, read_embeddings, to_chunk, to_hit
+from rag_bm25.index.searching.rows import drop_superseded, read_chunks, read_embeddings, to_chunk
 from rag_bm25.index.searching.searcher import Searcher
 from rag_bm25.index.searching.selecting import Selector, SparseSelector
 from rag_bm25.index.searching.term_listing import TermLister
@@ -68,26 +63,24 @@ if TYPE_CHECKING:
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.documents.chunks import AddReport, Fragment, GivenChunk, HybridHit, Passage
     from rag_bm25.events import Event, Progress
-    from rag_bm25.hits.options import HitOptions, HitPlan, SearchOptions
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.arguments import FilterLike, Namespaces
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.maintenance.reencoding import ReencodeReport
     from rag_bm25.index.maintenance.verification import RepairReport, VerifyReport
-    from rag_bm25.index.searching.fusion import Fusion
     from rag_bm25.index.searching.hybrid import HybridOptions
     from rag_bm25.index.searching.term_listing import ChunkTerm, TermStatistics
     from rag_bm25.index.searching.weigher import WeightedQuery
     from rag_bm25.index.stats import IndexStats
     from rag_bm25.query.diagnosis import Diagnosis
     from rag_bm25.query.explanation import Explanation
-    from rag_bm25.query.options import QueryOptions, StatisticsPart
+    from rag_bm25.query.options import StatisticsPart
     from rag_bm25.query.query import QueryLike
     from rag_bm25.query.scores import ScoreExplanation
     from rag_bm25.query.spelling import Fuzzy
     from rag_bm25.store.embeddings import Embed, Embeddings
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ConsistencyLevel
-    from rag_bm25.store.search_params import SearchParams
     from rag_bm25.store.storage import StorageOptions
     from rag_bm25.store.tls import TLS
     from rag_bm25.vectors.sparse import SparseVector
@@ -657,15 +650,13 @@ class BM25Index:
         namespace : str, sequence of str or None
             Namespaces to search; None for all.
         **options
-            See :class:`~rag_bm25.query.options.QueryOptions` for those of the query, and
-            :class:`~rag_bm25.hits.options.HitOptions` for those of its hits, such as `group_by`, `boosts`, `rerank` and
-            `expand`, and `highlight`.
+            See :class:`~rag_bm25.SearchOptions`.
 
         Returns
         -------
         list of Hit
-            By falling score, then by id. Empty if no term of the query is known. With `group_by`, at most `k` groups,
-            best first, the hits of each one after the other.
+            By falling score, then by id. Empty if no term of the query is known. With `group`, at most `k` groups, best
+            first, the hits of each one after the other.
 
         Raises
         ------
@@ -702,17 +693,10 @@ class BM25Index:
             One for each query, in their order.
         """
         check_k(k)
-        scope, (plan, asked) = parse_scope(filter, namespace), split_options(options)
-        weighted = self._searcher.weigh(queries, scope, asked)
-        if plan.is_plain:
-            found = self._searcher.search(weighted.queries, k, scope, asked)
-            hits = [[to_hit(match) for match in matches] for matches in found]
-        else:
-            texts = [str(Query.of(query)) for query in queries]
-            hits = self._select(weighted.queries, texts, k, scope, asked, plan)
-        highlight = self._searcher.highlight
-        hits = [highlight(query, some, plan) for query, some in zip(weighted.queries, hits, strict=True)]
-        return [self._with_contexts(some, plan) for some in hits]
+        scope, asked = parse_scope(filter, namespace), check_options(options)
+        prepared = self._searcher.prepare(queries, scope, asked).queries
+        hits = self._select(prepared, [str(Query.of(query)) for query in queries], k, scope, asked)
+        return [self._finish(query, some, asked) for query, some in zip(prepared, hits, strict=True)]
 
     def more_like_this(
         self,
@@ -753,15 +737,15 @@ class BM25Index:
         --------
         ::
 
-            index.more_like_this("guide.md#4", k=5, near_duplicates=0.9)
+            index.more_like_this("guide.md#4", k=5, diversity=NearDuplicates(0.9))
         """
         check_k(k)
-        scope, (plan, asked) = parse_scope(filter, namespace), split_options(options)
-        refuse_word_options(asked)
+        scope, asked = parse_scope(filter, namespace), check_options(options)
+        refuse(asked, OF_WORDS, "the query is a stored vector, and has no words")
         limit = check_int("max_terms", max_terms, 1, MAX_SIMILAR_TERMS)
         query, row = self._searcher.weigh_like(check_id("id", id), limit, scope, asked)
-        (hits,) = self._select([query], [row.text], k, scope, asked, plan, but=(row.namespace, row.id))
-        return self._with_contexts(self._searcher.highlight(query, hits, plan), plan)
+        (hits,) = self._select([query], [row.text], k, scope, asked, but=(row.namespace, row.id))
+        return self._finish(query, hits, asked)
 
     def highlight(
         self,
@@ -770,7 +754,7 @@ class BM25Index:
         highlighting: Highlighting | None = None,
         *,
         namespace: Namespaces = "",
-        **options: Unpack[QueryOptions],
+        **options: Unpack[SearchOptions],
     ) -> list[Fragment]:
         """Highlight the terms of a query in any text, as `highlight` of a search does in hits.
 
@@ -799,9 +783,10 @@ class BM25Index:
         """
         if not isinstance(text, str):
             raise InputError(f"text must be a str, got {type(text).__name__}")
-        chosen = check_highlight(True if highlighting is None else highlighting) or Highlighting()
-        (weighted,) = self._searcher.weigh([query], parse_scope(None, namespace), {**options}).queries
-        return list(self._searcher.highlighter(weighted, chosen).highlight(as_str(text)))
+        chosen = check_options({"highlight": highlighting}).get("highlight") or Highlighting()
+        assert isinstance(chosen, Highlighting)
+        (query_terms,) = self._searcher.prepare([query], parse_scope(None, namespace), check_options(options)).queries
+        return list(self._searcher.highlighter(query_terms, chosen).highlight(as_str(text)))
 
     def neighbors(self, hit: Hit | Chunk, before: int | None = 1, after: int | None = 1) -> Passage:
         """Return a chunk with the chunks before and after it in its document.
@@ -840,16 +825,19 @@ class BM25Index:
         texts: list[str],
         k: int,
         scope: Scope,
-        options: QueryOptions,
-        plan: HitPlan,
+        options: SearchOptions,
         but: tuple[str, str] | None = None,
     ) -> list[list[Hit]]:
-        selector: Selector[Hit] = Selector(self._store, self._live.events, plan, k, but=but)
-        return SparseSelector(self._searcher, selector, scope, options).select(queries, texts)
+        selector: Selector[Hit] = Selector(self._store, self._live.events, options, k, but=but)
+        return SparseSelector(self._searcher, selector, scope).select(queries, texts)
 
-    def _with_contexts(self, hits: list[H], plan: HitPlan) -> list[H]:
-        """Give hits their contexts, if the options ask for them."""
-        return hits if plan.expand is None else add_contexts(self._store, hits, *WINDOWS[plan.expand])
+    def _finish(self, query: WeightedQuery, hits: list[H], options: SearchOptions) -> list[H]:
+        """Give hits their highlights and contexts, if the options ask for them."""
+        return self._with_contexts(self._searcher.highlight(query, hits, options), options)
+
+    def _with_contexts(self, hits: list[H], options: SearchOptions) -> list[H]:
+        context = options.get("context")
+        return hits if context is None else add_contexts(self._store, hits, *WINDOWS[context])
 
     def search_dense(
         self,
@@ -858,8 +846,7 @@ class BM25Index:
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
-        search_params: SearchParams | None = None,
-        **options: Unpack[HitOptions],
+        **options: Unpack[SearchOptions],
     ) -> list[Hit]:
         """Return the chunks with the most similar dense vectors.
 
@@ -869,11 +856,10 @@ class BM25Index:
             The query's dense vector.
         k, filter, namespace
             As for :meth:`search`.
-        search_params : mapping of str to str, bool, int or float, optional
-            Milvus's search parameters, such as ``{"ef": 200}``; the engine decides which exist.
         **options
-            See :class:`~rag_bm25.hits.options.HitOptions`, except `boosts`, since similarities may be negative, and
-            `rerank` and `highlight`, since there is no query text.
+            See :class:`~rag_bm25.SearchOptions`, except those of the query's terms, `boosts`, since similarities may be
+            negative, and `rerank` and `highlight`, since there is no query text. `search_params` are those of a dense
+            search, such as ``{"ef": 200}``.
 
         Returns
         -------
@@ -885,10 +871,9 @@ class BM25Index:
         InputError
             If the index has no dense vectors, or `embedding` does not fit them.
         """
-        arm = SearchArm(check_k(k), parse_scope(filter, namespace), check_search_params(search_params))
-        plan, others = split_options(options)
-        refuse_in_dense(plan, others)
-        return self._with_contexts(self._hybrid.search_dense(embedding, arm, plan), plan)
+        asked = check_dense_options(options)
+        arm = SearchArm(check_k(k), parse_scope(filter, namespace), check_search_params(asked.get("search_params")))
+        return self._with_contexts(self._hybrid.search_dense(embedding, arm, asked), asked)
 
     def search_hybrid(
         self,
@@ -896,16 +881,9 @@ class BM25Index:
         embedding: Sequence[float],
         k: int = 10,
         *,
-        fusion: Fusion | None = None,
-        sparse_k: int | None = None,
-        dense_k: int | None = None,
         filter: FilterLike = None,
-        sparse_filter: FilterLike = None,
-        dense_filter: FilterLike = None,
-        arm_scores: bool = False,
-        dense_search_params: SearchParams | None = None,
         namespace: Namespaces = "",
-        **options: Unpack[SearchOptions],
+        **options: Unpack[HybridOptions],
     ) -> list[HybridHit]:
         """Return the best chunks of a lexical and a dense search together.
 
@@ -915,39 +893,19 @@ class BM25Index:
             As for :meth:`search`; without known terms, the dense search decides alone.
         embedding, k
             As for :meth:`search_dense`.
-        fusion : RRF or Weighted, optional
-            How two scores become one, see :class:`~rag_bm25.Weighted` (the default) and :class:`~rag_bm25.RRF`.
-        sparse_k, dense_k : int, optional
-            Number of candidates from each search; by default 100, or `k` if that is more.
-        filter, sparse_filter, dense_filter : mapping or str, optional
-            Conditions for both searches, and further ones for each of them; as for :meth:`search`.
-        arm_scores : bool
-            Whether the hits have the scores of both searches; nothing else changes.
-        dense_search_params : mapping of str to str, bool, int or float, optional
-            As `search_params` of :meth:`search_dense`; the option `search_params` is for the lexical search.
-        namespace, **options
-            As for :meth:`search`, except `min_should_match`: no vector can hold it. Options for hits apply to the
-            candidates of both searches. Twice as many of these are asked for while there are fewer than k hits.
+        filter, namespace
+            As for :meth:`search`, for both searches.
+        **options
+            See :class:`~rag_bm25.FusionOptions`, and :class:`~rag_bm25.SearchOptions`, which apply to the candidates of
+            both searches. Twice as many of these are asked for while there are fewer than k hits.
 
         Returns
         -------
         list of HybridHit
             By falling fused score, then by id; groups as for :meth:`search`.
         """
-        given: HybridOptions = {
-            **options,
-            "fusion": fusion,
-            "sparse_k": sparse_k,
-            "dense_k": dense_k,
-            "filter": filter,
-            "sparse_filter": sparse_filter,
-            "dense_filter": dense_filter,
-            "arm_scores": arm_scores,
-            "dense_search_params": dense_search_params,
-            "namespace": namespace,
-        }
-        request = HybridRequest.of(k, given)
-        return self._with_contexts(self._hybrid.search(query, embedding, request), request.plan)
+        request = HybridRequest.of(k, parse_scope(filter, namespace), options)
+        return self._with_contexts(self._hybrid.search(query, embedding, request), request.options)
 
     def encode_documents(
         self, texts: Sequence[str], metadatas: Sequence[Mapping[str, Any] | None] | None = None
@@ -975,7 +933,7 @@ class BM25Index:
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
-        **options: Unpack[QueryOptions],
+        **options: Unpack[SearchOptions],
     ) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus.
 
@@ -984,8 +942,8 @@ class BM25Index:
         queries : sequence of str, mapping or Query
             Any number, as for :meth:`search`.
         filter, namespace, **options
-            As for :meth:`search`, except `min_should_match` and conditions: no vector can hold them. The filter
-            matters if feedback makes a first search.
+            As for :meth:`search`, except conditions and options for hits: no vector can hold them. The filter matters
+            if feedback makes a first search.
 
         Returns
         -------
@@ -993,7 +951,7 @@ class BM25Index:
             Query weights, all > 0; empty if no term is known. :meth:`max_scores` gives the upper bounds of their
             scores.
         """
-        vectors = self._searcher.vectors(queries, parse_scope(filter, namespace), options)
+        vectors = self._searcher.vectors(queries, parse_scope(filter, namespace), check_options(options))
         return [replace(each, ids=each.ids.copy(), values=each.values.copy()) for each in vectors]  # the caller's own
 
     def max_scores(
@@ -1002,7 +960,7 @@ class BM25Index:
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
-        **options: Unpack[QueryOptions],
+        **options: Unpack[SearchOptions],
     ) -> list[float]:
         """Return the upper bound of each query's scores, to normalise scores to 0..1.
 
@@ -1022,7 +980,7 @@ class BM25Index:
         ParameterError
             If the weighting has no upper bound, or an option is out of range.
         """
-        return self._searcher.max_scores(queries, parse_scope(filter, namespace), options)
+        return self._searcher.max_scores(queries, parse_scope(filter, namespace), check_options(options))
 
     def suggest(
         self,
@@ -1054,7 +1012,7 @@ class BM25Index:
             If `query` is no str or too long; if rapidfuzz is not installed.
         """
         scope = Scope(namespaces=check_namespaces(namespace))
-        return self._weigher.correct(query, fuzzy, scope, {"statistics": statistics})
+        return self._weigher.correct(query, fuzzy, scope, check_options({"statistics": statistics}))
 
     def explain(
         self,
@@ -1080,8 +1038,8 @@ class BM25Index:
             Namespace of the chunk, one of those searched, such as the `namespace` of a hit; needed if several of them
             have a chunk with that id.
         k : int
-            As it was given to the search; it matters with `rerank`, `group_by`, `near_duplicates` and `mmr`, for which
-            the search is made again.
+            As it was given to the search; it matters with `rerank`, `group` and `diversity`, for which the search is
+            made again.
         **options
             As they were given to the search.
 
@@ -1090,7 +1048,7 @@ class BM25Index:
         ScoreExplanation
             Its value is the score of the hit, to 1e-5 of it. As text it is a table, its `tree` shows every formula, and
             its `terms` have the numbers. Where a server may round its index to fp16, the root of the tree says so: the
-            score of a search is then within 0.1 % of it, and equal with ``rescore=True``.
+            score of a search is then within 0.1 % of it, and equal with ``search_params={"rescore": True}``.
 
         Raises
         ------
@@ -1110,90 +1068,46 @@ class BM25Index:
         scope = parse_scope(filter, namespace)
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
         check_k(k)
-        plan, asked = split_options(options)
-        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked, plan.boosts)
-        if replace(plan, boosts=()).is_plain:
+        asked = check_options(options)
+        explained = self._searcher.explain(query, check_id("id", id), scope, place, asked)
+        if is_by_score(asked):
             return explained
-        recorder = Recorder(plan.rerank)
-        again: dict[str, Any] = {**options, "rerank": plan.rerank and recorder, "expand": None, "highlight": False}
+        recorder = Recorder(asked.get("rerank"))
+        again: SearchOptions = {**asked, "rerank": asked.get("rerank") and recorder, "context": None, "highlight": None}
         hits = self.search(query, k, filter=filter, namespace=namespace, **again)
         chunk = explained.namespace, explained.id
-        return with_placement(explained, place_hit(chunk, hits, k, plan, recorder))
+        return with_placement(explained, place_hit(chunk, hits, k, asked, recorder))
 
-    def why_nothing(
+    def diagnose(
         self,
         query: QueryLike,
-        k: int = 10,
-        *,
-        filter: FilterLike = None,
-        namespace: Namespaces = "",
-        min_score: float | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> Diagnosis:
-        """Find out why a search has no hits.
-
-        The search is made again, and then without each of its options, so that this takes several times as long.
-
-        Parameters
-        ----------
-        query, k, filter, namespace
-            As they were given to :meth:`search`.
-        min_score : float, optional
-            Score below which the program drops hits.
-        **options
-            As they were given to :meth:`search`.
-
-        Returns
-        -------
-        Diagnosis
-            The reasons; none if there are hits.
-
-        Raises
-        ------
-        InputError, ParameterError, FilterError
-            As for :meth:`search`.
-
-        Examples
-        --------
-        ::
-
-            hits = index.search(query, filter={"kind": "law"})
-            if not hits:
-                print(index.why_nothing(query, filter={"kind": "law"}))
-        """
-        return self._inquire(query, k, parse_scope(filter, namespace), options, min_score).why_nothing()
-
-    def why_not(
-        self,
-        query: QueryLike,
-        id: str,
+        id: str | None = None,
         k: int = 10,
         *,
         filter: FilterLike = None,
         namespace: Namespaces = "",
         chunk_namespace: str | None = None,
-        min_score: float | None = None,
         **options: Unpack[SearchOptions],
     ) -> Diagnosis:
-        """Find out why a chunk is not among the hits of a search.
+        """Find out why a search has no hits, or why a chunk is not among them.
+
+        The search is made again, and then without each of its options, so that this takes several times as long.
 
         Parameters
         ----------
         query
             As it was given to :meth:`search`.
-        id : str
-            Id of the chunk; it need not exist.
-        k, filter, namespace
+        id : str, optional
+            Id of the chunk; it need not exist. Without, why there are no hits.
+        k, filter, namespace, **options
             As they were given to :meth:`search`.
         chunk_namespace
             As for :meth:`explain`.
-        min_score, **options
-            As for :meth:`why_nothing`.
 
         Returns
         -------
         Diagnosis
-            The reasons, and the rank and the score of the chunk; no reasons if it is among the hits.
+            The reasons, and the rank and the score of the chunk; no reasons if there are hits, or the chunk is one.
 
         Raises
         ------
@@ -1204,19 +1118,16 @@ class BM25Index:
         --------
         ::
 
-            print(index.why_not("解除 合同", "law.txt#12", k=5))
+            print(index.diagnose("解除 合同", filter={"kind": "law"}))
+            print(index.diagnose("解除 合同", "law.txt#12", k=5))
         """
         scope = parse_scope(filter, namespace)
+        search = Search.of(query, check_k(k), scope, check_options(options))
+        diagnoser = Diagnoser(self._store, self._live, self._searcher, self.search, search)
         place = check_chunk_namespace(chunk_namespace, scope.namespaces)
-        return self._inquire(query, k, scope, options, min_score).why_not(check_id("id", id), place)
-
-    def _inquire(
-        self, query: QueryLike, k: int, scope: Scope, options: SearchOptions, min_score: float | None
-    ) -> Inquiry:
-        if min_score is not None:
-            check_parameter("min_score", min_score, "a finite number", math.isfinite(comparable(min_score)))
-        search = Search.of(query, check_k(k), scope, options, min_score)
-        return Inquiry(self._store, self._live, self._searcher, self.search, search)
+        return (
+            diagnoser.diagnose_no_hits() if id is None else diagnoser.diagnose_missing_chunk(check_id("id", id), place)
+        )
 
     def explain_hybrid(
         self,
@@ -1225,6 +1136,8 @@ class BM25Index:
         id: str,
         k: int = 10,
         *,
+        filter: FilterLike = None,
+        namespace: Namespaces = "",
         chunk_namespace: str | None = None,
         **options: Unpack[HybridOptions],
     ) -> Explanation:
@@ -1237,8 +1150,8 @@ class BM25Index:
             candidates of both arms.
         id
             The id of the chunk.
-        k
-            As it was given to :meth:`search_hybrid`.
+        k, filter, namespace
+            As they were given to :meth:`search_hybrid`.
         chunk_namespace
             As for :meth:`explain`.
         **options
@@ -1264,7 +1177,7 @@ class BM25Index:
             for hit in index.search_hybrid("解除 合同", vector):
                 print(index.explain_hybrid("解除 合同", vector, hit.id))
         """
-        request = HybridRequest.of(k, options)
+        request = HybridRequest.of(k, parse_scope(filter, namespace), options)
         place = check_chunk_namespace(chunk_namespace, request.arms[0].scope.namespaces)
         return self._hybrid.explain(query, embedding, check_id("id", id), place, request)
 
@@ -1461,8 +1374,7 @@ class BM25Index:
     asuggest = in_thread(suggest)
     aexplain = in_thread(explain)
     aexplain_hybrid = in_thread(explain_hybrid)
-    awhy_nothing = in_thread(why_nothing)
-    awhy_not = in_thread(why_not)
+    adiagnose = in_thread(diagnose)
     aterm_statistics = in_thread(term_statistics)
     aterms = in_thread(terms)
     astats = in_thread(stats)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import filterfalse, islice
 from typing import TYPE_CHECKING
 
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
-from rag_bm25.checks import check_switch
-from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.definitions import check_fields
 from rag_bm25.query.additions import Addition, ExpandedQuery
 from rag_bm25.query.numerals import spell_numbers
 from rag_bm25.query.spelling import MAX_LOOKUPS, Fuzzy, Speller, most_frequent
@@ -18,7 +19,7 @@ from rag_bm25.query.synonyms import Synonyms
 from rag_bm25.vectors.terms import is_bigram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.query.lookup import TermLookup
@@ -41,11 +42,11 @@ class QueryExpansion:
 
     Parameters
     ----------
-    synonyms : Synonyms, optional
-        Rules, see :class:`rag_bm25.query.synonyms.Synonyms`.
-    fuzzy : Fuzzy, optional
-        Near spellings; needs rapidfuzz.
-    phrases : bool
+    fuzzy : Fuzzy or bool, optional
+        Near spellings to search for, too; True for those of ``Fuzzy()``. They need rapidfuzz.
+    synonyms : Synonyms or mapping of str to sequence of str, optional
+        Synonyms by the words that they stand for, see :class:`rag_bm25.query.synonyms.Synonyms`.
+    synonym_phrases : bool
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
         has these for all of them. If not, each of its words counts by itself.
     numerals : bool
@@ -54,22 +55,28 @@ class QueryExpansion:
 
     Examples
     --------
-    >>> QueryExpansion(synonyms=Synonyms.of({"合同": ["协议"]}), fuzzy=Fuzzy(max_terms=3)).fuzzy
-    Fuzzy(max_edits='auto', prefix_length=1, max_terms=3, terms='unknown')
+    >>> QueryExpansion(fuzzy=True, synonyms={"合同": ["协议"]}).spelling
+    Fuzzy(max_edits='auto', prefix_length=1, max_terms=5, terms='unknown')
     """
 
-    synonyms: Synonyms | None = None
-    fuzzy: Fuzzy | None = None
-    phrases: bool = True
+    fuzzy: Fuzzy | bool | None = None
+    synonyms: Synonyms | Mapping[str, Sequence[str]] | None = None
+    synonym_phrases: bool = True
     numerals: bool = True
 
     def __post_init__(self) -> None:
-        check_switch("phrases", self.phrases)
-        check_switch("numerals", self.numerals)
-        for name, kind in (("synonyms", Synonyms), ("fuzzy", Fuzzy)):
-            value = getattr(self, name)
-            if not isinstance(value, kind | None):
-                raise ParameterError(f"{name} must be a {kind.__name__}, got {short_repr(value)}")
+        check_fields(self)
+        _ = self.rules  # refuses what is no synonym
+
+    @property
+    def spelling(self) -> Fuzzy | None:
+        """How near spellings are found, if they are."""
+        return Fuzzy() if self.fuzzy is True else self.fuzzy or None
+
+    @cached_property
+    def rules(self) -> Synonyms | None:
+        """The synonyms as rules."""
+        return Synonyms.of(self.synonyms) if isinstance(self.synonyms, Mapping) else self.synonyms
 
 
 @dataclass(frozen=True)
@@ -96,9 +103,9 @@ class Expander:
         return expanded
 
     def _speller(self, dfs: DfLookup) -> Speller | None:
-        if self.expansion.fuzzy is None or self.lookup is None:
+        if self.expansion.spelling is None or self.lookup is None:
             return None
-        return Speller(self.expansion.fuzzy, self.analyzer, self.lookup, dfs)
+        return Speller(self.expansion.spelling, self.analyzer, self.lookup, dfs)
 
     def _add_text(self, part: QueryPart, expanded: ExpandedQuery, speller: Speller | None) -> None:
         """Add the terms of a text, its synonyms, its near spellings and its numbers in characters."""
@@ -121,7 +128,7 @@ class Expander:
         reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
         for substitute in match.substitutes:
             factors = (("weight of the synonym", substitute.weight), *_boost(boost))
-            phrase = substitute.analysed.phrase if self.expansion.phrases else ()
+            phrase = substitute.analysed.phrase if self.expansion.synonym_phrases else ()
             yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
 
     def _spelt_numbers(self, part: QueryPart, words: Sequence[str]) -> Iterator[Addition]:
@@ -130,7 +137,7 @@ class Expander:
             digits = AnalysedText.of_query(self.analyzer, number.digits).words
             spelling = AnalysedText.of_query(self.analyzer, number.spelling)
             if digits and spelling.words:
-                phrase = spelling.phrase if self.expansion.phrases else ()
+                phrase = spelling.phrase if self.expansion.synonym_phrases else ()
                 reason = f"{number.written!r} in characters"
                 stands_for = frozenset(words).intersection(AnalysedText.of_query(self.analyzer, number.written).words)
                 yield Addition(spelling, stands_for, reason, digits, _boost(part.boost), phrase)

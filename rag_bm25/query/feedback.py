@@ -15,29 +15,34 @@ and a second read, about five times the time.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
-from rag_bm25.checks import check_parameter, comparable
+from rag_bm25.definitions import Between, check_fields
+from rag_bm25.documents.checks import check_ids
+from rag_bm25.errors import InputError
 
-MAX_FB_DOCS = 1_000
 MAX_FACTOR = 1_000
 
+Marked: TypeAlias = Annotated[Sequence[str], Between(0, 1_000)]
+"""Ids of chunks that users marked, in the searched namespaces."""
 
-def _is_count(value: object, low: int, high: float = math.inf) -> bool:
-    return isinstance(value, int) and low <= value <= high
+FbDocs: TypeAlias = Annotated[int, Between(1, 1_000)]
+FbTerms: TypeAlias = Annotated[int, Between(0, 1_000_000)]
+MinDf: TypeAlias = Annotated[int, Between(1, 1_000_000_000)]
+MaxDf: TypeAlias = Annotated[float, Between(0, 1, above=True)]
+Factor: TypeAlias = Annotated[float, Between(0, MAX_FACTOR)]
 
 
-def _check_fb_docs(fb_docs: object) -> None:
-    check_parameter("fb_docs", fb_docs, f"an int in 1..{MAX_FB_DOCS:,}", _is_count(fb_docs, 1, MAX_FB_DOCS))
-
-
-def _check_selection(method: Feedback) -> None:
-    """Check the parameters that all methods have."""
-    check_parameter("fb_terms", method.fb_terms, "an int >= 0", _is_count(method.fb_terms, 0))
-    check_parameter("min_df", method.min_df, "an int >= 1", _is_count(method.min_df, 1))
-    check_parameter("max_df", method.max_df, "in (0, 1]", 0 < comparable(method.max_df) <= 1)
+def _check(method: Feedback) -> None:
+    """Check the fields of a method, and the ids of marked chunks among them."""
+    check_fields(method)
+    marked = {name: ids for name in ("relevant", "irrelevant") if (ids := getattr(method, name, None)) is not None}
+    for name, ids in marked.items():
+        object.__setattr__(method, name, tuple(check_ids(ids, name)))
+    if both := sorted(set.intersection(*map(set, marked.values()))) if len(marked) > 1 else []:
+        raise InputError(f"the chunk {both[0]!r} is given as relevant and as irrelevant")
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,9 @@ class RM3:
 
     Parameters
     ----------
+    relevant : sequence of str, optional
+        Ids of chunks that answer the query, in the searched namespaces. Without, the best chunks of a first search are
+        assumed to be relevant; with an empty sequence, the query is searched for as it is.
     fb_docs : int
         Number of chunks of the first search that are assumed to be relevant, in 1..1,000.
     fb_terms : int
@@ -79,17 +87,15 @@ class RM3:
     .. [3] J. Lin, "The neural hype and comparisons against weak baselines", SIGIR Forum 52, 2018.
     """
 
-    fb_docs: int = 10
-    fb_terms: int = 30
-    original_query_weight: float = 0.8
-    min_df: int = 2
-    max_df: float = 0.25
+    relevant: Marked | None = None
+    fb_docs: FbDocs = 10
+    fb_terms: FbTerms = 30
+    original_query_weight: Annotated[float, Between(0, 1)] = 0.8
+    min_df: MinDf = 2
+    max_df: MaxDf = 0.25
 
     def __post_init__(self) -> None:
-        _check_fb_docs(self.fb_docs)
-        _check_selection(self)
-        weight = self.original_query_weight
-        check_parameter("original_query_weight", weight, "in [0, 1]", 0 <= comparable(weight) <= 1)
+        _check(self)
 
 
 @dataclass(frozen=True)
@@ -107,11 +113,26 @@ class Rocchio:
 
     Parameters
     ----------
-    alpha, beta, gamma : float
-        Weights of the query, of the relevant chunks R and of the irrelevant chunks S, in [0, 1,000]. The default `beta`
-        is that of [2]_ for judged chunks; for pseudo-feedback, 0.25 does less harm.
-    fb_docs, fb_terms, min_df, max_df
-        As for :class:`RM3`.
+    relevant : sequence of str, optional
+        Ids of chunks that answer the query, in the searched namespaces. Without, the best chunks of a first search are
+        assumed to be relevant; with an empty sequence, the query is searched for as it is.
+    irrelevant : sequence of str, optional
+        Ids of chunks that do not answer the query.
+    alpha : float
+        Weight of the query, in [0, 1,000].
+    beta : float
+        Weight of the relevant chunks R, in [0, 1,000]. The default is that of [2]_ for judged chunks; for
+        pseudo-feedback, 0.25 does less harm.
+    gamma : float
+        Weight of the irrelevant chunks S, in [0, 1,000].
+    fb_docs : int
+        Number of chunks of the first search that are assumed to be relevant, in 1..1,000.
+    fb_terms : int
+        Maximum number of terms to add to the query; 0 only changes the weights of its own terms.
+    min_df : int
+        Minimum document frequency of terms to add, >= 1.
+    max_df : float
+        Maximum document frequency of terms to add, as a share of all chunks, in (0, 1].
 
     References
     ----------
@@ -120,41 +141,44 @@ class Rocchio:
 
     Examples
     --------
-    >>> Rocchio(beta=0.25)
-    Rocchio(alpha=1.0, beta=0.25, gamma=0.15, fb_docs=10, fb_terms=30, min_df=2, max_df=0.25)
+    >>> Rocchio(["law.txt#3"], beta=0.5).relevant
+    ('law.txt#3',)
     """
 
-    alpha: float = 1.0
-    beta: float = 0.75
-    gamma: float = 0.15
-    fb_docs: int = 10
-    fb_terms: int = 30
-    min_df: int = 2
-    max_df: float = 0.25
+    relevant: Marked | None = None
+    irrelevant: Marked | None = None
+    alpha: Factor = 1.0
+    beta: Factor = 0.75
+    gamma: Factor = 0.15
+    fb_docs: FbDocs = 10
+    fb_terms: FbTerms = 30
+    min_df: MinDf = 2
+    max_df: MaxDf = 0.25
 
     def __post_init__(self) -> None:
-        _check_fb_docs(self.fb_docs)
-        _check_selection(self)
-        for name in ("alpha", "beta", "gamma"):
-            value = getattr(self, name)
-            check_parameter(name, value, f"in [0, {MAX_FACTOR:,}]", 0 <= comparable(value) <= MAX_FACTOR)
+        _check(self)
 
 
 @dataclass(frozen=True)
-class BIM:
-    r"""Binary independence model: the IDF counts relevant and other chunks apart [1]_.
+class RSJ:
+    r"""Relevance weights of Robertson and Spärck Jones: the IDF counts relevant and other chunks apart [1]_.
 
-    It needs chunks that are marked as relevant: with assumed ones, it does harm.
+    This is the binary independence model. It needs chunks that are marked as relevant: with assumed ones, it does harm.
 
     Every term is weighed by :func:`rag_bm25.weighting.idf.relevance_weight`, in the form and with the floor of the IDF
     in use, see :func:`rag_bm25.weighting.idf.equivalent_df`; without relevant chunks that is the plain IDF. Of the
     other terms of relevant chunks, those with the largest offer weight, r times the relevance weight [2]_, are added.
-    Irrelevant chunks count like any other chunks.
 
     Parameters
     ----------
-    fb_terms, min_df, max_df
-        As for :class:`RM3`; ``fb_terms=0`` gives the model of [1]_ alone.
+    relevant : sequence of str
+        Ids of chunks that answer the query, in the searched namespaces.
+    fb_terms : int
+        Maximum number of terms to add to the query; 0 gives the model of [1]_ alone.
+    min_df : int
+        Minimum document frequency of terms to add, >= 1.
+    max_df : float
+        Maximum document frequency of terms to add, as a share of all chunks, in (0, 1].
 
     References
     ----------
@@ -162,20 +186,14 @@ class BIM:
     .. [2] S. E. Robertson, "On term selection for query expansion", Journal of Documentation 46, 1990.
     """
 
-    fb_terms: int = 30
-    min_df: int = 2
-    max_df: float = 0.25
+    relevant: Marked
+    fb_terms: FbTerms = 30
+    min_df: MinDf = 2
+    max_df: MaxDf = 0.25
 
     def __post_init__(self) -> None:
-        _check_selection(self)
+        _check(self)
 
 
-Feedback: TypeAlias = RM3 | Rocchio | BIM
+Feedback: TypeAlias = RM3 | Rocchio | RSJ
 """A method of relevance feedback, with its parameters."""
-
-FEEDBACK_METHODS: tuple[type[Feedback], ...] = (RM3, Rocchio, BIM)
-
-FeedbackName = Literal["rm3", "rocchio", "bim"]
-"""A method with its default parameters, for requests and the command line."""
-
-METHODS_BY_NAME = {method.__name__.lower(): method for method in FEEDBACK_METHODS}

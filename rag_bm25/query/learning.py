@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rag_bm25.query.evidence import AskedTerms, Evidence, FeedbackChunk, FeedbackTable
-from rag_bm25.query.feedback import BIM, RM3, Rocchio
+from rag_bm25.query.feedback import RM3, RSJ, Rocchio
 from rag_bm25.query.terms import ChunkShare, QueryTerm, RelevanceCounts, TermSource
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def apply_feedback(method: Feedback, query: QueryLike, evidence: Evidence) -> Qu
     if not evidence.relevant and not evidence.irrelevant:
         return encoder.terms(query, corpus)
     wanted, group_words = encoder.expand(query, corpus)
-    counted = [chunk.vector for chunk in evidence.relevant] if isinstance(method, BIM) else None
+    counted = [chunk.vector for chunk in evidence.relevant] if isinstance(method, RSJ) else None
     return encoder.weigh(expand(method, wanted, evidence), corpus, counted, group_words)
 
 
@@ -36,7 +36,7 @@ def expand(method: Feedback, wanted: Sequence[QueryTerm], evidence: Evidence) ->
         return _expand_rm3(method, wanted, evidence)
     if isinstance(method, Rocchio):
         return _expand_rocchio(method, wanted, evidence)
-    return _expand_bim(method, wanted, evidence)
+    return _expand_rsj(method, wanted, evidence)
 
 
 def _expand_rm3(method: RM3, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
@@ -109,7 +109,7 @@ def _rocchio_shares(
     ]
 
 
-def _expand_bim(method: BIM, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
+def _expand_rsj(method: RSJ, wanted: Sequence[QueryTerm], evidence: Evidence) -> list[QueryTerm]:
     """Add the terms of the relevant chunks with the largest offer weights."""
     table = FeedbackTable.of(evidence.relevant, AskedTerms.of(wanted, evidence), evidence)
     r, num_relevant = np.bincount(table.column, minlength=len(table.ids)), len(evidence.relevant)

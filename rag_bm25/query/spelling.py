@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.budget import check_budget
-from rag_bm25.checks import check_choice, check_int
+from rag_bm25.definitions import Between, check_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +25,6 @@ _T = TypeVar("_T")
 DfLookup: TypeAlias = "Callable[[Sequence[str]], NDArray[np.int64]]"
 """A function that looks up the df of each word."""
 
-MAX_EDITS = 2  # more finds other words, not spellings
 MAX_TERMS = 1024
 MAX_LOOKUPS = 64  # of one query in the vocabulary, since they take time; a query of more is a document
 
@@ -57,7 +56,8 @@ class Fuzzy:
     Parameters
     ----------
     max_edits : {"auto", 0, 1, 2}
-        Maximum number of wrong letters in words that are not Chinese; ``"auto"`` is none in words of 1 or 2 letters,
+        Maximum number of wrong letters in words that are not Chinese, since more finds other words, not spellings;
+        ``"auto"`` is none in words of 1 or 2 letters,
         one in those of 3 to 5, two in longer ones, as in Elasticsearch.
     prefix_length : int
         Number of letters at the beginning that must be right, in 0..8. With 0 all terms are compared, which takes ten
@@ -74,18 +74,12 @@ class Fuzzy:
     """
 
     max_edits: Literal["auto", 0, 1, 2] = "auto"
-    prefix_length: int = 1
-    max_terms: int = 5
+    prefix_length: Annotated[int, Between(0, 8)] = 1
+    max_terms: Annotated[int, Between(1, MAX_TERMS)] = 5
     terms: Literal["unknown", "all"] = "unknown"
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_edits, str) and self.max_edits == "auto":
-            object.__setattr__(self, "max_edits", "auto")  # and no subclass
-        else:
-            check_int('max_edits, where it is not "auto",', self.max_edits, 0, MAX_EDITS)
-        check_int("prefix_length", self.prefix_length, 0, 8)
-        check_int("max_terms", self.max_terms, 1, MAX_TERMS)
-        object.__setattr__(self, "terms", check_choice("terms", self.terms, ("unknown", "all")))
+        check_fields(self)
 
     def edits(self, word: str) -> int:
         """Return the maximum number of wrong letters in a word.
@@ -102,7 +96,7 @@ class Fuzzy:
         """
         if not _LETTERS.fullmatch(word):
             return 0
-        return min(len(word) // 3, MAX_EDITS) if self.max_edits == "auto" else self.max_edits
+        return min(len(word) // 3, 2) if self.max_edits == "auto" else self.max_edits
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ DenseMetric: TypeAlias = Literal["COSINE", "IP"]  # of dense vectors
 KeyRange: TypeAlias = tuple[str, str]
 """Keys between two others, of which neither belongs to the range; strings compare as ASCII."""
 
+MAX_K = 16_384  # no engine returns more hits of a query
 SLOTS = "ab"  # last letters of primary keys: a new row of a chunk goes into the free one of two
 
 MIN_DIM, MAX_DIM = 2, 32_768  # of a FLOAT_VECTOR in Milvus

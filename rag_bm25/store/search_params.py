@@ -6,13 +6,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rag_bm25.checks import as_str, parameter_error
+from rag_bm25.checks import as_str, check_switch, parameter_error
 from rag_bm25.errors import ParameterError
 
 SearchParams: TypeAlias = "Mapping[str, str | bool | int | float]"
 
 # The search itself decides these.
 OURS = frozenset({"metric_type", "anns_field", "topk", "limit", "offset", "round_decimal", "group_by_field", "params"})
+
+RESCORE = "rescore"  # which this package follows
 
 # Those of Milvus's index of sparse vectors, up to 3.0, and of every search. It ignores a misspelt one.
 OF_SPARSE_SEARCHES = (
@@ -31,7 +33,8 @@ OF_SPARSE_SEARCHES = (
 def check_sparse_search_params(params: object) -> dict[str, Any]:
     """Check the search parameters of sparse vectors, and copy them; empty for None."""
     checked = check_search_params(params)
-    if unknown := sorted(checked.keys() - set(OF_SPARSE_SEARCHES)):
+    check_switch("search_params['rescore']", checked.get(RESCORE, False))
+    if unknown := sorted(checked.keys() - {RESCORE, *OF_SPARSE_SEARCHES}):
         raise ParameterError(
             f"search_params must be parameters of searches for sparse vectors, {', '.join(OF_SPARSE_SEARCHES)}, got "
             f"{unknown[0]!r}, which Milvus would ignore"

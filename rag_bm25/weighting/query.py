@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
-from rag_bm25.checks import check_choice, check_parameter, comparable
-from rag_bm25.weighting.idf import IDF_NAMES, CollectionStats, IdfName, idf
+from rag_bm25.definitions import UNSET, Between, check_fields, fill
+from rag_bm25.weighting.idf import CollectionStats, IdfName, idf
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -19,42 +19,72 @@ MAX_FACTOR = 1_000
 MAX_K3 = 1_000_000
 
 
-@dataclass(frozen=True)
+Epsilon: TypeAlias = Annotated[float, Between(0, MAX_FACTOR, above=True)]
+K3: TypeAlias = Annotated[float, Between(0, MAX_K3)]
+Weight: TypeAlias = Annotated[float, Between(0, MAX_FACTOR)]
+LatinWeight: TypeAlias = Annotated[float, Between(0, MAX_FACTOR, above=True)]
+
+
+@dataclass(frozen=True, repr=False)
 class QueryWeighting:
-    """The query's side of the score; it may change without touching a stored vector.
+    """Weights of the terms of a query. They may change without touching a stored vector.
 
     Parameters
     ----------
-    idf, epsilon, k3, bigram_weight, word_bigram_weight, latin_weight
-        As for :class:`rag_bm25.IndexConfig`.
+    idf : {"epsilon", "lucene", "zero", "plus", "tfidf", "plain"}
+        Formula of the IDF, see :mod:`rag_bm25.weighting.idf`.
+    epsilon : float
+        IDF of a word in half of the chunks or more, as a share of the mean IDF, in (0, 1000]. For ``idf="epsilon"``.
+    k3 : float or None
+        Saturation of words that the query repeats, in 0..1000000; None for none.
+    bigram_weight : float
+        Weight of bigrams of Chinese characters, in 0..1000.
+    word_bigram_weight : float
+        Weight of pairs of words, in 0..1000.
+    latin_weight : float
+        Factor of letters and numbers beside Chinese, in (0, 1000].
 
     Raises
     ------
     ParameterError
         A parameter is out of its range.
+
+    Examples
+    --------
+    What is not given is as in the index:
+
+    >>> QueryWeighting(idf="lucene")
+    QueryWeighting(idf='lucene')
     """
 
-    idf: IdfName = "epsilon"
-    epsilon: float = 0.25
-    k3: float | None = None
-    bigram_weight: float = 0.5
-    word_bigram_weight: float = 0.15
-    latin_weight: float = 2.0
+    idf: IdfName = UNSET
+    epsilon: Epsilon = UNSET
+    k3: K3 | None = UNSET
+    bigram_weight: Weight = UNSET
+    word_bigram_weight: Weight = UNSET
+    latin_weight: LatinWeight = UNSET
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "idf", check_choice("idf", self.idf, IDF_NAMES))
-        check_parameter("epsilon", self.epsilon, "a finite number > 0", comparable(self.epsilon) > 0)
-        if self.k3 is not None:
-            check_parameter("k3", self.k3, "None, or finite and >= 0", comparable(self.k3) >= 0)
-        for name in ("bigram_weight", "word_bigram_weight"):
-            weight = getattr(self, name)
-            check_parameter(name, weight, "finite and >= 0", comparable(weight) >= 0)
-        check_parameter("latin_weight", self.latin_weight, "a finite number > 0", comparable(self.latin_weight) > 0)
-        factors = ("epsilon", "bigram_weight", "word_bigram_weight", "latin_weight")
-        limits = {**dict.fromkeys(factors, MAX_FACTOR), "k3": MAX_K3}
-        for name, limit in limits.items():  # weights of queries must fit into float32
-            value = getattr(self, name) or 0.0
-            check_parameter(name, value, f"at most {limit:,}", value <= limit)
+        check_fields(self)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if value is not UNSET)
+        return f"QueryWeighting({given})"
+
+    def over(self, base: QueryWeighting) -> QueryWeighting:
+        """Return this weighting, with the values of `base` where it has none.
+
+        Parameters
+        ----------
+        base : QueryWeighting
+            That of the index.
+
+        Returns
+        -------
+        QueryWeighting
+            All of its values are given if those of `base` are.
+        """
+        return fill(self, base)
 
     def term_weights(self, qtf: ArrayLike) -> NDArray[np.float64]:
         """Weight of repeated query terms: `qtf`, or :math:`qtf (k_3 + 1) / (qtf + k_3)`.
@@ -93,3 +123,7 @@ class QueryWeighting:
             All > 0.
         """
         return self.term_weights(qtf) * idf(self.idf, df, corpus, self.epsilon, is_bigram)
+
+
+DEFAULT_WEIGHTING = QueryWeighting("epsilon", 0.25, None, 0.5, 0.15, 2.0)
+"""The weighting of an index whose config names no other."""

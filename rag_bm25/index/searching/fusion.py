@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from rag_bm25.checks import check_choice, check_parameter, comparable
+from rag_bm25.checks import check_parameter
+from rag_bm25.definitions import FINITE, Between, check_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +17,7 @@ ArmScores: TypeAlias = "Mapping[str, float]"
 MAX_RRF_K = 16_384
 
 Normalization = Literal["min-max", "bound"]
-NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
+ArmWeight: TypeAlias = Annotated[float, Between(0, FINITE.high)]
 
 NOISE = 8 * 2.0**-23
 """Relative difference below which two scores differ by the rounding of float32 alone."""
@@ -69,10 +70,10 @@ class RRF:
     {'a': 0.5, 'b': 0.8333333333333333}
     """
 
-    k: float = 60.0
+    k: Annotated[float, Between(0, MAX_RRF_K, above=True, below=True)] = 60.0
 
     def __post_init__(self) -> None:
-        check_parameter("k of RRF", self.k, f"a number in (0, {MAX_RRF_K})", 0 < comparable(self.k) < MAX_RRF_K)
+        check_fields(self)
 
     @property
     def upper_bound(self) -> float:
@@ -110,8 +111,10 @@ class Weighted:
 
     Parameters
     ----------
-    sparse, dense : float
-        Weights of the arms, >= 0 and not both 0.
+    sparse : float
+        Weight of the BM25 score, >= 0.
+    dense : float
+        Weight of the dense score, >= 0; not both are 0.
     normalization : {"min-max", "bound"}
         ``"min-max"`` gives the best candidate of each arm 1 and its last one 0 [1]_; if all scores of an arm are equal,
         but for rounding, each becomes 1. ``"bound"`` divides the BM25 score by its upper bound for the query, see
@@ -129,16 +132,14 @@ class Weighted:
     {'a': 0.5, 'b': 0.5, 'c': 0.0}
     """
 
-    sparse: float = 0.5
-    dense: float = 0.5
+    sparse: ArmWeight = 0.5
+    dense: ArmWeight = 0.5
     normalization: Normalization = "min-max"
 
     def __post_init__(self) -> None:
-        for name, weight in (("sparse", self.sparse), ("dense", self.dense)):
-            check_parameter(f"weight {name!r}", weight, "a finite number >= 0", comparable(weight) >= 0)
+        check_fields(self)
         total = self.sparse + self.dense
         check_parameter("the sum of both weights", total, "> 0", total > 0)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
 
     @property
     def upper_bound(self) -> float:
@@ -171,5 +172,3 @@ class Weighted:
 Fusion: TypeAlias = RRF | Weighted
 
 DEFAULT_FUSION: Fusion = Weighted()
-
-FUSIONS: dict[str, type[Fusion]] = {"rrf": RRF, "weighted": Weighted}

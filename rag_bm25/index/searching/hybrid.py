@@ -8,33 +8,34 @@ which makes nearly all of them nearly 1. Two calls take as long as one that fuse
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import numpy as np
 
-from rag_bm25.checks import check_switch
+from rag_bm25.definitions import Between, check_given
 from rag_bm25.documents.chunks import Hit, HybridHit
-from rag_bm25.errors import ParameterError, short_repr
+from rag_bm25.errors import ParameterError
 from rag_bm25.hits.boosts import explain_boosts
-from rag_bm25.hits.options import MAX_K, SearchOptions, split_options
+from rag_bm25.hits.options import SearchOptions, check_options, is_by_score
 from rag_bm25.hits.selection import Ranking, flatten, rank_of
-from rag_bm25.index.arguments import check_k, narrow, parse_scope
+from rag_bm25.index.arguments import check_k, narrow
 from rag_bm25.index.config import require_dense_field
 from rag_bm25.index.searching.fusion import DEFAULT_FUSION, RRF, Weighted
 from rag_bm25.index.searching.fusion_explanation import FusedArm, explain_fusion
 from rag_bm25.index.searching.placing import Recorder, place_hit
-from rag_bm25.index.searching.ranking import warn_incomplete
+from rag_bm25.index.searching.ranking import warn_incomplete, widen_until
 from rag_bm25.index.searching.rows import latest_rows, read_one, to_hit
-from rag_bm25.index.searching.searcher import refuse_min_should_match
+from rag_bm25.index.searching.searcher import drops_hits, engine_params
 from rag_bm25.index.searching.selecting import Selector
 from rag_bm25.query.explanation import Explanation
 from rag_bm25.query.query import Query
 from rag_bm25.query.scores import explain_placement
 from rag_bm25.store.embeddings import as_vector
-from rag_bm25.store.rows import SearchArm
+from rag_bm25.store.rows import MAX_K, SearchArm
 from rag_bm25.store.search_params import check_search_params
 from rag_bm25.vectors.sparse import SparseVector
 
@@ -43,18 +44,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rag_bm25.hits.options import HitPlan
-    from rag_bm25.index.arguments import FilterLike, Namespaces
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
     from rag_bm25.index.searching.fusion import Fusion
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.index.searching.weigher import WeightedQuery
-    from rag_bm25.query.options import QueryOptions
     from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
-    from rag_bm25.store.rows import ChunkRow, Match
-    from rag_bm25.store.search_params import SearchParams
+    from rag_bm25.store.rows import ChunkRow, Match, Scope
 
 H = TypeVar("H", bound=Hit)
 
@@ -70,22 +67,38 @@ class ArmQuery:
     search: Callable[[Any, SearchArm], list[list[Match]]]
 
 
-class HybridOptions(SearchOptions, total=False):
-    """Options of a hybrid search, as :meth:`rag_bm25.BM25Index.search_hybrid` describes them."""
+class FusionOptions(TypedDict, total=False):
+    """Options of a hybrid search alone.
 
-    fusion: Fusion | None
-    sparse_k: int | None
-    dense_k: int | None
-    filter: FilterLike
-    sparse_filter: FilterLike
-    dense_filter: FilterLike
-    arm_scores: bool
-    dense_search_params: SearchParams | None
-    namespace: Namespaces
+    Attributes
+    ----------
+    fusion : Weighted or RRF
+        How two scores become one, see :class:`~rag_bm25.Weighted` (the default) and :class:`~rag_bm25.RRF`.
+    sparse_k : int
+        Number of candidates of the lexical search, in 1..16384; by default 100, or k if that is more.
+    dense_k : int
+        Number of candidates of the dense search, in 1..16384; by default 100, or k if that is more.
+    sparse_filter : mapping or str
+        Further conditions on the candidates of the lexical search.
+    dense_filter : mapping or str
+        Further conditions on the candidates of the dense search.
+    arm_scores : bool
+        Whether hits have the scores of both searches; nothing else changes.
+    dense_search_params : mapping of str to str, bool, int or float
+        Parameters of Milvus for the dense search, such as ``{"ef": 200}``; the engine decides which exist.
+    """
+
+    fusion: Weighted | RRF | None
+    sparse_k: Annotated[int, Between(1, MAX_K)] | None
+    dense_k: Annotated[int, Between(1, MAX_K)] | None
+    sparse_filter: Mapping[str, Any] | str | None
+    dense_filter: Mapping[str, Any] | str | None
+    arm_scores: bool | None
+    dense_search_params: Mapping[str, str | bool | int | float] | None
 
 
-HYBRID_KEYWORDS = frozenset(HybridOptions.__annotations__) - frozenset(SearchOptions.__annotations__)
-"""The keyword arguments of a hybrid search that are no options of every search."""
+class HybridOptions(SearchOptions, FusionOptions, total=False):
+    """All options of a hybrid search."""
 
 
 @dataclass(frozen=True)
@@ -96,22 +109,19 @@ class HybridRequest:
     fusion: Fusion
     k: int
     arm_scores: bool  # whether hits have the scores of both arms
-    options: QueryOptions
-    plan: HitPlan
+    options: SearchOptions
 
     @classmethod
-    def of(cls, k: int, given: HybridOptions) -> HybridRequest:
-        arm_scores, fusion = given.get("arm_scores", False), check_fusion(given.get("fusion"))
+    def of(cls, k: int, scope: Scope, given: Mapping[str, Any]) -> HybridRequest:
         check_k(k)
-        check_switch("arm_scores", arm_scores)
-        others = {name: value for name, value in given.items() if name not in HYBRID_KEYWORDS}
-        scope, (plan, options) = parse_scope(given.get("filter"), given.get("namespace", "")), split_options(others)
-        params = check_search_params(given.get("dense_search_params"), "dense_search_params")
-        sparse_k = candidate_limit("sparse_k", given.get("sparse_k"), k)
-        dense_k = candidate_limit("dense_k", given.get("dense_k"), k)
-        sparse = SearchArm(sparse_k, narrow(scope, given.get("sparse_filter")), given.get("search_params"))
-        dense = SearchArm(dense_k, narrow(scope, given.get("dense_filter")), params)
-        return cls((sparse, dense), fusion, k, arm_scores, options, plan)
+        own_names = FusionOptions.__annotations__.keys()
+        own = check_given(FusionOptions, {name: value for name, value in given.items() if name in own_names})
+        options = check_options({name: value for name, value in given.items() if name not in own_names})
+        params = check_search_params(own.get("dense_search_params"), "dense_search_params")
+        most = max(k, CANDIDATES)
+        sparse = SearchArm(own.get("sparse_k", most), narrow(scope, own.get("sparse_filter")), engine_params(options))
+        dense = SearchArm(own.get("dense_k", most), narrow(scope, own.get("dense_filter")), params)
+        return cls((sparse, dense), own.get("fusion", DEFAULT_FUSION), k, own.get("arm_scores", False), options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +166,7 @@ class HybridSearcher:
         self._live = live
         self._searcher = searcher
 
-    def search_dense(self, embedding: Sequence[float], arm: SearchArm, plan: HitPlan) -> list[Hit]:
+    def search_dense(self, embedding: Sequence[float], arm: SearchArm, options: SearchOptions) -> list[Hit]:
         """Return the chunks with the most similar dense vectors."""
         query = self._dense_query(embedding, arm)
         self._live.finish_failed_batch()
@@ -166,43 +176,44 @@ class HybridSearcher:
             (matches,) = self._candidates([wider], arm.scope.namespaces)
             return list(map(to_hit, matches)), len(matches) < wider.arm.limit
 
-        return self._select(find, "", arm.limit, plan)
+        return self._select(find, "", arm.limit, options)
 
     def search(self, query: QueryLike, embedding: Sequence[float], request: HybridRequest) -> list[HybridHit]:
         """Search both arms and fuse them."""
         weighted, hits, _ = self._search(query, embedding, request)
-        return self._searcher.highlight(weighted, hits, request.plan)
+        return self._searcher.highlight(weighted, hits, request.options)
 
     def explain(
         self, query: QueryLike, embedding: Sequence[float], id_: str, namespace: str | None, request: HybridRequest
     ) -> Explanation:
         """Explain the fused score of a chunk by the candidates of both arms that a search fuses."""
-        recorder = Recorder(request.plan.rerank)
-        plan = replace(request.plan, rerank=request.plan.rerank and recorder, highlighting=None)
-        weighted, hits, fused = self._search(query, embedding, replace(request, plan=plan))
+        options = request.options
+        recorder = Recorder(options.get("rerank"))
+        recorded: SearchOptions = {**options, "rerank": options.get("rerank") and recorder, "highlight": None}
+        weighted, hits, fused = self._search(query, embedding, replace(request, options=recorded))
         names = request.arms[0].scope.namespaces
         row = read_one(self._store, self._live.view, id_, names if namespace is None else (namespace,))
-        lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, request.options)
+        plain: SearchOptions = {**options, "boosts": None}
+        lexical = self._searcher.explain(query, id_, request.arms[0].scope, row.namespace, plain)
         key, sparse, dense = fused.explained(row, lexical, request.fusion)
         unmet = self._searcher.unmet(weighted.conditions, row)
         tree = explain_fusion(request.fusion, key, id_, sparse, dense, unmet)
-        tree = explain_boosts(tree, plan.boosts, row.metadata)
-        if replace(plan, boosts=()).is_plain:
+        tree = explain_boosts(tree, options.get("boosts") or (), row.metadata)
+        if is_by_score(options):
             return tree
-        return explain_placement(tree, place_hit((row.namespace, id_), hits, request.k, plan, recorder))
+        return explain_placement(tree, place_hit((row.namespace, id_), hits, request.k, options, recorder))
 
     def _search(
         self, query: QueryLike, embedding: Sequence[float], request: HybridRequest
     ) -> tuple[WeightedQuery, list[HybridHit], FusedCandidates]:
         """Search both arms; return the weighted query, the hits, and the candidates that they were chosen from."""
         options, arms = request.options, request.arms
-        refuse_min_should_match(options)
-        (weighted,) = self._searcher.weigh([query], arms[0].scope, options).queries
+        (weighted,) = self._searcher.prepare([query], arms[0].scope, options).queries
         sparse_query = ArmQuery(weighted.vector, self._stored(arms[0]), self._searcher.sparse_search(options))
         queries = [sparse_query, self._dense_query(embedding, arms[1])]
         keep = None
-        if weighted.conditions is not None:
-            keep = partial(self._searcher.keep_met, weighted.conditions, None)
+        if drops_hits([weighted], options):
+            keep = partial(self._searcher.keep, options.get("min_should_match"), None, weighted)
             queries = [replace(query, arm=replace(query.arm, vectors=True)) for query in queries]
         self._check_bound(request.fusion)
         bound, last = self._searcher.max_score(weighted.vector), FusedCandidates([], [], 0.0)
@@ -214,22 +225,27 @@ class HybridSearcher:
             last = FusedCandidates(found[0], found[1], bound)
             return last.fuse(request), all(len(rows) < arm.arm.limit for rows, arm in zip(found, wider, strict=True))
 
-        return weighted, self._select(find, str(Query.of(query)), request.k, request.plan), last
+        return weighted, self._select(find, str(Query.of(query)), request.k, options), last
 
-    def _select(self, find: Callable[[int], tuple[list[H], bool]], query: str, k: int, plan: HitPlan) -> list[H]:
+    def _select(
+        self, find: Callable[[int], tuple[list[H], bool]], query: str, k: int, options: SearchOptions
+    ) -> list[H]:
         """Select hits from the candidates of the arms; `find` searches for a multiple of these."""
-        hits, is_all = find(1)
-        if plan.is_plain:
-            return hits[:k]
-        selector: Selector[H] = Selector(self._store, self._live.events, plan, k, dense=True)
-        factor = 1
-        while not is_all and not selector.has_units(hits):
-            if factor >= MAX_K:
-                selector.warn()
-                break
-            factor *= 2
-            hits, is_all = find(factor)
-        return flatten(plan, selector.select(query, Ranking(hits)))
+        selector: Selector[H] = Selector(self._store, self._live.events, options, k, dense=True)
+        hits: list[H] = []
+        is_all = False
+
+        def look(asked: dict[int, int]) -> None:
+            nonlocal hits, is_all
+            hits, is_all = find(asked[0])
+
+        def is_enough(_: int) -> bool:
+            return is_all or is_by_score(options) or selector.has_units(hits)
+
+        widen_until(look, is_enough, [1])
+        if not is_enough(0):
+            selector.warn()
+        return flatten(options.get("group"), selector.select(query, Ranking(hits)))
 
     def _dense_query(self, embedding: Sequence[float], arm: SearchArm) -> ArmQuery:
         dense = require_dense_field(self._config, "embedding given", self._store.name)
@@ -255,26 +271,25 @@ class HybridSearcher:
     ) -> list[list[Match]]:
         """Search for the best chunks of each arm; a newer row that one arm finds hides the older one in all of them."""
         limits = [query.arm.limit for query in queries]
-        asked = list(limits)
-        found = [_search(query, limit) for query, limit in zip(queries, limits, strict=True)]
-        while True:
-            every = list(chain(*found))
-            best = [latest_rows(rows, namespaces, every) for rows in found]
-            if keep is not None:
-                best = list(map(keep, best))
-            best = [rows[:limit] for rows, limit in zip(best, limits, strict=True)]
-            lacking = [
-                at for at, limit in enumerate(limits) if len(best[at]) < limit and len(found[at]) == asked[at] < MAX_K
-            ]
-            if not lacking:
-                if keep is not None and any(
-                    len(best[at]) < limit and len(found[at]) == MAX_K for at, limit in enumerate(limits)
-                ):
-                    warn_incomplete(self._live.events, max(limits))
-                return best
-            for at in lacking:
-                asked[at] = min(2 * asked[at], MAX_K)
-                found[at] = _search(queries[at], asked[at])
+        found: dict[int, list[Match]] = {}
+        most: dict[int, int] = {}  # rows that each arm was asked for last
+        best: list[list[Match]] = []
+
+        def look(asked: dict[int, int]) -> None:
+            nonlocal best
+            most.update(asked)
+            found.update({at: _search(queries[at], limit) for at, limit in asked.items()})
+            every = list(chain.from_iterable(found.values()))
+            best = [latest_rows(found[at], namespaces, every) for at in range(len(queries))]
+            best = [rows[:limit] for rows, limit in zip(map(keep, best) if keep else best, limits, strict=True)]
+
+        def is_enough(at: int) -> bool:
+            return len(best[at]) == limits[at] or len(found[at]) < most[at]
+
+        widen_until(look, is_enough, limits)
+        if keep is not None and not all(map(is_enough, range(len(queries)))):
+            warn_incomplete(self._live.events, max(limits))
+        return best
 
 
 def _search(query: ArmQuery, limit: int) -> list[Match]:
@@ -296,15 +311,3 @@ def _widen(query: ArmQuery, factor: int) -> ArmQuery:
 
 def _to_hit(row: ChunkRow, score: float, arm_scores: Sequence[float | None]) -> HybridHit:
     return HybridHit(row.id, score, row.text, row.metadata, row.namespace, *arm_scores)
-
-
-def check_fusion(fusion: object) -> Fusion:
-    """Check a fusion; by default :data:`~rag_bm25.index.searching.fusion.DEFAULT_FUSION`."""
-    if not isinstance(fusion, RRF | Weighted | None):
-        raise ParameterError(f"fusion must be RRF(...), Weighted(...) or None, got {short_repr(fusion)}")
-    return fusion or DEFAULT_FUSION
-
-
-def candidate_limit(name: str, limit: int | None, k: int) -> int:
-    """Check how many candidates an arm retrieves; by default 100, or k if that is more."""
-    return max(k, CANDIDATES) if limit is None else check_k(limit, name)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rag_bm25.documents.chunks import Hit
-    from rag_bm25.hits.options import HitPlan, Rerank
+    from rag_bm25.hits.options import Rerank, SearchOptions
 
 
 class Recorder:
@@ -34,11 +34,13 @@ class Recorder:
         return scores
 
 
-def place_hit(chunk: tuple[str, str], hits: Sequence[Hit], k: int, plan: HitPlan, recorder: Recorder) -> Placement:
+def place_hit(
+    chunk: tuple[str, str], hits: Sequence[Hit], k: int, options: SearchOptions, recorder: Recorder
+) -> Placement:
     """Find a chunk, given by its namespace and id, among the hits of its search."""
     rank = next((rank for rank, hit in enumerate(hits, 1) if (hit.namespace, hit.id) == chunk), None)
     hit = None if rank is None else hits[rank - 1]
-    grouping = plan.grouping
+    grouping = options.get("group")
     return Placement(
         k,
         rank,

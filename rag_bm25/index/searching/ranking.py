@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from rag_bm25.hits.options import MAX_K
 from rag_bm25.index.searching.rows import latest_rows
+from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +35,19 @@ def warn_incomplete(events: Events, k: int) -> None:
     events.warn("incomplete", msg, candidates=MAX_K)
 
 
+def widen_until(
+    search: Callable[[dict[int, int]], None], is_enough: Callable[[int], bool], limits: Sequence[int]
+) -> None:
+    """Search with the limit of each search, and then with twice as much, until there is enough or no room for more.
+
+    `search` gets the limits of some searches by their positions.
+    """
+    asked = dict(enumerate(limits))
+    while asked:
+        search(asked)
+        asked = {at: min(2 * limit, MAX_K) for at, limit in asked.items() if limit < MAX_K and not is_enough(at)}
+
+
 def find_candidates(
     search: Callable[[list[T], int], list[list[Match]]],  # of queries and a limit
     queries: Sequence[T],
@@ -42,31 +55,25 @@ def find_candidates(
     enough: Callable[[T, Candidates], bool],
     namespaces: Sequence[str] | None,
     keep: Callable[[T, list[Match]], list[Match]] | None = None,  # drops matches, in their order
-    decide: Callable[[T, int], Candidates | None]
-    | None = None,  # finds all candidates if that reads about `limit` rows
+    decide: Callable[[T, int], Candidates | None] | None = None,  # finds all by reading about as many rows, if it can
 ) -> list[Candidates]:
-    """Search for twice as many rows until there are enough candidates, or the best 16,384 rows have been read."""
-    decided = [None if decide is None else decide(query, limit) for query in queries]
-    open_ = [query for query, found in zip(queries, decided, strict=True) if found is None]
-    answers = iter(search(open_, limit) if open_ else [])
-    chosen: list[Candidates] = []
-    for query, whole in zip(queries, decided, strict=True):
-        if whole is not None:
-            chosen.append(whole)
-            continue
-        matches = next(answers)
-        newest = latest_rows(matches, namespaces)
-        kept = newest if keep is None else keep(query, newest)
-        is_all = len(matches) < limit
-        chosen.append(Candidates(kept, 0.0 if is_all else matches[-1].score, is_all))
-    lacking = [
-        position
-        for position, (query, found) in enumerate(zip(queries, chosen, strict=True))
-        if limit < MAX_K and not found.is_all and not enough(query, found)
-    ]
-    if lacking:
-        again = [queries[position] for position in lacking]
-        more = find_candidates(search, again, min(2 * limit, MAX_K), enough, namespaces, keep, decide)
-        for position, found in zip(lacking, more, strict=True):
-            chosen[position] = found
-    return chosen
+    """Search until there are enough candidates of each query, or the best 16,384 rows have been read."""
+    chosen: dict[int, Candidates] = {}
+
+    def look(asked: dict[int, int]) -> None:
+        limit = max(asked.values())  # all are equal
+        whole = {at: found for at in asked if decide is not None and (found := decide(queries[at], limit)) is not None}
+        open_ = [at for at in asked if at not in whole]
+        rows = search([queries[at] for at in open_], limit) if open_ else []
+        chosen.update(whole)
+        for at, matches in zip(open_, rows, strict=True):
+            newest = latest_rows(matches, namespaces)
+            kept = newest if keep is None else keep(queries[at], newest)
+            is_all = len(matches) < limit
+            chosen[at] = Candidates(kept, 0.0 if is_all else matches[-1].score, is_all)
+
+    def is_enough(at: int) -> bool:
+        return chosen[at].is_all or enough(queries[at], chosen[at])
+
+    widen_until(look, is_enough, [limit] * len(queries))
+    return [chosen[at] for at in range(len(queries))]

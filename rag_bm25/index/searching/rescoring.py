@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_bm25.hits.options import MAX_K
-from rag_bm25.store.rows import Match, rank_of
+from rag_bm25.store.rows import MAX_K, Match, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import EMPTY
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,27 +17,22 @@ from rag_bm25.documents.checks import check_sequence
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.documents.encoder import FieldCounts
 from rag_bm25.errors import ChunkNotFoundError, ParameterError
-from rag_bm25.hits.options import MAX_K
+from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.hits.options import refuse
 from rag_bm25.index.searching.highlighting import highlight_hits, make_highlighter
-from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates, warn_incomplete
+from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, find_candidates
 from rag_bm25.index.searching.rescoring import search_rescored
 from rag_bm25.index.searching.rows import latest_rows, read_chunks, read_one
 from rag_bm25.index.searching.weigher import WeightedQuery
 from rag_bm25.query.evidence import Evidence, FeedbackChunk
 from rag_bm25.query.explanation import ChunkFacts, QueryFacts
-from rag_bm25.query.feedback import BIM
+from rag_bm25.query.feedback import RSJ
 from rag_bm25.query.learning import apply_feedback
 from rag_bm25.query.min_should_match import required_words
-from rag_bm25.query.options import (
-    QueryOptions,
-    check_options,
-    feedback_of,
-    marked_ids,
-    query_of,
-)
+from rag_bm25.query.query import Query
 from rag_bm25.query.scores import ScoreExplanation, explain_score, with_factors
 from rag_bm25.query.similar import weigh_terms_of
-from rag_bm25.store.rows import Match, Scope, SearchArm, rank_of
+from rag_bm25.store.rows import MAX_K, Match, Scope, SearchArm, rank_of
 from rag_bm25.store.storage import FP16_TOLERANCE
 from rag_bm25.vectors.sparse import SparseVector
 from rag_bm25.weighting.fields import field_items
@@ -46,15 +41,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rag_bm25.documents.encoder import DocumentEncoder
-    from rag_bm25.hits.boosts import Boost
-    from rag_bm25.hits.highlights import Highlighter, Highlighting
-    from rag_bm25.hits.options import HitPlan
+    from rag_bm25.hits.highlights import Highlighter
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.config import IndexConfig
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.index.searching.weigher import QuerySide, QueryWeigher
+    from rag_bm25.index.searching.weigher import QueryContext, QueryWeigher
     from rag_bm25.query.conditions import Conditions
     from rag_bm25.query.feedback import Feedback
-    from rag_bm25.query.query import Query, QueryLike
+    from rag_bm25.query.query import QueryLike
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow
     from rag_bm25.weighting.idf import CollectionStats
@@ -64,11 +58,12 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Hit)
 
+NOT_IN_VECTORS = ("min_should_match", "min_score", "boosts", "rerank", "group", "diversity", "context", "highlight")
 SPARE_ROWS = 16  # asked for beyond df: two rows of a chunk while it is updated, and chunks added meanwhile
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedQueries:
+class PreparedQueries:
     """Weighted queries, and the weighting and statistics that were used."""
 
     queries: list[WeightedQuery]
@@ -97,21 +92,20 @@ class Searcher:
 
     # Weights
 
-    def weigh(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> WeightedQueries:
+    def prepare(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> PreparedQueries:
         """Weigh the terms of each query, with feedback if the options ask for it."""
-        check_options(options)
         check_sequence("queries", queries, "str")
-        parsed, method = [query_of(query, options) for query in queries], feedback_of(options)
-        side = self.weigher.side(scope, options, completing=any(query.has_prefix for query in parsed))
-        weighted = [self.weigher.weigh(side, query) for query in parsed]
+        parsed, method = list(map(Query.of, queries)), options.get("feedback")
+        context = self.weigher.context_for(scope, options, completing=any(query.has_prefix for query in parsed))
+        weighted = [self.weigher.prepare(context, query) for query in parsed]
         if method is not None:
-            weighted = self._learn(method, side, parsed, weighted, scope, options)
-        return WeightedQueries(weighted, side.encoder.weighting, side.corpus.collection_stats)
+            weighted = self._learn(method, context, parsed, weighted, scope, options)
+        return PreparedQueries(weighted, context.encoder.weighting, context.corpus.collection_stats)
 
-    def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[SparseVector]:
+    def vectors(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[SparseVector]:
         """Return the vectors that a search sends to Milvus."""
-        refuse_min_should_match(options)
-        weighed = self.weigh(queries, scope, options)
+        refuse(options, NOT_IN_VECTORS, "a vector cannot express it. Use a search, or explain")
+        weighed = self.prepare(queries, scope, options)
         if any(query.conditions is not None for query in weighed.queries):
             raise ParameterError(
                 "must, must_not and phrases are not supported here: a vector cannot express them. "
@@ -128,23 +122,15 @@ class Searcher:
         """Return the upper bound of a query's scores; `inf` if the weighting is unbounded."""
         return self.upper_bound * float(query.values.sum(dtype=float)) if len(query) else 0.0
 
-    def max_scores(self, queries: Sequence[QueryLike], scope: Scope, options: QueryOptions) -> list[float]:
+    def max_scores(self, queries: Sequence[QueryLike], scope: Scope, options: SearchOptions) -> list[float]:
         """Return the upper bound of each query's scores, if the weighting has one."""
         if math.isinf(self.upper_bound):
             name = self._config.weighting
             msg = f"maximum scores, and relevance scores by them, need a weighting with an upper bound, got {name!r}"
             raise ParameterError(msg)
-        return [self.max_score(vector) for vector in self.weigh(queries, scope, options).vectors]
+        return [self.max_score(vector) for vector in self.prepare(queries, scope, options).vectors]
 
     # Search
-
-    def search(self, queries: list[WeightedQuery], k: int, scope: Scope, options: QueryOptions) -> list[list[Match]]:
-        """Find the best k chunks for each query, by falling score; one without weights finds none, without a call."""
-        limit = OVERFETCH * k if _drops_hits(queries, options) else k
-        found = self.candidates(queries, limit, lambda _, some: len(some.matches) >= k, scope, options, at_most=k)
-        if limit > k and any(len(some.matches) < k and not some.is_all for some in found):
-            warn_incomplete(self._live.events, k)
-        return [some.matches[:k] for some in found]
 
     def candidates(
         self,
@@ -152,7 +138,7 @@ class Searcher:
         limit: int,  # rows to ask for at first
         enough: Callable[[WeightedQuery, Candidates], bool],
         scope: Scope,
-        options: QueryOptions,
+        options: SearchOptions,
         *,
         vectors: bool = False,
         at_most: int | None = None,  # candidates that conditions are checked for
@@ -163,7 +149,8 @@ class Searcher:
             positions = [position for position, query in enumerate(queries) if len(query.vector)]
             if positions:
                 known = [queries[position] for position in positions]
-                arm = SearchArm(min(limit, MAX_K), scope, vectors=vectors)
+                wider = OVERFETCH * limit if drops_hits(known, options) else limit
+                arm = SearchArm(min(wider, MAX_K), scope, vectors=vectors)
                 answers = self._search_known(known, arm, enough, options, at_most)
                 for position, candidates in zip(positions, answers, strict=True):
                     found[position] = candidates
@@ -175,12 +162,12 @@ class Searcher:
         queries: list[WeightedQuery],
         arm: SearchArm,
         enough: Callable[[WeightedQuery, Candidates], bool],
-        options: QueryOptions,
+        options: SearchOptions,
         at_most: int | None,
     ) -> list[Candidates]:
         """Search for queries that have weights."""
-        wanted, find = options.get("min_should_match"), self.sparse_search(options)
-        drops, params = _drops_hits(queries, options), options.get("search_params")
+        find, params = self.sparse_search(options), engine_params(options)
+        drops = drops_hits(queries, options)
         stored = SearchArm(arm.limit, self.stored_scope(arm.scope), params, vectors=arm.vectors or drops)
 
         def search(some: list[WeightedQuery], limit: int) -> list[list[Match]]:
@@ -188,7 +175,7 @@ class Searcher:
             asked = stored if limit == stored.limit else replace(stored, limit=limit)
             return find([query.vector for query in some], asked)
 
-        keep = partial(self._keep, wanted, at_most) if drops else None
+        keep = partial(self.keep, options.get("min_should_match"), at_most) if drops else None
         decide = partial(self._find_by_rarest_term, stored, arm.scope.namespaces, keep) if keep and not params else None
         return find_candidates(search, queries, arm.limit, enough, arm.scope.namespaces, keep, decide)
 
@@ -217,9 +204,9 @@ class Searcher:
         scored = [replace(match, score=float(np.float32(match.score))) for match in scored]
         return Candidates(keep(query, latest_rows(sorted(scored, key=rank_of), namespaces)), 0.0, is_all=True)
 
-    def sparse_search(self, options: QueryOptions) -> SparseSearch:
+    def sparse_search(self, options: SearchOptions) -> SparseSearch:
         """Return the function that searches the store, with exact scores if the options ask for them."""
-        return partial(search_rescored, self._store) if options.get("rescore", False) else self._store.search
+        return partial(search_rescored, self._store) if is_rescored(options) else self._store.search
 
     def stored_scope(self, scope: Scope) -> Scope:
         """Leave out a namespace filter that every row passes; only an embedded engine can be sure of that."""
@@ -227,18 +214,14 @@ class Searcher:
         all_of_them = names is not None and self._live.view.statistics.are_all(names)
         return Scope(scope.where) if self._store.exclusive and all_of_them else scope
 
-    def _keep(
+    def keep(
         self, wanted: int | str | None, at_most: int | None, query: WeightedQuery, matches: list[Match]
     ) -> list[Match]:
         """Drop the chunks with too few words of the query, and those that do not meet its conditions."""
         if wanted is not None:
             least = required_words(wanted, len(query.terms.words))
             matches = [match for match in matches if len(query.terms.words_had_by(match.row.vector)) >= least]
-        return self.keep_met(query.conditions, at_most, matches)
-
-    def keep_met(self, conditions: Conditions | None, at_most: int | None, matches: list[Match]) -> list[Match]:
-        """Return the first chunks that meet the conditions of a query, by their vectors and texts."""
-        return list(islice((match for match in matches if not self.unmet(conditions, match.row)), at_most))
+        return list(islice((match for match in matches if not self.unmet(query.conditions, match.row)), at_most))
 
     def unmet(self, conditions: Conditions | None, row: ChunkRow) -> str:
         """Return which condition a chunk does not meet; "" if it meets all."""
@@ -254,11 +237,12 @@ class Searcher:
         """Return a highlighter of the terms of a query."""
         return make_highlighter(query.terms, query.conditions, self.analyzer, highlighting)
 
-    def highlight(self, query: WeightedQuery, hits: list[H], plan: HitPlan) -> list[H]:
+    def highlight(self, query: WeightedQuery, hits: list[H], options: SearchOptions) -> list[H]:
         """Give each hit its highlights, if the options ask for them."""
-        if plan.highlighting is None:
+        highlighting = options.get("highlight")
+        if not isinstance(highlighting, Highlighting):
             return hits
-        return highlight_hits(self.highlighter(query, plan.highlighting), hits, self._encoder.weighting.fields)
+        return highlight_hits(self.highlighter(query, highlighting), hits, self._encoder.weighting.fields)
 
     # Explanations
 
@@ -268,13 +252,11 @@ class Searcher:
         id_: str,
         scope: Scope,
         chunk_namespace: str | None,
-        options: QueryOptions,
-        boosts: Sequence[Boost] = (),
+        options: SearchOptions,
     ) -> ScoreExplanation:
         """Explain the score of a stored chunk, whose namespace may be left out if it is the only one with that id."""
-        check_options(options)
-        parsed = query_of(query, options)
-        weighted = self.weigh([query], scope, options)
+        parsed, boosts = Query.of(query), options.get("boosts") or ()
+        weighted = self.prepare([parsed], scope, options)
         names = scope.namespaces if chunk_namespace is None else (chunk_namespace,)
         row = read_one(self._store, self._live.view, id_, names)
         text, terms, wanted = str(parsed), weighted.queries[0].terms, options.get("min_should_match")
@@ -292,9 +274,9 @@ class Searcher:
         of_parts = (self.analyzer.stop_words_in(part.text) for part in query.parts)
         return list(dict.fromkeys(chain.from_iterable(of_parts)))
 
-    def _score_tolerance(self, options: QueryOptions) -> float | None:
+    def _score_tolerance(self, options: SearchOptions) -> float | None:
         """Return how far the scores of a search may be from the exact ones; None if the engine does not round them."""
-        if options.get("rescore", False) or self._store.exclusive:
+        if is_rescored(options) or self._store.exclusive:
             return None
         if self._tolerance is None:
             self._tolerance = self._store.storage_info().score_tolerance
@@ -309,13 +291,12 @@ class Searcher:
     # Chunks that resemble others
 
     def weigh_like(
-        self, id_: str, max_terms: int, scope: Scope, options: QueryOptions
+        self, id_: str, max_terms: int, scope: Scope, options: SearchOptions
     ) -> tuple[WeightedQuery, ChunkRow]:
         """Weigh the terms of a stored chunk as a query, and return its row as well."""
-        check_options(options)
-        side = self.weigher.side(scope, options)
-        row = read_one(self._store, side.view, id_, scope.namespaces)
-        terms = weigh_terms_of(row.vector, side.encoder, side.corpus, self._live.vocabulary().term, max_terms)
+        context = self.weigher.context_for(scope, options)
+        row = read_one(self._store, context.view, id_, scope.namespaces)
+        terms = weigh_terms_of(row.vector, context.encoder, context.corpus, self._live.vocabulary().term, max_terms)
         return WeightedQuery.of(terms), row
 
     # Feedback
@@ -323,32 +304,33 @@ class Searcher:
     def _learn(
         self,
         method: Feedback,
-        side: QuerySide,
+        context: QueryContext,
         queries: list[Query],
         weighted: list[WeightedQuery],
         scope: Scope,
-        options: QueryOptions,
+        options: SearchOptions,
     ) -> list[WeightedQuery]:
         """Weigh queries anew, by what their relevant and irrelevant chunks tell."""
         relevant = self._read_relevant(weighted, method, scope, options)
-        irrelevant = self._read_marked("irrelevant", scope, options)
+        irrelevant = self._read_marked(method, "irrelevant", scope)
         term_of = self._live.vocabulary().term
         return [
             WeightedQuery.of(
-                apply_feedback(method, query, Evidence(chunks, irrelevant, side.encoder, side.corpus, term_of)),
+                apply_feedback(method, query, Evidence(chunks, irrelevant, context.encoder, context.corpus, term_of)),
                 before.conditions,
             )
             for query, chunks, before in zip(queries, relevant, weighted, strict=True)
         ]
 
     def _read_relevant(
-        self, queries: list[WeightedQuery], method: Feedback, scope: Scope, options: QueryOptions
+        self, queries: list[WeightedQuery], method: Feedback, scope: Scope, options: SearchOptions
     ) -> list[list[FeedbackChunk]]:
         """Read the chunks that each query learns from: the marked ones, or else the best ones of a search."""
-        marked = options.get("relevant") is not None or options.get("irrelevant") is not None
-        if marked or isinstance(method, BIM):  # which is refused without marked chunks
-            return [self._read_marked("relevant", scope, options)] * len(queries)
-        found = self.search(queries, method.fb_docs, scope, options)
+        if isinstance(method, RSJ) or method.relevant is not None or getattr(method, "irrelevant", None) is not None:
+            return [self._read_marked(method, "relevant", scope)] * len(queries)
+        k = method.fb_docs
+        enough = partial(has_enough, k)
+        found = [some.matches[:k] for some in self.candidates(queries, k, enough, scope, options, at_most=k)]
         pks = {match.row.pk for matches in found for match in matches}
         rows = {row.pk: row for row in self._store.get_chunks(sorted(pks), contents=False, vectors=True)}
         return [
@@ -361,10 +343,10 @@ class Searcher:
         ]
 
     def _read_marked(
-        self, name: Literal["relevant", "irrelevant"], scope: Scope, options: QueryOptions
+        self, method: Feedback, name: Literal["relevant", "irrelevant"], scope: Scope
     ) -> list[FeedbackChunk]:
         """Read the marked chunks; an id stands for the chunks that have it in any of the namespaces."""
-        ids = list(dict.fromkeys(marked_ids(options, name) or []))
+        ids = list(dict.fromkeys(getattr(method, name, None) or ()))
         if not ids:
             return []
         names = self._live.view.statistics.namespaces if scope.namespaces is None else dict.fromkeys(scope.namespaces)
@@ -376,15 +358,22 @@ class Searcher:
         return [FeedbackChunk(row.id, row.vector) for row in rows]
 
 
-def _drops_hits(queries: Sequence[WeightedQuery], options: QueryOptions) -> bool:
+def has_enough(k: int, _: WeightedQuery, found: Candidates) -> bool:
+    """Return whether k chunks have been found."""
+    return len(found.matches) >= k
+
+
+def is_rescored(options: SearchOptions) -> bool:
+    """Return whether scores are computed again from the stored vectors."""
+    return bool((options.get("search_params") or {}).get("rescore"))
+
+
+def engine_params(options: SearchOptions) -> dict[str, Any] | None:
+    """Return the search parameters that the engine gets."""
+    params = {name: value for name, value in (options.get("search_params") or {}).items() if name != "rescore"}
+    return params or None
+
+
+def drops_hits(queries: Sequence[WeightedQuery], options: SearchOptions) -> bool:
     """Return whether some hits of a search may be dropped."""
     return options.get("min_should_match") is not None or any(query.conditions is not None for query in queries)
-
-
-def refuse_min_should_match(options: QueryOptions) -> None:
-    """Refuse an option that is for searches alone."""
-    if options.get("min_should_match") is not None:
-        raise ParameterError(
-            "min_should_match is not supported here: it cannot be expressed as a vector. "
-            "Use search, search_batch or explain"
-        )

@@ -10,12 +10,13 @@ import numpy as np
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.errors import FilterError
 from rag_bm25.filters import Comparison, conjoin
-from rag_bm25.hits.diversity import SparseCosines, cosine_similarity
+from rag_bm25.hits.diversity import NearDuplicates, SparseCosines, cosine_similarity
 from rag_bm25.hits.groups import group
-from rag_bm25.hits.options import MAX_K
+from rag_bm25.hits.options import num_candidates, reranks_all
 from rag_bm25.hits.selection import (
     Ranking,
-    boost,
+    at_least,
+    by_final_score,
     choose,
     flatten,
     form_units,
@@ -27,6 +28,7 @@ from rag_bm25.hits.selection import (
 )
 from rag_bm25.index.searching.ranking import OVERFETCH, Candidates, warn_incomplete
 from rag_bm25.index.searching.rows import read_newest, to_hit
+from rag_bm25.store.rows import MAX_K
 from rag_bm25.vectors.sparse import EMPTY
 
 if TYPE_CHECKING:
@@ -36,10 +38,9 @@ if TYPE_CHECKING:
 
     from rag_bm25.events import Events
     from rag_bm25.hits.groups import Grouping
-    from rag_bm25.hits.options import HitPlan
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.searching.searcher import Searcher
     from rag_bm25.index.searching.weigher import WeightedQuery
-    from rag_bm25.query.options import QueryOptions
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import ChunkRow, Scope
     from rag_bm25.vectors.sparse import SparseVector
@@ -51,11 +52,14 @@ MOST_AT_FIRST = 400  # rows, unless more are needed: reading them takes as long 
 
 @dataclass(frozen=True, eq=False)
 class Selector(Generic[H]):
-    """Select k hits, or groups of them, from the candidates of one query."""
+    """Select k hits, or groups of them, from the candidates of one query: the pipeline of all searches.
+
+    Boosts, the minimum score, the reranker, near duplicates and groups, and the choice follow one after the other.
+    """
 
     store: Store
     events: Events
-    plan: HitPlan
+    options: SearchOptions
     k: int
     dense: bool = False  # whether dense vectors tell how hits differ
     but: tuple[str, str] | None = None  # namespace and id of a chunk that is left out
@@ -63,27 +67,33 @@ class Selector(Generic[H]):
 
     def is_enough(self, ranking: Ranking[H]) -> bool:
         """Return whether more candidates would not change the selection, but for the members of groups."""
-        return is_enough(self.plan, ranking, self.k, self.read_vectors)
+        return is_enough(self.options, ranking, self.k, self.read_vectors)
 
     def has_units(self, hits: list[H]) -> bool:
-        """Return whether there are as many units as a search needs to find, among hits that are all there are."""
-        plan, ranking = self.plan, boost(self.plan, Ranking(hits))
-        if plan.rerank is not None:
-            return len(ranking.hits) >= plan.num_candidates(self.k)
-        wanted = num_units(plan, self.k)
-        return len(form_units(plan, ranking, wanted, self.read_vectors).units) >= wanted
+        """Return whether there are as many units as a search needs to find, among candidates in any order.
+
+        Below a candidate that has less than the minimum score there are no better ones worth a search.
+        """
+        options = self.options
+        ranking = by_final_score(options, Ranking(hits))
+        if options.get("rerank") is not None:
+            return len(ranking.hits) >= num_candidates(options, self.k)
+        wanted = num_units(options, self.k)
+        is_below = options.get("min_score") is not None and len(ranking.hits) < len(hits)
+        return is_below or len(form_units(options, ranking, wanted, self.read_vectors).units) >= wanted
 
     def select(self, query: str, ranking: Ranking[H]) -> list[list[H]]:
         """Select from candidates, which are enough unless there was no more room for them."""
-        plan, k = self.plan, self.k
+        options, k = self.options, self.k
         if not self.is_enough(ranking):
             self.warn()
             ranking = Ranking(ranking.hits)
-        ranking = boost(plan, ranking)
-        if plan.rerank is not None:
-            ranking = Ranking(rerank(plan.rerank, query, ranking.hits[: plan.num_candidates(k)]))
-        found = form_units(plan, ranking, num_units(plan, k), self.read_vectors)
-        return choose(plan, found.units, k, self.read_similarity)
+        ranking = by_final_score(options, ranking)
+        if score := options.get("rerank"):
+            reranked = Ranking(rerank(score, query, ranking.hits[: num_candidates(options, k)]))
+            ranking = at_least(options.get("min_score"), reranked)
+        found = form_units(options, ranking, num_units(options, k), self.read_vectors)
+        return choose(options, found.units, k, self.read_similarity)
 
     def warn(self) -> None:
         """Report that the best 16,384 chunks do not decide."""
@@ -120,14 +130,20 @@ class SparseSelector:
     searcher: Searcher
     selector: Selector[Hit]
     scope: Scope
-    options: QueryOptions
+
+    @property
+    def options(self) -> SearchOptions:
+        """The options of the search."""
+        return self.selector.options
 
     def select(self, queries: list[WeightedQuery], texts: Sequence[str]) -> list[list[Hit]]:
         """Search for candidates of each query, and select its hits."""
-        plan = self.selector.plan
-        limit = first_limit(plan, self.selector.k)
+        options, k = self.options, self.selector.k
+        limit = first_limit(options, k, is_one_left_out=self.selector.but is not None)
+        vectors = options.get("diversity") is not None
+        at_most = k if limit == k else None
         found = self.searcher.candidates(
-            queries, limit, self._is_enough, self.scope, self.options, vectors=plan.needs_vectors
+            queries, limit, self._is_enough, self.scope, options, vectors=vectors, at_most=at_most
         )
         return [
             self._select(query, text, candidates) for query, text, candidates in zip(queries, texts, found, strict=True)
@@ -137,17 +153,17 @@ class SparseSelector:
         return self.selector.is_enough(self._to_ranking(candidates))
 
     def _select(self, query: WeightedQuery, text: str, candidates: Candidates) -> list[Hit]:
-        plan = self.selector.plan
+        grouping = self.options.get("group")
         units = self.selector.select(text, self._to_ranking(candidates))
-        wanting = lacking(plan, units)
-        by_filter = plan.grouping is not None and plan.grouping.score == "max" and plan.rerank is None
-        if by_filter and wanting and not candidates.is_all and not must_refill_groups(plan):
+        wanting = lacking(self.options, units)
+        by_filter = grouping is not None and grouping.score == "max" and self.options.get("rerank") is None
+        if by_filter and wanting and not candidates.is_all and not must_refill_groups(self.options):
             units = self._complete(query, units, wanting)
-        return flatten(plan, units)
+        return flatten(grouping, units)
 
     def _complete(self, query: WeightedQuery, units: list[list[Hit]], wanting: list[list[Hit]]) -> list[list[Hit]]:
         """Search for the other members of groups, by a filter: a few chunks may be far down in the ranking."""
-        grouping = self.selector.plan.grouping
+        grouping = self.options.get("group")
         assert grouping is not None
         values = tuple(value for unit in wanting if (value := grouping.value_of(unit[0])) is not None)
         where = conjoin(self.scope.where, Comparison((grouping.key,), "in", values))
@@ -168,23 +184,25 @@ class SparseSelector:
 
     def _members(self, grouping: Grouping, candidates: Candidates) -> dict[object, list[Hit]]:
         """Group candidates: key -> the best hits of the group."""
-        ranking = boost(self.selector.plan, self._to_ranking(candidates))
+        ranking = by_final_score(self.options, self._to_ranking(candidates))
         return {grouping.key_of(unit[0]): unit for unit in group(ranking.hits, grouping)}
 
     def _to_ranking(self, candidates: Candidates) -> Ranking[Hit]:
         hits = [to_hit(match) for match in candidates.matches]
-        if self.selector.plan.needs_vectors:
+        if self.options.get("diversity") is not None:
             vectors = {(match.row.namespace, match.row.id): match.row.vector for match in candidates.matches}
             self.selector.known.update(vectors)
         left = [hit for hit in hits if (hit.namespace, hit.id) != self.selector.but]
         return Ranking(left, candidates.below, candidates.is_all)
 
 
-def first_limit(plan: HitPlan, k: int) -> int:
+def first_limit(options: SearchOptions, k: int, *, is_one_left_out: bool) -> int:
     """Return how many candidates to ask for at first."""
-    whole = (plan.num_candidates(k) if plan.needs_candidates else k) + 1
-    if plan.rerank is not None and not plan.boosts:
+    grouping, boosts = options.get("group"), options.get("boosts")
+    is_last_unsure = bool(boosts) or is_one_left_out  # a boosted hit must beat the best score of those beyond
+    whole = (num_candidates(options, k) if reranks_all(options) else k) + is_last_unsure
+    if options.get("rerank") is not None and not boosts:
         return whole
-    members = 1 if plan.grouping is None else plan.grouping.size
-    drops = plan.boosts or plan.near_duplicates is not None or plan.grouping is not None
+    members = 1 if grouping is None else grouping.size
+    drops = boosts or isinstance(options.get("diversity"), NearDuplicates) or grouping is not None
     return max(whole, min(OVERFETCH * whole * members, MOST_AT_FIRST)) if drops else whole

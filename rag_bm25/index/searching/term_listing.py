@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.index.searching.weigher import QuerySide, QueryWeigher
+    from rag_bm25.index.searching.weigher import QueryContext, QueryWeigher
     from rag_bm25.store.protocol import Store
     from rag_bm25.store.rows import Scope
 
@@ -80,12 +80,12 @@ class TermLister:
     def of_texts(self, texts: Sequence[str], counted: Scope) -> list[TermStatistics]:
         """Look up the words of some texts, each once."""
         words = chain.from_iterable(AnalysedText.of_query(self._analyzer, text).words for text in texts)
-        return self._look_up(list(dict.fromkeys(words)), self._weigher.side_of(counted))
+        return self._look_up(list(dict.fromkeys(words)), self._weigher.context_of(counted))
 
     def beginning_with(self, prefix: str, top: int, counted: Scope) -> list[TermStatistics]:
         """List the words with a prefix that most chunks have."""
-        words, side = self._weigher.read_vocabulary().beginning_with(prefix), self._weigher.side_of(counted)
-        return self._look_up(most_frequent(words, side.encoder.df_lookup(side.corpus), top), side)
+        words, context = self._weigher.read_vocabulary().beginning_with(prefix), self._weigher.context_of(counted)
+        return self._look_up(most_frequent(words, context.encoder.df_lookup(context.corpus), top), context)
 
     def of_chunk(self, id_: str, top: int, scope: Scope) -> list[ChunkTerm]:
         """List the words of a stored chunk that count most."""
@@ -96,14 +96,14 @@ class TermLister:
             for number, weight in zip(vector.ids.tolist(), vector.values.tolist(), strict=True)
             if (term := term_of(number)) is not None and not is_bigram(term)
         }
-        found = self._look_up(list(stored), self._weigher.side_of(scope))
+        found = self._look_up(list(stored), self._weigher.context_of(scope))
         weighed = [ChunkTerm(one.term, stored[one.term] * one.idf, stored[one.term], one.df, one.idf) for one in found]
         return sorted(weighed, key=lambda one: (-one.weight, one.term))[:top]
 
     @staticmethod
-    def _look_up(words: list[str], side: QuerySide) -> list[TermStatistics]:
-        corpus, df = side.corpus, side.encoder.df_lookup(side.corpus)(words)
-        idf = side.encoder.word_weights(df, corpus)
+    def _look_up(words: list[str], context: QueryContext) -> list[TermStatistics]:
+        corpus, df = context.corpus, context.encoder.df_lookup(context.corpus)(words)
+        idf = context.encoder.word_weights(df, corpus)
         return [
             TermStatistics(word, each_df, each_idf, corpus.num_chunks)
             for word, each_df, each_idf in zip(words, df.tolist(), idf.tolist(), strict=True)

@@ -13,7 +13,7 @@ from rag_bm25.query.conditions import Conditions
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.expansion import Expander, QueryExpansion
 from rag_bm25.query.lookup import TermLookup
-from rag_bm25.query.options import check_options, check_statistics, weighting_of
+from rag_bm25.query.options import statistics_filter
 from rag_bm25.query.query import Query
 from rag_bm25.query.spelling import Fuzzy, Speller
 from rag_bm25.query.synonyms import SynonymTable
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from rag_bm25.analysis import TextAnalyzer
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.index.live_statistics import LiveStatistics
-    from rag_bm25.query.options import QueryOptions
     from rag_bm25.query.synonyms import Synonyms
     from rag_bm25.query.terms import QueryTerms
     from rag_bm25.statistics.corpus import CorpusStatistics
@@ -53,8 +53,8 @@ class WeightedQuery:
         return cls(terms, terms.vector(), conditions)
 
 
-class QuerySide(NamedTuple):
-    """What the queries of one call are weighed with: no answer mixes two moments."""
+class QueryContext(NamedTuple):
+    """Statistics and encoder for the queries of one call: no answer mixes two moments."""
 
     view: StatisticsView
     counted: Scope  # the chunks whose N and df count
@@ -76,33 +76,32 @@ class QueryWeigher:
         self._synonyms: tuple[Synonyms, SynonymTable] | None = None
         self._plain = Expander(analyzer)
         self._memo: QueryMemo[WeightedQuery] = QueryMemo()
-        self._sides: QueryMemo[QuerySide] = QueryMemo(MAX_PARTS)
+        self._contexts: QueryMemo[QueryContext] = QueryMemo(MAX_PARTS)
         self._parts: QueryMemo[CorpusStatistics] = QueryMemo(MAX_PARTS)
 
-    def side(self, scope: Scope, options: QueryOptions, *, completing: bool = False) -> QuerySide:
-        """Return what the queries of a search are weighed with now; `completing` if one has a prefix."""
-        return self._side(_counted_scope(scope, options), options, completing=completing)
+    def context_for(self, scope: Scope, options: SearchOptions, *, completing: bool = False) -> QueryContext:
+        """Return the context of the queries of a search; `completing` if one has a prefix."""
+        return self._context(_counted_scope(scope, options), options, completing=completing)
 
-    def side_of(self, counted: Scope) -> QuerySide:
-        """Return what words are weighed with by the statistics of some chunks."""
-        return self._side(counted, {}, completing=False)
+    def context_of(self, counted: Scope) -> QueryContext:
+        """Return the context of words that are weighed by the statistics of some chunks."""
+        return self._context(counted, {}, completing=False)
 
-    def weigh(self, side: QuerySide, query: Query) -> WeightedQuery:
+    def prepare(self, context: QueryContext, query: Query) -> WeightedQuery:
         """Weigh a query, unless that has just been done; expansions are not kept, which depend on the vocabulary."""
-        if side.encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
-            return self._weigh_anew(side, query)
-        return self._memo.get((query, side.encoder), side.view, lambda: self._weigh_anew(side, query))
+        if context.encoder.expander is not self._plain or len(str(query)) > MAX_KEPT:
+            return self._weigh_anew(context, query)
+        return self._memo.get((query, context.encoder), context.view, lambda: self._weigh_anew(context, query))
 
-    def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: QueryOptions) -> str | None:
+    def correct(self, query: str, fuzzy: Fuzzy | None, scope: Scope, options: SearchOptions) -> str | None:
         """Correct the misspelt words of a query by the vocabulary; None if there is nothing to correct."""
         if not isinstance(query, str):
             raise InputError(f"a query must be a str, got {type(query).__name__}")
         if not isinstance(fuzzy, Fuzzy | None):
             raise ParameterError(f"fuzzy must be a Fuzzy or None, got {short_repr(fuzzy)}")
         text = str(Query.of(query))
-        check_options(options)
-        side = self.side(scope, options)
-        dfs = side.encoder.df_lookup(side.corpus)
+        context = self.context_for(scope, options)
+        dfs = context.encoder.df_lookup(context.corpus)
         return Speller(fuzzy or Fuzzy(), self._analyzer, self.read_vocabulary(), dfs).correct(text)
 
     def read_vocabulary(self) -> TermLookup:
@@ -114,14 +113,15 @@ class QueryWeigher:
             self._lookup = self._lookup.plus(vocabulary.after(self._lookup.seen))
             return self._lookup
 
-    def _side(self, counted: Scope, options: QueryOptions, *, completing: bool) -> QuerySide:
-        view, weighting = self._live.current(counted.namespaces), weighting_of(self._weighting, options)
+    def _context(self, counted: Scope, options: SearchOptions, *, completing: bool) -> QueryContext:
+        view, asked = self._live.current(counted.namespaces), options.get("weighting")
+        weighting = self._weighting if asked is None else asked.over(self._weighting)
         expander = self._expander(options.get("expansion"), completing=completing)
         encoder = QueryEncoder(self._analyzer, weighting, view.ids, expander, {})
         if expander is not self._plain:
-            return QuerySide(view, counted, encoder, self._count(view, counted))
+            return QueryContext(view, counted, encoder, self._count(view, counted))
         key = weighting, _key_of(counted)
-        return self._sides.get(key, view, lambda: QuerySide(view, counted, encoder, self._count(view, counted)))
+        return self._contexts.get(key, view, lambda: QueryContext(view, counted, encoder, self._count(view, counted)))
 
     def _count(self, view: StatisticsView, counted: Scope) -> CorpusStatistics:
         """Return N and df of some chunks; those of a filter are counted, unless that was done for this view."""
@@ -129,17 +129,17 @@ class QueryWeigher:
             return view.statistics.of(counted.namespaces)
         return self._parts.get(_key_of(counted), view, lambda: count_part(self._store, counted, self._live.events))
 
-    def _weigh_anew(self, side: QuerySide, query: Query) -> WeightedQuery:
-        conditions = Conditions.of(query, self._analyzer, side.encoder.ids)
-        return WeightedQuery.of(side.encoder.terms(query, side.corpus), conditions)
+    def _weigh_anew(self, context: QueryContext, query: Query) -> WeightedQuery:
+        conditions = Conditions.of(query, self._analyzer, context.encoder.ids)
+        return WeightedQuery.of(context.encoder.terms(query, context.corpus), conditions)
 
     def _expander(self, expansion: QueryExpansion | None, *, completing: bool) -> Expander:
         """Return the expander of queries; it reads the vocabulary only for near spellings and prefixes."""
         if expansion is None and not completing:
             return self._plain
         expansion = expansion or QueryExpansion()
-        lookup = self.read_vocabulary() if completing or expansion.fuzzy is not None else None
-        return Expander(self._analyzer, expansion, self._synonym_table(expansion.synonyms), lookup)
+        lookup = self.read_vocabulary() if completing or expansion.spelling is not None else None
+        return Expander(self._analyzer, expansion, self._synonym_table(expansion.rules), lookup)
 
     def _synonym_table(self, synonyms: Synonyms | None) -> SynonymTable | None:
         """Return synonyms as tokens; those of the last search are kept."""
@@ -155,7 +155,7 @@ def _key_of(counted: Scope) -> Hashable:
     return counted.namespaces if counted.where is None else repr(counted)  # 1 == True, and the filters differ
 
 
-def _counted_scope(scope: Scope, options: QueryOptions) -> Scope:
+def _counted_scope(scope: Scope, options: SearchOptions) -> Scope:
     """Return the chunks whose N and df count."""
-    part = options.get("statistics", "namespace")
-    return Scope(check_statistics(part), None if part == "all" else scope.namespaces)
+    part = options.get("statistics")
+    return Scope(statistics_filter(part), None if part == "all" else scope.namespaces)

@@ -13,13 +13,12 @@ from rag_bm25.analysis.text import AnalysedText
 from rag_bm25.analysis.words import MAX_TOKEN_LENGTH
 from rag_bm25.errors import ChunkNotFoundError, MissingExtraError, short_repr
 from rag_bm25.filters import Comparison, Expression, Not
-from rag_bm25.hits.options import MAX_K, split_options
+from rag_bm25.hits.options import CHOOSING, NARROWING, check_options
 from rag_bm25.index.arguments import MAX_LISTED, list_first, list_namespaces
 from rag_bm25.index.searching.rows import read_one
 from rag_bm25.query.diagnosis import Diagnosis, Reason
-from rag_bm25.query.options import query_of
 from rag_bm25.query.query import Query
-from rag_bm25.store.rows import Scope
+from rag_bm25.store.rows import MAX_K, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,16 +37,8 @@ MAX_FIELDS = 20
 RANKED = (100, 2_000, MAX_K)  # hits among which a chunk is looked for, one number after the other
 
 CONDITIONS = ("must", "must_not", "phrases")
-NARROWING = ("filter", *CONDITIONS, "min_should_match", "statistics", "feedback", "boosts", "search_params")
-"""Options that may keep a chunk with words of the query from being found, however many hits are asked for."""
-CHOOSING = ("rerank", "near_duplicates", "group_by", "mmr", "search_params")
-"""Options that may keep one of the k best chunks from being a hit."""
-
-_PARTS = {
-    "feedback": ("feedback", "relevant", "irrelevant"),
-    "group_by": ("group_by", "group_size", "group_score"),
-}
-_UNNEEDED = {"syntax", "slop", "expand", "highlight"}  # the query is parsed, and hits are counted only
+LEFT_OUT = ("filter", *CONDITIONS, *NARROWING)
+_UNNEEDED = {"context": None, "highlight": None}  # hits are counted only
 _METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.)+)')\]")
 
 
@@ -55,28 +46,27 @@ _METADATA_KEY = re.compile(r"metadata\[(?:\"((?:[^\"\\]|\\.)+)\"|'((?:[^'\\]|\\.
 class Search:
     """A search that is asked about."""
 
-    query: Query  # without conditions, which are among the options
+    query: Query
     k: int
     namespaces: tuple[str, ...] | None
-    options: dict[str, Any]  # its filter among them
-    min_score: float | None
+    options: dict[str, Any]  # its filter and its conditions among them
 
     @classmethod
-    def of(cls, query: QueryLike, k: int, scope: Scope, options: SearchOptions, min_score: float | None) -> Search:
-        parsed = query_of(query, split_options(options)[1])
+    def of(cls, query: QueryLike, k: int, scope: Scope, options: SearchOptions) -> Search:
+        parsed = Query.of(query)
         conditions = {name: list(getattr(parsed, name)) or None for name in CONDITIONS}
-        needed = {name: value for name, value in options.items() if name not in _UNNEEDED}
-        every = {**needed, **conditions, "filter": scope.where}
-        return cls(Query(parsed.parts, slop=parsed.slop), k, scope.namespaces, every, min_score)
+        return cls(parsed, k, scope.namespaces, {**options, **_UNNEEDED, **conditions, "filter": scope.where})
 
     def has(self, name: str) -> bool:
         """Return whether an option is given."""
-        return any(self.options.get(part) is not None for part in _parts(name))
+        return self.options.get(name) is not None
 
-    def without(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the options but some."""
-        left_out = set(chain.from_iterable(map(_parts, names)))
-        return {name: value for name, value in self.options.items() if name not in left_out}
+    def without(self, names: Iterable[str]) -> tuple[Query, dict[str, Any]]:
+        """Return the query and the options but some."""
+        left_out = set(names)
+        given = {name: value for name, value in self.options.items() if name not in left_out}
+        must, must_not, phrases = (given.pop(name, None) or () for name in CONDITIONS)
+        return Query(self.query.parts, must, must_not, phrases, self.query.slop), given
 
     def describe(self, name: str) -> str:
         """Name an option, with its value if that is plain."""
@@ -85,17 +75,9 @@ class Search:
             return f"{name} {short_repr(value)}"
         return "the filter" if name == "filter" else name
 
-    def below_minimum(self, name: str, score: float) -> tuple[Reason, ...]:
-        """Return whether a score is below the minimum, as a reason."""
-        least = self.min_score
-        if least is None or score >= least:
-            return ()
-        message = f"{name} is {score:.4g}, below the minimum of {least:g}"
-        return (Reason("min_score", message, {"score": score, "min_score": least}),)
-
 
 @dataclass(frozen=True, eq=False)
-class Inquiry:
+class Diagnoser:
     """Find the reasons for the hits that a search does not have."""
 
     store: Store
@@ -104,21 +86,20 @@ class Inquiry:
     find: Callable[..., list[Hit]]  # BM25Index.search
     asked: Search
 
-    def why_nothing(self) -> Diagnosis:
-        """Return why there are no hits, or none with a minimum score."""
+    def diagnose_no_hits(self) -> Diagnosis:
+        """Return why there are no hits."""
         text, hits = str(self.asked.query), self._hits()
         if not hits:
             return Diagnosis(text, tuple(self._reasons_for_nothing()))
-        best, last = hits[0].score, hits[-1].score
-        return Diagnosis(text, self.asked.below_minimum("the best score", best), len(hits), score=best, last_score=last)
+        return Diagnosis(text, (), len(hits), score=hits[0].score, last_score=hits[-1].score)
 
     def _reasons_for_nothing(self) -> list[Reason]:
         if of_index := self._in_query() or self._in_damage() or self._in_index():
             return of_index
-        found = self._left_out_by(NARROWING, lambda left_out: self._hits(left_out, 1), "the search has hits")
-        return [self._detail_filter(reason) for reason in found] or [self._unknown_words()]
+        found = self._left_out_by(LEFT_OUT, lambda left_out: self._hits(left_out, 1), "the search has hits")
+        return [self._detail(reason) for reason in found] or [self._unknown_words()]
 
-    def why_not(self, id_: str, chunk_namespace: str | None) -> Diagnosis:
+    def diagnose_missing_chunk(self, id_: str, chunk_namespace: str | None) -> Diagnosis:
         """Return why a chunk is not among the hits."""
         hits, row = self._hits(), self._read(id_, chunk_namespace)
         last = hits[-1].score if hits else None
@@ -129,14 +110,14 @@ class Inquiry:
         hit = next((hit for hit in hits if _is(hit, row)), ranked)
         diagnosis = replace(diagnosis, namespace=row.namespace, rank=rank, score=None if hit is None else hit.score)
         if hit is not None and hit in hits:
-            return replace(diagnosis, reasons=self.asked.below_minimum("its score", hit.score))
+            return diagnosis
         reasons = self._reasons_for_no_match(row) if hit is None else self._chosen_by(row)
         return replace(diagnosis, reasons=tuple(reasons) or (self._outranked(diagnosis),))
 
     def _hits(self, left_out: Iterable[str] = (), k: int | None = None) -> list[Hit]:
         """Search without some options."""
-        asked = self.asked
-        return self.find(asked.query, k or asked.k, namespace=asked.namespaces, **asked.without(left_out))
+        query, options = self.asked.without(left_out)
+        return self.find(query, k or self.asked.k, namespace=self.asked.namespaces, **options)
 
     # The query and the index
 
@@ -198,10 +179,22 @@ class Inquiry:
         listed = " and ".join(map(self.asked.describe, together))
         return [Reason("options", f"without {listed} together, {outcome}", {"options": together})]
 
-    def _detail_filter(self, reason: Reason, row: ChunkRow | None = None) -> Reason:
-        """Add to the reason that names the filter which values its fields have in the searched chunks, or in one."""
-        if reason.code != "filter":
-            return reason
+    def _detail(self, reason: Reason, row: ChunkRow | None = None) -> Reason:
+        """Add figures to the reason that names the minimum score or the filter."""
+        if reason.code == "min_score":
+            return self._detail_min_score(row)
+        return self._detail_filter(reason, row) if reason.code == "filter" else reason
+
+    def _detail_min_score(self, row: ChunkRow | None) -> Reason:
+        """Name the best score of the search, or that of a chunk, and the minimum."""
+        _, hit = self._rank(row, ["min_score"]) if row is not None else (1, self._hits(["min_score"], 1)[0])
+        assert hit is not None
+        whose, least = "the best score" if row is None else "its score", self.asked.options["min_score"]
+        message = f"{whose} is {hit.score:.4g}, below the minimum of {least:g}"
+        return Reason("min_score", message, {"score": hit.score, "min_score": least})
+
+    def _detail_filter(self, reason: Reason, row: ChunkRow | None) -> Reason:
+        """Add which values the fields of the filter have in the searched chunks, or in one."""
         metadatas = self._sample() if row is None else [row.metadata]
         values = {".".join(path): _values_at(path, metadatas) for path in _paths_of(self.asked.options["filter"])}
         missing = [name for name, some in values.items() if not some]
@@ -241,13 +234,13 @@ class Inquiry:
             return of_query
         if not self._has_word(row):
             return self._in_damage() or [Reason("no_term", "it has no word of the query")]
-        found = self._left_out_by(NARROWING, lambda left_out: any(self._rank(row, left_out)), "it matches")
-        return [self._detail_filter(reason, row) for reason in found]
+        found = self._left_out_by(LEFT_OUT, lambda left_out: any(self._rank(row, left_out)), "it matches")
+        return [self._detail(reason, row) for reason in found]
 
     def _has_word(self, row: ChunkRow) -> bool:
-        _, options = split_options(self.asked.without((*NARROWING, *CHOOSING)))
+        query, options = self.asked.without((*LEFT_OUT, *CHOOSING))
         scope = Scope(None, self.asked.namespaces)
-        return self.searcher.explain(self.asked.query, row.id, scope, row.namespace, options).value > 0
+        return self.searcher.explain(query, row.id, scope, row.namespace, check_options(options)).value > 0
 
     def _chosen_by(self, row: ChunkRow) -> list[Reason]:
         def is_hit(left_out: Sequence[str]) -> bool:
@@ -262,11 +255,6 @@ class Inquiry:
         if None not in (score, last) and not self.asked.has("rerank"):  # which gives scores of another kind
             message += f": its score is {score:.4g}, and the last of {diagnosis.num_hits:,} hits has {last:.4g}"
         return Reason("k", message, {"rank": rank, "score": score, "k": k, "last_score": last})
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    """Return an option, and those that mean nothing without it."""
-    return _PARTS.get(name, (name,))
 
 
 def _is(hit: Hit, row: ChunkRow) -> bool:

@@ -1,0 +1,521 @@
+"""Definitions of options: read once from types and docstrings, and turned into what each surface needs.
+
+An option is a key of a ``TypedDict``, or a field of a frozen dataclass, which is a *value type*. Its type is the
+annotation, its limits are a :class:`Between` in it, its description is in the numpydoc section of its class.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache, cached_property
+from inspect import cleandoc
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from rag_bm25.checks import as_str, comparable, is_int, is_number, parameter_error
+from rag_bm25.errors import ParameterError
+
+V = TypeVar("V")
+
+MAX_IN_ORDER = 2  # optional fields that the form on the command line shows
+MAX_ITEMS = 100
+TAG = "type"  # of a value type among others, in JSON
+
+
+class Unset:
+    """The value of a field that was not given: that of the index holds."""
+
+    def __repr__(self) -> str:
+        return "<as in the index>"
+
+
+UNSET: Any = Unset()
+
+
+class Between(NamedTuple):
+    """Limits of a number, or of the length of a text or a sequence."""
+
+    low: float
+    high: float
+    above: bool = False  # whether `low` itself is too low
+    below: bool = False  # whether `high` itself is too high
+
+    def hold(self, number: float) -> bool:
+        """Return whether a number is within the limits; NaN is not."""
+        is_above = self.low < number if self.above else self.low <= number
+        return is_above and (number < self.high if self.below else number <= self.high)
+
+
+FINITE = Between(float.fromhex("-0x1.fffffep+127"), float.fromhex("0x1.fffffep+127"))  # of float32
+NOT_EMPTY = Between(1, 65_535)
+
+
+class Kind:
+    """The values that an option can have."""
+
+    rule: str
+    form: str  # on the command line
+    is_plain: bool = True  # whether JSON can express it
+
+    def holds(self, value: object) -> bool:
+        """Return whether a value is of this kind."""
+        raise NotImplementedError
+
+    def clean(self, value: Any) -> Any:
+        """Return a value that holds as it is kept: a subclass of a plain type as that type."""
+        return value
+
+    def parse(self, text: str) -> Any:
+        """Turn a word of the command line into a JSON value; a word that cannot be one stays, and `read` refuses it."""
+        return text
+
+    def read(self, name: str, plain: Any) -> Any:
+        """Make a value of a JSON value; `name` is for the message."""
+        if not self.holds(plain):
+            raise parameter_error(name, self.rule, plain)
+        return plain
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """A number within limits."""
+
+    between: Between
+    whole: bool
+    form = "NUMBER"
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        low, high, above, below = self.between
+        if self.whole and self.between is FINITE:
+            return "an int"
+        if self.whole:
+            return f"an int in {low}..{high}"
+        if self.between is FINITE:
+            return "a finite number"
+        if high >= FINITE.high:
+            return f"a finite number {'>' if above else '>='} {low:g}"
+        return f"a number in {'[('[above]}{low:g}, {high:,g}{'])'[below]}"
+
+    def holds(self, value: object) -> bool:
+        return (is_int if self.whole else is_number)(value) and self.between.hold(comparable(value))
+
+    def parse(self, text: str) -> Any:
+        try:
+            return int(text) if self.whole else float(text)
+        except ValueError:
+            return text
+
+    def schema(self) -> dict[str, Any]:
+        low, high, above, below = self.between
+        limits = {"exclusiveMinimum" if above else "minimum": low, "exclusiveMaximum" if below else "maximum": high}
+        finite = {name: limit for name, limit in limits.items() if abs(limit) < FINITE.high}
+        return {"type": "integer" if self.whole else "number", **finite}
+
+
+@dataclass(frozen=True)
+class Text(Kind):
+    """A text."""
+
+    between: Between
+    form = "TEXT"
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        return "a str that is not empty" if self.between.low else "a str"
+
+    def holds(self, value: object) -> bool:
+        return isinstance(value, str) and self.between.hold(len(value))
+
+    def clean(self, value: str) -> str:
+        return as_str(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", **({"minLength": self.between.low} if self.between.low else {})}
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of a few constants: names, True and False, or None alone."""
+
+    values: tuple[object, ...]
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the values are True and False."""
+        return any(one is True for one in self.values)
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        names = list(map(str, self.values))
+        return f"one of {', '.join(names)}" if isinstance(self.values[0], str) else " or ".join(names)
+
+    @property
+    def form(self) -> str:  # type: ignore[override]
+        return "|".join(map(str, self.values)).lower()
+
+    def holds(self, value: object) -> bool:
+        return any(
+            value is one or (isinstance(one, str) and isinstance(value, str) and value == one) for one in self.values
+        )
+
+    def clean(self, value: Any) -> Any:
+        return as_str(value) if isinstance(value, str) else value
+
+    def parse(self, text: str) -> Any:
+        return {str(one).lower(): one for one in self.values}.get(text.lower(), text)
+
+    def schema(self) -> dict[str, Any]:
+        if self.is_switch:
+            return {"type": "boolean"}
+        return {"type": "null"} if self.values == (None,) else {"enum": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Object(Kind):
+    """A mapping of names to JSON values."""
+
+    form = "NAME=VALUE,..."
+    rule = "a mapping of str to JSON values"
+
+    def holds(self, value: object) -> bool:
+        return isinstance(value, Mapping)
+
+    def parse(self, text: str) -> Any:
+        return (
+            parse_object(text)
+            if text.startswith("{")
+            else {name: parse_plain(value) for name, sign, value in (word.partition("=") for word in text.split(","))}
+        )
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object"}
+
+
+@dataclass(frozen=True)
+class Value(Kind):
+    """A value type. In JSON an object; on the command line ``KEY:SIZE,score=sum``: its fields in order, or by name."""
+
+    cls: type
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        name = self.cls.__name__
+        return f"{'an' if name[0] in 'AEIO' or name in ('MMR', 'RM3', 'RSJ') else 'a'} {name}"
+
+    @property
+    def is_plain(self) -> bool:  # type: ignore[override]
+        return all(option.kind.is_plain for option in options_of(self.cls).values() if option.is_required)
+
+    @property
+    def tag(self) -> str:
+        """Name of the type in JSON: near_duplicates."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.cls.__name__).lower().removesuffix("_boost")
+
+    @property
+    def form(self) -> str:  # type: ignore[override]
+        own = options_of(self.cls).values()
+        needed = ":".join(_form_of(option) for option in own if option.is_required)
+        others = [option.name.upper() for option in own if not option.is_required]
+        if len(others) > MAX_IN_ORDER:
+            return f"{needed},NAME=VALUE,...".removeprefix(",")
+        return needed + "".join(f"[:{name}" for name in others) + "]" * len(others)
+
+    def holds(self, value: object) -> bool:
+        return isinstance(value, self.cls)
+
+    def parse(self, text: str) -> Any:
+        return parse_object(text) if text.startswith("{") else dict(self._parse_fields(text))
+
+    def _parse_fields(self, text: str) -> Any:
+        """Yield the fields that a word gives: those in order first, then those by name; a repeated one is a list."""
+        own = options_of(self.cls)
+        for option in own.values():
+            if isinstance(option.kind, Object) and option.is_required:
+                yield option.name, option.kind.parse(text)
+                return
+            word, rest = _next_in_order(text)
+            if not word or word in own:
+                break
+            text = rest
+            plain = option.kind.parse(word)
+            yield option.name, [plain] if _holds_many(option.kind) else plain
+        for name, words in _words_by_name(text).items():
+            kind = own[name].kind if name in own else Text(NOT_EMPTY)
+            yield name, list(map(kind.parse, words)) if _holds_many(kind) else kind.parse(words[-1])
+
+    def read(self, name: str, plain: Any) -> Any:
+        if self.holds(plain):
+            return plain
+        own = options_of(self.cls)
+        if not isinstance(plain, dict):
+            raise parameter_error(name, f"an object with {', '.join(own)}", plain)
+        if unknown := sorted(plain.keys() - own.keys() - {TAG}):
+            raise ParameterError(f"{name} has no {unknown[0]!r}; it has {', '.join(own)}")
+        if missing := [option.name for option in own.values() if option.is_required and option.name not in plain]:
+            raise ParameterError(f"{name}.{missing[0]} is missing")
+        given = {key: own[key].kind.read(f"{name}.{key}", one) for key, one in plain.items() if key != TAG}
+        return getattr(self.cls, "from_json", self.cls)(**given)
+
+    def schema(self) -> dict[str, Any]:
+        own = [option for option in options_of(self.cls).values() if option.kind.is_plain]
+        return {
+            "type": "object",
+            "properties": {option.name: option.schema() for option in own},
+            "required": [option.name for option in own if option.is_required],
+            "additionalProperties": False,
+        }
+
+
+@dataclass(frozen=True)
+class OneOf(Kind):
+    """One of several kinds."""
+
+    kinds: tuple[Kind, ...]
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        return " or ".join(kind.rule for kind in self.kinds)
+
+    @property
+    def is_plain(self) -> bool:  # type: ignore[override]
+        return any(kind.is_plain for kind in self.kinds)
+
+    @cached_property
+    def tagged(self) -> dict[str, Value]:
+        """The value types by their tags; none if there is one alone, which needs no tag."""
+        values = [kind for kind in self.kinds if isinstance(kind, Value)]
+        return {kind.tag: kind for kind in values if kind.is_plain} if len(values) > 1 else {}
+
+    @property
+    def form(self) -> str:  # type: ignore[override]
+        forms = [kind.form for kind in self.kinds if kind.is_plain and not (isinstance(kind, Value) and self.tagged)]
+        tagged = [f"{tag}:{kind.form}".replace(":[:", "[:").replace("_", "-") for tag, kind in self.tagged.items()]
+        return "|".join([*tagged, *forms])
+
+    def holds(self, value: object) -> bool:
+        return any(kind.holds(value) for kind in self.kinds)
+
+    def clean(self, value: Any) -> Any:
+        return next(kind.clean(value) for kind in self.kinds if kind.holds(value))
+
+    def parse(self, text: str) -> Any:
+        tag, sign, rest = text.partition(":") if ":" in text else text.partition(",")
+        if kind := self.tagged.get(tag.replace("-", "_")):
+            return {TAG: kind.tag, **kind.parse(rest if sign == ":" else sign + rest)}
+        for one in sorted(self.kinds, key=lambda kind: _GREED.get(type(kind), 0)):
+            plain = one.parse(text) if one.is_plain else text
+            if isinstance(plain, dict) or one.holds(plain):
+                return plain
+        return text
+
+    def read(self, name: str, plain: Any) -> Any:
+        if self.holds(plain):
+            return plain
+        if not self.tagged:
+            last = [kind for kind in self.kinds if isinstance(kind, Value) and isinstance(plain, dict)]
+            return last[0].read(name, plain) if last else super().read(name, plain)
+        tag = plain.get(TAG) if isinstance(plain, dict) else plain
+        if not isinstance(tag, str) or tag not in self.tagged:
+            raise parameter_error(f"{name}.{TAG}", f"one of {', '.join(self.tagged)}", tag)
+        return self.tagged[tag].read(name, plain)
+
+    def schema(self) -> dict[str, Any]:
+        plain = [kind for kind in self.kinds if kind.is_plain]
+        schemas = [kind.schema() for kind in plain if not isinstance(kind, Value) or not self.tagged]
+        for tag, kind in self.tagged.items():
+            schema = kind.schema()
+            schema["properties"] = {TAG: {"const": tag}, **schema["properties"]}
+            schemas.append({**schema, "title": kind.cls.__name__, "required": [TAG, *schema["required"]]})
+        return {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
+
+
+@dataclass(frozen=True)
+class Many(Kind):
+    """A sequence; on the command line, the flag or the name repeated."""
+
+    item: Kind
+    between: Between
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        return f"a sequence of at most {self.between.high:,.0f}, each {self.item.rule}"
+
+    @property
+    def form(self) -> str:  # type: ignore[override]
+        return self.item.form
+
+    def holds(self, value: object) -> bool:
+        return isinstance(value, list | tuple) and self.between.hold(len(value)) and all(map(self.item.holds, value))
+
+    def clean(self, value: Any) -> Any:
+        return tuple(map(self.item.clean, value))
+
+    def parse(self, text: str) -> Any:
+        return self.item.parse(text)
+
+    def read(self, name: str, plain: Any) -> Any:
+        if not isinstance(plain, list | tuple) or not self.between.hold(len(plain)):
+            raise parameter_error(name, self.rule, plain)
+        return [self.item.read(f"{name}.{at}", one) for at, one in enumerate(plain)]
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": self.item.schema(), "maxItems": self.between.high}
+
+
+@dataclass(frozen=True)
+class PythonOnly(Kind):
+    """A callable, or an instance of a class that JSON does not have."""
+
+    cls: type
+    is_plain = False
+    form = "MODULE:NAME"
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        return f"a {self.cls.__name__}".replace("a Callable", "a callable")
+
+    def holds(self, value: object) -> bool:
+        return isinstance(value, self.cls)
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as it is defined."""
+
+    name: str
+    kind: Kind
+    description: str
+    default: Any = UNSET
+    is_required: bool = False
+
+    @property
+    def summary(self) -> str:
+        """First sentence of the description, without markup: what a help line or a schema has room for."""
+        text = re.sub(r":\w+:`~?([^`]*?)`", lambda match: match[1].rpartition(".")[2], self.description)
+        return re.split(r"(?<=[.;]) (?=[A-Z])", text.replace("`", ""), maxsplit=1)[0]
+
+    def check(self, value: object) -> Any:
+        """Refuse a value that breaks the rule; return it as it is kept."""
+        if not self.kind.holds(value):
+            raise parameter_error(self.name, self.kind.rule, value)
+        return self.kind.clean(value)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema, with description and default."""
+        default = {} if self.default is UNSET or not self.kind.is_plain else {"default": self.default}
+        return {**self.kind.schema(), "description": self.summary, **default}
+
+
+_GREED = {Value: 1, Object: 1, Text: 2}  # kinds that take words of other kinds, too: they are tried last
+
+
+def parse_object(text: str) -> Any:
+    """Read JSON; a text that is none stays, and is refused later."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def parse_plain(text: str) -> Any:
+    """Read a number, true, false or null as JSON has them; anything else is a text."""
+    value = parse_object(text)
+    return value if value is None or isinstance(value, int | float) else text
+
+
+def _form_of(option: Option) -> str:
+    return option.kind.form if isinstance(option.kind, Object) else option.name.upper()
+
+
+def _holds_many(kind: Kind) -> bool:
+    return any(isinstance(one, Many) for one in getattr(kind, "kinds", (kind,)))
+
+
+def _next_in_order(text: str) -> tuple[str, str]:
+    """Split off the next field in order; empty if only fields by name are left."""
+    word, comma, rest = text.partition(",")
+    first, colon, others = word.partition(":")
+    if "=" in first:
+        return "", text
+    return (first, others + comma + rest) if colon else (first, rest)
+
+
+def _words_by_name(text: str) -> dict[str, list[str]]:
+    words: dict[str, list[str]] = {}
+    for word in filter(None, text.split(",")):
+        name, sign, value = word.partition("=")
+        words.setdefault(name if sign else word, []).append(value if sign else "true")
+    return words
+
+
+def kind_of(hint: Any) -> Kind:
+    """Return the kind of an annotation."""
+    between = next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Between)), None)
+    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in (int, float):
+        return Number(between or FINITE, whole=hint is int)
+    if hint is str:
+        return Text(between or Between(0, FINITE.high))
+    if origin in (Union, UnionType):
+        return OneOf(tuple(map(kind_of, arguments)))
+    if constants := {bool: (True, False), NoneType: (None,)}.get(hint, arguments if origin is Literal else ()):
+        return Choice(constants)
+    if is_dataclass(hint):
+        return Value(hint)  # type: ignore[arg-type]
+    if origin is Sequence:
+        return Many(kind_of(arguments[0]), between or Between(0, MAX_ITEMS))
+    return Object() if origin is Mapping else PythonOnly(origin or hint)
+
+
+def descriptions_in(docstring: str) -> dict[str, str]:
+    """Read the sections of parameters and attributes of a numpydoc docstring: their descriptions by name."""
+    sections = re.findall(r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\w+\n---|\Z)", docstring, re.DOTALL | re.MULTILINE)
+    entries = re.findall(r"^(\w[\w, ]*?)(?: :.*)?\n((?: .*\n?|\n(?= ))+)", "\n".join(sections), re.MULTILINE)
+    return {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
+
+
+@cache
+def options_of(cls: type) -> dict[str, Option]:
+    """Return the options that a TypedDict or a value type defines, by their names."""
+    texts = descriptions_in(cleandoc(cls.__doc__ or ""))
+    own = {one.name: one.default for one in fields(cls)} if is_dataclass(cls) else {}
+    options = {}
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        if own and name not in own:  # a class variable
+            continue
+        if not own and get_origin(hint) in (Union, UnionType):  # of a TypedDict: None is one that was not given
+            hint = Union[tuple(one for one in get_args(hint) if one is not NoneType)]  # noqa: PLW2901, UP007
+        default = own.get(name, UNSET)
+        is_required = default is MISSING
+        options[name] = Option(name, kind_of(hint), texts.get(name, ""), UNSET if is_required else default, is_required)
+    return options
+
+
+def check_fields(value: Any) -> None:
+    """Check the fields of a value type, from its `__post_init__`."""
+    for option in options_of(value.__class__).values():
+        if (field := getattr(value, option.name)) is not UNSET:
+            object.__setattr__(value, option.name, option.check(field))
+
+
+def fill(value: V, base: V) -> V:
+    """Return a value with the fields of `base` where it has none."""
+    return replace(base, **{name: one for name, one in vars(value).items() if one is not UNSET})  # type: ignore[type-var]
+
+
+def check_given(cls: type, given: Mapping[str, Any], hint: str = "") -> dict[str, Any]:
+    """Check the options that a call got, and return them without those that are None: not given."""
+    options = options_of(cls)
+    if unknown := sorted(given.keys() - options.keys()):
+        known = ", ".join(sorted(options))
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}{hint}; the options are {known}")
+    return {name: options[name].check(value) for name, value in given.items() if value is not None}
