@@ -30,7 +30,7 @@ ROOMS = {
     "ingestion": "vectors weighting store documents statistics index",
     "adapters": "vectors analysis weighting store documents statistics query index",
     "langchain": "vectors analysis weighting documents query hits index ingestion",
-    "llama_index": "documents hits index",
+    "llama_index": "documents query hits index",
     "evaluation": "vectors analysis weighting documents statistics query index ingestion",
     "serving": "_version weighting documents query hits index ingestion",
     "cli": "_version vectors analysis weighting store documents query hits index ingestion adapters evaluation serving",
