@@ -68,6 +68,10 @@ class MilvusHybridRetriever(MilvusBM25Retriever):
 
     _options: ClassVar[type] = HybridOptions
 
+    if TYPE_CHECKING:  # type checkers would take the fields alone
+
+        def __init__(self, **given: Any) -> None: ...
+
     @model_validator(mode="after")
     def _embedding_fits(self) -> Self:
         check_embedding(self.index, self.embedding)

@@ -13,13 +13,14 @@ from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, Validation
 from rag_bm25.documents.checks import check_chunks, check_distinct
 from rag_bm25.errors import InputError, ParameterError, RagBM25Error
 from rag_bm25.filters import parse_filter
-from rag_bm25.hits.options import MAX_K, SearchOptions, read_options
+from rag_bm25.hits.options import SearchOptions, read_options
 from rag_bm25.index.index import BM25Index  # noqa: TC001 - pydantic reads the annotations
 from rag_bm25.index.opening import closed_on_failure
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.langchain.documents import add_texts, split_documents, to_document
 from rag_bm25.langchain.own_index import OwnIndex
 from rag_bm25.langchain.searching import NO_PLACE, as_query
+from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,7 +12,7 @@ from rag_bm25.checks import check_parameter, comparable
 from rag_bm25.definitions import options_of
 from rag_bm25.documents.chunks import Hit
 from rag_bm25.hits.diversity import diversify
-from rag_bm25.hits.options import MAX_K, WEIGHING, SearchOptions, read_options
+from rag_bm25.hits.options import WEIGHING, SearchOptions, read_options
 from rag_bm25.index.coroutines import in_write_thread
 from rag_bm25.index.owning import IndexOwner
 from rag_bm25.index.searching.hybrid import HybridOptions
@@ -28,6 +28,7 @@ from rag_bm25.langchain.searching import (
 )
 from rag_bm25.langchain.similarity import compare
 from rag_bm25.query.query import Query
+from rag_bm25.store.rows import MAX_K
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

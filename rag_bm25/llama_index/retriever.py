@@ -158,7 +158,8 @@ class MilvusBM25Retriever(IndexOwner, BaseRetriever):  # type: ignore[misc, unus
 
 
 def _texts_to_embed(query_bundle: QueryBundle, query: Query) -> list[str]:
-    return replace(query_bundle, query_str=str(query)).embedding_strs
+    texts: list[str] = replace(query_bundle, query_str=str(query)).embedding_strs
+    return texts
 
 
 def _to_nodes(hits: Sequence[Hit]) -> list[NodeWithScore]:
