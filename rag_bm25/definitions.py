@@ -97,7 +97,7 @@ class Number(Kind):
         if self.whole and self.between is FINITE:
             return "an int"
         if self.whole:
-            return f"an int in {low}..{high}"
+            return f"an int in {low}..{high}" if high < FINITE.high else f"an int >= {low}"
         if self.between is FINITE:
             return "a finite number"
         if high >= FINITE.high:

@@ -42,10 +42,10 @@ class QueryExpansion:
 
     Parameters
     ----------
-    fuzzy : Fuzzy or bool, optional
-        Near spellings to search for, too; True for those of ``Fuzzy()``. They need rapidfuzz.
     synonyms : Synonyms or mapping of str to sequence of str, optional
         Synonyms by the words that they stand for, see :class:`rag_bm25.query.synonyms.Synonyms`.
+    fuzzy : Fuzzy or bool, optional
+        Near spellings to search for, too; True for those of ``Fuzzy()``. They need rapidfuzz.
     synonym_phrases : bool
         Whether a synonym of several words is searched for as a phrase: by the bigrams across its words, if the index
         has these for all of them. If not, each of its words counts by itself.
@@ -59,8 +59,8 @@ class QueryExpansion:
     Fuzzy(max_edits='auto', prefix_length=1, max_terms=5, terms='unknown')
     """
 
-    fuzzy: Fuzzy | bool | None = None
     synonyms: Synonyms | Mapping[str, Sequence[str]] | None = None
+    fuzzy: Fuzzy | bool | None = None
     synonym_phrases: bool = True
     numerals: bool = True
 

@@ -11,13 +11,16 @@ import pytest
 from support.reference import split
 
 from rag_bm25 import (
+    MMR,
     RRF,
     BM25Index,
     ChunkNotFoundError,
     ConfigMismatchError,
     FunctionBoost,
+    Grouping,
     IndexConfig,
     InputError,
+    NearDuplicates,
     ParameterError,
     Query,
     StoreError,
@@ -308,10 +311,10 @@ def by_id(_query: str, hits: Sequence[Hit]) -> list[float]:
 BOOSTS = [FunctionBoost(number_of, 0.5)]
 PLACED: dict[str, dict[str, Any]] = {
     "reranked": {"rerank": by_id, "candidates": 4},
-    "reranked and grouped": {"rerank": by_id, "boosts": BOOSTS, "group_by": "kind", "group_score": "sum"},
-    "grouped": {"group_by": "kind", "boosts": BOOSTS},
-    "without near duplicates": {"near_duplicates": 0.9},
-    "chosen": {"mmr": 0.5},
+    "reranked and grouped": {"rerank": by_id, "boosts": BOOSTS, "group": Grouping("kind", score="sum")},
+    "grouped": {"group": Grouping("kind"), "boosts": BOOSTS},
+    "without near duplicates": {"diversity": NearDuplicates(0.9)},
+    "chosen": {"diversity": MMR(0.5)},
 }
 
 

@@ -12,7 +12,7 @@ from support.memory_store import MemoryStore
 from support.reference import chunk_weight, length_norm, split
 from support.strategies import corpora, idf_names, texts
 
-from rag_bm25 import BM25Index, Explanation, Fuzzy, IndexConfig, QueryExpansion, Synonyms
+from rag_bm25 import BM25Index, Explanation, Fuzzy, IndexConfig, Query, QueryExpansion, QueryWeighting, Synonyms
 from rag_bm25.query.min_should_match import required_words
 from rag_bm25.store.rows import Scope
 
@@ -54,9 +54,12 @@ def test_scores_are_sums_over_the_terms_that_explain_shows(
     chunks: dict[str, str], query: Any, expansion: QueryExpansion, idf: IdfName, k3: float | None
 ) -> None:
     index = filled(chunks)
-    found = {hit.id: hit.score for hit in index.search(query, 100, expansion=expansion, idf=idf, k3=k3)}
+    found = {
+        hit.id: hit.score
+        for hit in index.search(query, 100, expansion=expansion, weighting=QueryWeighting(idf=idf, k3=k3))
+    }
     for id_ in chunks:
-        tree = index.explain(query, id_, expansion=expansion, idf=idf, k3=k3)
+        tree = index.explain(query, id_, expansion=expansion, weighting=QueryWeighting(idf=idf, k3=k3))
         assert tree.value == pytest.approx(found.get(id_, 0.0), rel=1e-5)
         for node in nodes(tree):
             check(node)
@@ -146,4 +149,4 @@ def test_all_words_of_a_plain_query_are_in_every_hit(chunks: dict[str, str], que
 def test_query_without_operators_is_the_same_with_syntax(chunks: dict[str, str], query: str) -> None:
     if not set('^*+-"') & set(query):
         index = filled(chunks)
-        assert index.encode_queries([query], syntax=True) == index.encode_queries([query])
+        assert index.encode_queries(Query.parse([query])) == index.encode_queries([query])

@@ -5,7 +5,7 @@ import json
 import pytest
 from support.memory_store import MemoryStore
 
-from rag_bm25 import BM25Index, IndexConfig
+from rag_bm25 import BM25Index, IndexConfig, Query, QueryWeighting
 from rag_bm25.errors import ChunkNotFoundError, InputError
 from rag_bm25.query.encoder import QueryEncoder
 from rag_bm25.query.explanation import Explanation
@@ -47,7 +47,7 @@ def test_html_is_a_nested_list_with_escaped_texts() -> None:
 
 def test_explanation_shows_every_number_of_a_score(filled: BM25Index) -> None:
     # ln(1 + 3.5 / 1.5) = 1.203973; 1.5 * (1 - 0.75 + 0.75 * 3 / 4) = 1.21875; 1 / 2.21875 = 0.450704
-    assert filled.explain("banana", "1", idf="lucene").tree() == (
+    assert filled.explain("banana", "1", weighting=QueryWeighting(idf="lucene")).tree() == (
         "0.542636 = score of chunk '1' for the query 'banana', sum of:\n"
         "  0.542636 = 'banana', product of:\n"
         "    1.20397 = query weight, product of:\n"
@@ -71,7 +71,7 @@ def test_repeated_query_term_shows_its_occurrences(filled: BM25Index) -> None:
 def test_bigrams_show_their_channel_and_its_weight() -> None:
     index = BM25Index.from_store(MemoryStore(), config=IndexConfig(chunk_size=4))
     index.add(["劳动合同", "法律", "诉讼", "合同法"], ids=["1", "2", "3", "4"])
-    tree = index.explain("动合同约", "1", idf="lucene", bigram_weight=0.25)
+    tree = index.explain("动合同约", "1", weighting=QueryWeighting(idf="lucene", bigram_weight=0.25))
     names = [detail.description.partition(",")[0] for detail in tree.details]
     assert names[:2] == ["'动' is unknown: no chunk has it", "'合同'"]
     assert names[-3:] == ["bigram '动合'", "bigram '合同'", "bigram '同约' is unknown: no chunk has it"]
@@ -80,11 +80,11 @@ def test_bigrams_show_their_channel_and_its_weight() -> None:
     assert factors[0] == "  0.25 = bigram_weight, of bigrams of characters"
     elsewhere = index.explain("动合同约", "4").tree()
     assert "0 = bigram '动合' is not in the chunk; df = 1 of N = 4 chunks have it" in elsewhere
-    assert "bigram" not in index.explain("动合同约", "1", bigram_weight=0).tree()
+    assert "bigram" not in index.explain("动合同约", "1", weighting=QueryWeighting(bigram_weight=0)).tree()
 
 
 def test_saturation_shows_k3(filled: BM25Index) -> None:
-    text = filled.explain("banana banana", "1", k3=1).tree()
+    text = filled.explain("banana banana", "1", weighting=QueryWeighting(k3=1)).tree()
     assert "1.33333 = saturated qtf, qtf * (k3 + 1) / (qtf + k3) from:" in text
     assert "1 = k3" in text
 
@@ -99,7 +99,7 @@ def test_factors_and_reason_of_a_term_that_was_added_are_shown(filled: BM25Index
     with_origin = lambda encoder, query, corpus: encoder.weigh(wanted, corpus)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(QueryEncoder, "terms", with_origin)
-        lines = filled.explain("fruit", "1", idf="lucene").tree().splitlines()
+        lines = filled.explain("fruit", "1", weighting=QueryWeighting(idf="lucene")).tree().splitlines()
     assert lines[1:6] == [
         "  0.271318 = 'banana' (synonym of 'fruit'), product of:",
         "    0.601986 = query weight, product of:",
@@ -172,7 +172,7 @@ def test_stop_words_are_those_of_each_part_of_a_query(store: MemoryStore) -> Non
     searched = index.explain({"find papers": 2.0, "on HNSW": 1.0}, "1").tree()
     assert "'on' is a stop word" in searched
     assert "'papers' is a stop word" not in searched
-    assert "'know' is a stop word" in index.explain("HNSW^2 I want to know about layers", "1", syntax=True).tree()
+    assert "'know' is a stop word" in index.explain(Query.parse("HNSW^2 I want to know about layers"), "1").tree()
 
 
 def test_lengths_are_shown_in_their_unit(store: MemoryStore) -> None:

@@ -9,7 +9,19 @@ import pytest
 from support.memory_store import MemoryStore
 from support.reference import split
 
-from rag_bm25 import BM25Index, FieldWeight, IndexConfig, InputError, QueryExpansion, Synonyms, TermScore, ValueBoost
+from rag_bm25 import (
+    BM25Index,
+    FieldWeight,
+    Grouping,
+    IndexConfig,
+    InputError,
+    Query,
+    QueryExpansion,
+    QueryWeighting,
+    Synonyms,
+    TermScore,
+    ValueBoost,
+)
 from rag_bm25.query.scores import cell_width
 
 if TYPE_CHECKING:
@@ -75,7 +87,7 @@ def test_long_terms_and_queries_are_cut_and_notes_get_a_line(index: BM25Index) -
 
 
 def test_terms_have_their_numbers_in_fields(index: BM25Index) -> None:
-    explained = index.explain("pear fig fig", "a", k3=1.0)
+    explained = index.explain("pear fig fig", "a", weighting=QueryWeighting(k3=1.0))
     fig, pear = explained.terms
     assert (fig.term, fig.channel, fig.tf, fig.qtf, fig.df, fig.source) == ("fig", "word", 2, 2, 2, "")
     assert fig.idf == pytest.approx(0.693147, rel=1e-5)
@@ -111,7 +123,7 @@ def test_json_has_the_numbers_and_the_tree_on_demand(index: BM25Index) -> None:
 
 
 def test_conditions_boosts_and_choices_have_lines(index: BM25Index) -> None:
-    unmet = index.explain("fig", "a", must=["pear"])
+    unmet = index.explain(Query("fig", must=["pear"]), "a")
     assert (unmet.value, unmet.reason) == (0.0, "it lacks a word of must 'pear'")
     assert unmet.bm25_score > 0
     assert str(unmet).splitlines()[-1] == "not found: it lacks a word of must 'pear'"
@@ -120,7 +132,7 @@ def test_conditions_boosts_and_choices_have_lines(index: BM25Index) -> None:
         f"boosts: {boosted.value / 2:.4f}, times",
         "  2.0000  factor of 'kind' = 'law', by its value",
     ]
-    grouped = index.explain("fig", "a", k=1, rerank=by_length, group_by="kind")
+    grouped = index.explain("fig", "a", k=1, rerank=by_length, group=Grouping("kind"))
     assert str(grouped).splitlines()[-3:] == [
         "reranked: 12.0000 by by_length, in place of the score of the search",
         "grouped by 'kind': group 'law', of score 12.0000",
@@ -146,7 +158,7 @@ def test_a_chunk_that_a_reranker_does_not_get_is_not_found(index: BM25Index) -> 
 
 def test_the_place_is_that_of_the_chunk_in_its_namespace(index: BM25Index) -> None:
     index.add(["fig fig fig", "fig plum plum plum"], ids=["a", "b"], namespace="other")
-    searched: dict[str, Any] = {"namespace": None, "group_by": "kind"}
+    searched: dict[str, Any] = {"namespace": None, "group": Grouping("kind")}
     for rank, hit in enumerate(index.search("fig", **searched), 1):
         explained = index.explain("fig", hit.id, chunk_namespace=hit.namespace, **searched)
         assert explained.placement is not None
