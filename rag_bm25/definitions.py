@@ -102,7 +102,7 @@ class Number(Kind):
             return "a finite number"
         if high >= FINITE.high:
             return f"a finite number {'>' if above else '>='} {low:g}"
-        return f"a number in {'[('[above]}{low:g}, {high:,g}{'])'[below]}"
+        return f"a number in {'[('[above]}{low:g}, {high:,.12g}{'])'[below]}"
 
     def holds(self, value: object) -> bool:
         return (is_int if self.whole else is_number)(value) and self.between.hold(comparable(value))
@@ -208,7 +208,7 @@ class Value(Kind):
     @property
     def rule(self) -> str:  # type: ignore[override]
         name = self.cls.__name__
-        return f"{'an' if name[0] in 'AEIO' or name in ('MMR', 'RM3', 'RSJ') else 'a'} {name}"
+        return f"{'an' if name[0] in 'AEIO' or name[:2].isupper() else 'a'} {name}"
 
     @property
     def is_plain(self) -> bool:  # type: ignore[override]

@@ -146,7 +146,7 @@ def test_more_like_this_is_a_search_for_the_vector_of_the_chunk(index: BM25Index
     assert index.more_like_this("alone", 3, max_terms=1)
     (one,) = index.more_like_this("text#40", 1, max_terms=1)
     assert one.score < found[0].score
-    assert len(index.more_like_this("text#40", 5, group=group)) == 5
+    assert len(index.more_like_this("text#40", 5, group=Grouping("page"))) == 5
 
 
 def test_highlights_mark_the_terms_of_the_query_in_each_hit(index: BM25Index) -> None:

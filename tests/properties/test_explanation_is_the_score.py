@@ -31,6 +31,7 @@ from rag_bm25 import (
 )
 from rag_bm25.hits.options import SearchOptions
 from rag_bm25.query.feedback import RSJ
+from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from rag_bm25.documents.encoder import LengthUnit
     from rag_bm25.query.feedback import Feedback
     from rag_bm25.weighting.document import DocumentWeighting
-    from rag_bm25.weighting.query import QueryWeighting
 
 
 def nodes(explanation: Explanation) -> list[Explanation]:

@@ -18,12 +18,12 @@ from support.strategies import corpora, document_weightings, idf_names, query_we
 
 from rag_bm25 import BM25Index, IndexConfig
 from rag_bm25.store.storage import FP16_TOLERANCE
+from rag_bm25.weighting.query import QueryWeighting
 
 if TYPE_CHECKING:
     from rag_bm25.documents.encoder import LengthUnit
     from rag_bm25.weighting.document import DocumentWeighting
     from rag_bm25.weighting.idf import IdfName
-    from rag_bm25.weighting.query import QueryWeighting
 
 CONFIG = IndexConfig(chunk_size=4, length_unit="terms", analyzer=split)
 
