@@ -40,7 +40,7 @@ def widen_until(
 ) -> None:
     """Search with the limit of each search, and then with twice as much, until there is enough or no room for more.
 
-    `search` gets the limits of some searches by their positions. One that had enough may lack again by the rows of another.
+    `search` gets the limits of some searches by their positions. One with enough may lack again by the rows of another.
     """
     asked = last = dict(enumerate(limits))
     while asked:
