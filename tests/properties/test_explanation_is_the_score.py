@@ -180,6 +180,7 @@ def check_terms(explained: ScoreExplanation) -> None:
     """Recompute the score from the numbers in fields."""
     for term in explained.terms:
         assert term.contribution == term.query_weight * term.weight
+        assert term.query_weight == pytest.approx(term.idf * math.prod(term.factors.values()), rel=1e-6)
         assert (term.tf > 0) == (term.weight > 0) == (term.contribution > 0) or not term.query_weight
         assert term.df <= explained.num_chunks
     total = math.fsum(term.contribution for term in explained.terms)
