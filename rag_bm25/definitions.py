@@ -310,7 +310,8 @@ class OneOf(Kind):
         tag, sign, rest = text.partition(":") if ":" in text else text.partition(",")
         if kind := self.tagged.get(tag.replace("-", "_")):
             return {TAG: kind.tag, **kind.parse(rest if sign == ":" else sign + rest)}
-        for one in sorted(self.kinds, key=lambda kind: _GREED.get(type(kind), 0)):
+        others = [kind for kind in self.kinds if not (isinstance(kind, Value) and self.tagged)]
+        for one in sorted(others, key=lambda kind: _GREED.get(type(kind), 0)):
             plain = one.parse(text) if one.is_plain else text
             if isinstance(plain, dict) or one.holds(plain):
                 return plain

@@ -127,7 +127,7 @@ class Expander:
         stands_for = words[match.start : match.end]
         reason = f"synonym {'in place of' if match.replaced else 'of'} {' '.join(stands_for)!r}"
         for substitute in match.substitutes:
-            factors = (("weight of the synonym", substitute.weight), *_boost(boost))
+            factors = (("synonym_weight", substitute.weight), *_boost(boost))
             phrase = substitute.analysed.phrase if self.expansion.synonym_phrases else ()
             yield Addition(substitute.analysed, frozenset(stands_for), reason, match.source.words, factors, phrase)
 
@@ -162,11 +162,11 @@ def _respellings(speller: Speller, part: QueryPart, words: Sequence[str]) -> Ite
         terms = [term for term, _ in found.terms]
         like = most_frequent([*terms, *(word for word in found.words if word == found.written)], speller.dfs, 1)
         for term, similarity in found.terms:
-            factors = (("similarity of the spelling, 1 - edits / length", similarity), *_boost(part.boost))
+            factors = (("similarity, 1 - edits / length", similarity), *_boost(part.boost))
             reason = f"near spelling of {found.written!r}"
             stands_for = frozenset(found.words) & set(words)
             yield Addition(AnalysedText((term,)), stands_for, reason, tuple(like), factors)
 
 
 def _boost(boost: float) -> tuple[tuple[str, float], ...]:
-    return () if boost == 1 else (("boost in the query", boost),)
+    return () if boost == 1 else (("boost, in the query", boost),)

@@ -29,7 +29,6 @@ from rag_bm25 import (
     Synonyms,
     ValueBoost,
 )
-from rag_bm25.hits.options import SearchOptions
 from rag_bm25.query.feedback import RSJ
 from rag_bm25.weighting.query import QueryWeighting
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from rag_bm25 import Hit
     from rag_bm25.documents.encoder import LengthUnit
+    from rag_bm25.hits.options import SearchOptions
     from rag_bm25.query.feedback import Feedback
     from rag_bm25.weighting.document import DocumentWeighting
 
@@ -182,6 +182,7 @@ def check_terms(explained: ScoreExplanation) -> None:
     """Recompute the score from the numbers in fields."""
     for term in explained.terms:
         assert term.contribution == term.query_weight * term.weight
+        assert term.query_weight == pytest.approx(term.idf * math.prod(term.factors.values()), rel=1e-6)
         assert (term.tf > 0) == (term.weight > 0) == (term.contribution > 0) or not term.query_weight
         assert term.df <= explained.num_chunks
     total = math.fsum(term.contribution for term in explained.terms)

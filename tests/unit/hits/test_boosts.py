@@ -122,7 +122,7 @@ def test_factors_multiply_and_are_explained_one_by_one() -> None:
     tree = with_factors(ScoreExplanation(2.0, "score"), [boost.explain(metadata) for boost in boosts])
     assert tree.value == pytest.approx(2 * 0.25 * 3 * 1.5)
     assert [line.value for line in tree.details] == pytest.approx([2, 0.25, 3, 1.5])
-    assert tree.tree().splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
+    assert tree.tree.splitlines()[2] == "  0.25 = factor of 'n' = 20: exp decay, 20 from the origin, 0.5 at 10"
     missing = with_factors(ScoreExplanation(2.0, "score"), [boost.explain({"stars": 1}) for boost in boosts])
     assert [line.value for line in missing.details] == [2, 1, 1, 1]
     assert with_factors(ScoreExplanation(2.0, "score"), []) == ScoreExplanation(2.0, "score")

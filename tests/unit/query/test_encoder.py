@@ -144,7 +144,7 @@ def test_few_facts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_weight_of_the_channel_multiplies_every_other_boost() -> None:
     made = encoder(QueryWeighting(bigram_weight=0.25).over(DEFAULT_WEIGHTING))
-    asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermSource("synonym", (("weight of the synonym", 2.0),)))
+    asked = QueryTerm(BIGRAM_MARK + "合同", 1, TermSource("synonym", (("synonym_weight", 2.0),)))
     terms = made.weigh([asked], CORPUS)
     assert terms.boost.tolist() == [0.5]
     assert terms.sources[0].reason == "synonym"
@@ -173,7 +173,7 @@ def test_encoding_leaves_the_statistics_alone() -> None:
 
 
 def test_boost_multiplies_the_weight_of_its_term_alone() -> None:
-    origin = TermSource("synonym of 'fruit'", (("weight of the synonym", 0.5), ("boost in the query", 3.0)))
+    origin = TermSource("synonym of 'fruit'", (("synonym_weight", 0.5), ("boost, in the query", 3.0)))
     plain = encoder().weigh([QueryTerm("fig", 2), QueryTerm("apple")], CORPUS)
     boosted = encoder().weigh([QueryTerm("fig", 2, origin), QueryTerm("apple")], CORPUS)
     assert boosted.boost.tolist() == [1.5, 1.0]

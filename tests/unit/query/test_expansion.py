@@ -66,8 +66,8 @@ def test_boosts_multiply_and_occurrences_add_up() -> None:
     assert weights(terms) == pytest.approx({"car": 2 * idf("car"), "engine": idf("engine")})
     terms = weigh({"car": 2.0, "car engine": 0.5})
     assert weights(terms) == pytest.approx({"car": 2.5 * idf("car"), "engine": 0.5 * idf("engine")})
-    assert terms.sources[0].factors == (("boost in the query, mean of its occurrences", 1.25),)
-    assert terms.sources[1].factors == (("boost in the query", 0.5),)
+    assert terms.sources[0].factors == (("boost, mean of its occurrences in the query", 1.25),)
+    assert terms.sources[1].factors == (("boost, in the query", 0.5),)
 
 
 def test_rare_synonym_weighs_no_more_than_the_word_itself() -> None:
@@ -76,7 +76,7 @@ def test_rare_synonym_weighs_no_more_than_the_word_itself() -> None:
     assert weights(terms) == pytest.approx({"car": idf("car"), "automobile": 0.5 * idf("car")})
     assert reasons(terms) == {"car": "", "automobile": "synonym of 'car'"}
     assert terms.sources[1].factors == (
-        ("weight of the synonym", 0.5),
+        ("synonym_weight", 0.5),
         (
             f"share, so that 'automobile' weighs as 'car': {idf('car'):.6g} / {idf('automobile'):.6g}",
             pytest.approx(idf("car") / idf("automobile")),

@@ -291,8 +291,8 @@ def test_a_word_that_the_statistics_do_not_count_is_in_the_chunk_all_the_same() 
     assert explained.value == 0
     uncounted = "no chunk that the statistics count has a word that it shares with the query"
     assert explained.reason == uncounted
-    assert "'合同' has no weight: no chunk that the statistics count has it" in explained.tree()
-    assert "'never' is unknown: no chunk has it" in explained.tree()
+    assert "'合同' has no weight: no chunk that the statistics count has it" in explained.tree
+    assert "'never' is unknown: no chunk has it" in explained.tree
     (reason,) = index.diagnose("合同", "law", statistics=part).reasons
     assert reason.code == "statistics"
     assert index.explain("never", "law", statistics=part).reason == "no term of the query is in the chunk"
