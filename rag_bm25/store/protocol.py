@@ -108,6 +108,14 @@ class Store(LogStore, Protocol):
         ...
 
     @property
+    def late_seconds(self) -> float:
+        """Seconds from its call during which a write that failed may still take place; 0 where it never does.
+
+        A server may store rows, or delete some, after its answer was given up.
+        """
+        ...
+
+    @property
     def writes_of_others(self) -> int:
         """Number of writes to the log by other stores of this process; if it has grown, the log has changed.
 

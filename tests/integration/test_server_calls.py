@@ -84,6 +84,7 @@ def assert_sound(index: BM25Index, expected: dict[str, str]) -> None:
 # Lost calls
 
 
+@pytest.mark.usefixtures("nothing_late")
 @pytest.mark.parametrize("fault", ["before", "after"])
 @pytest.mark.parametrize("method", ["Insert", "Delete"])
 def test_a_lost_write_is_an_error_sent_once_and_can_be_called_again(
@@ -144,6 +145,7 @@ def add_and_search(index: BM25Index) -> None:
     index.search("apple")
 
 
+@pytest.mark.usefixtures("nothing_late")
 @pytest.mark.parametrize("method", ["Insert", "Search"])
 def test_a_call_that_nothing_comes_back_from_is_given_up(
     method: str, proxied: Proxied, opened: Callable[..., BM25Index]

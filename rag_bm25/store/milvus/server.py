@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT = 10.0
 CALL_TIMEOUT = 60.0
 RETRY_SECONDS = 10.0
+LATE_SECONDS = 60.0  # during which a server may go on with a write that it should have given up
 DEFAULT_PORT = 19530
 PROBE_TIMEOUT = 2.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
@@ -68,6 +69,12 @@ class Server(Engine):
                 f"{error}: {_find_cause(self.place)}; check that it runs, its address and port, http or https, "
                 "certificates, and whether a proxy is set"
             ) from error.__cause__
+
+    @property
+    def late_seconds(self) -> float:
+        """Seconds from its call during which a write that failed may still take place: its deadline, and some more."""
+        timeout: float = self.options["timeout"]
+        return timeout + LATE_SECONDS
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call the server, and repeat the call for some time if it cannot be reached, or is not ready.

@@ -49,6 +49,11 @@ def test_writes_are_not_repeated(client: Mock) -> None:
         served().write("insert", "docs", [])
 
 
+@pytest.mark.usefixtures("client")
+def test_a_write_may_take_place_for_a_minute_after_its_deadline() -> None:
+    assert served(timeout=5).late_seconds == 65
+
+
 def test_a_read_is_given_up_after_the_timeout(client: Mock) -> None:
     client.query.side_effect = MilvusException(106, "on recovering")
     with pytest.raises(StoreError, match="on recovering"):
