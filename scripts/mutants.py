@@ -40,6 +40,8 @@ MUTANTS = [
     Mutant(WRITER, "stored[slot].batch < batch]", "True]"),
     Mutant(WRITER, "self._store.exclusive or intent.writer == self._writer or intent.silence > LEASE_SECONDS", "True"),
     Mutant(WRITER, "self._await(write, late_until)", "pass"),
+    Mutant(WRITER, " and intent.batch not in self._in_doubt", ""),
+    Mutant(WRITER, "        except StoreError:\n", "        except BaseException:\n"),
     Mutant(WRITER, "self._log.note_sign(intent)  # this deletion may be late, too", "pass"),
     Mutant(WRITER, "after=LEASE_SECONDS / 30", "after=LEASE_SECONDS / 3"),
     Mutant(WRITER, "self._log.require_terms()", "pass"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from rag_bm25.errors import StoreError
 from rag_bm25.store.rows import ALL_CHUNKS, Scope
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from rag_bm25.store.rows import ChunkRow, DenseField, KeyRange, LogRow, Match, SearchArm
     from rag_bm25.store.storage import StorageInfo
     from rag_bm25.vectors.sparse import SparseVector
+
+
+class AmbiguousWriteError(StoreError):
+    """A write was given up without an answer: a server may still carry it out."""
 
 
 class WriteLock(Protocol):
@@ -109,10 +114,7 @@ class Store(LogStore, Protocol):
 
     @property
     def late_seconds(self) -> float:
-        """Seconds from its call during which a write that failed may still take place; 0 where it never does.
-
-        A server may store rows, or delete some, after its answer was given up.
-        """
+        """Seconds from its call during which a write may take place after an ``AmbiguousWriteError``; 0 without any."""
         ...
 
     @property

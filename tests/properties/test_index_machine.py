@@ -320,6 +320,12 @@ class LateMachine(TwoWritersMachine):
     def become_slow(self, method: str, seconds: float, delay: float) -> None:
         """Let the next call of a method fail after some time."""
         self.store.failing, self.store.seconds, self.store.delay = method, seconds, delay  # type: ignore[attr-defined]
+        self.store.refusing = False  # type: ignore[attr-defined]
+
+    @rule(method=st.sampled_from(["insert_chunks", "delete_chunks"]))
+    def refuse(self, method: str) -> None:
+        """Refuse the next call of a method."""
+        self.store.failing, self.store.refusing = method, True  # type: ignore[attr-defined]
 
     @rule(seconds=st.sampled_from([1.0, 30.0, LATE_SECONDS]))
     def wait(self, seconds: float) -> None:

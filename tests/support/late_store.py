@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rag_bm25.errors import StoreError
+from rag_bm25.store.protocol import AmbiguousWriteError
 from support.faulty_store import FaultyStore
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Late: TypeAlias = list[tuple[float, Callable[[], object]]]
 class LateStore(FaultyStore):
     """A write of chunks that fails raises after `seconds`, and takes place `delay` seconds after its call.
 
-    `failing` is the method whose next call fails. All stores on the same rows have one list of the writes to come,
+    `failing` is the method whose next call fails; a `refusing` store tells so at once, and it never takes place. All stores on the same rows have one list of the writes to come,
     `late`. A row that lands under a key that is stored replaces the row there, as the newer one does in Milvus.
     """
 
@@ -32,6 +33,7 @@ class LateStore(FaultyStore):
         super().__init__(exclusive=False, collections=collections)
         self.late: Late = [] if late is None else late
         self.failing = ""
+        self.refusing = False
         self.seconds = 60.0
         self.delay = 119.0
 
@@ -55,11 +57,13 @@ class LateStore(FaultyStore):
         called = time.monotonic()
         try:
             write(items)
-        except StoreError:
+        except StoreError as error:
+            if self.refusing:
+                raise
             done = {"after": len(items), "halfway": len(items) // 2}.get(self._moment, 0)
             self.late.append((called + self.delay, partial(do, items[done:])))
             time.sleep(self.seconds)
-            raise
+            raise AmbiguousWriteError(str(error)) from error
 
     def _land(self, rows: Sequence[ChunkRow]) -> None:
         self.collections.chunks.update({row.pk: row for row in rows})

@@ -2,8 +2,8 @@
 
 For each batch: read what its chunks contribute, store an intent of what is about to happen, insert the new rows beside
 the old ones, delete the old ones, append a delta of what has changed, drop the intent. No row is deleted before its
-successor is stored, and each step may be repeated. A call of a server that failed may still take place: the batch stays
-unfinished, and nobody writes to its chunks, until that is seen or can no longer happen.
+successor is stored, and each step may be repeated. A server may still carry out a call that was given up: the batch
+stays unfinished, and nobody writes to its chunks, until that is seen or can no longer happen.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from rag_bm25.errors import StoreError
 from rag_bm25.statistics.corpus import Contribution
 from rag_bm25.statistics.log.life_signs import is_of_the_future
 from rag_bm25.statistics.log.writes import Change, Intent
+from rag_bm25.store.protocol import AmbiguousWriteError
 from rag_bm25.store.rows import SLOTS, ChunkRow
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class ChunkWriter:
         self._encoder = encoder
         self._writer = secrets.token_hex(8)
         self._unfinished = False
-        self._may_delete = False  # whether the unfinished batch has sent a deletion
+        self._in_doubt: dict[str, bool] = {}  # batches with a call of unknown outcome: whether it deletes
         self.is_busy = False  # whether a batch is in progress
 
     @property
@@ -146,7 +147,7 @@ class ChunkWriter:
         if self._unfinished:
             self.recover()
         self._unfinished = self.is_busy = True
-        self._may_delete = False
+        self._in_doubt.clear()
         try:
             if not self._store.exclusive:
                 self._log.refresh()
@@ -187,12 +188,14 @@ class ChunkWriter:
 
     def _is_certain(self, write: OpenWrite, late_until: float) -> bool:
         """Return whether a write has ended, has done all that it was to do, or can no longer do anything."""
-        return not write.is_open or time.monotonic() >= late_until or self._is_complete(write.intent)
+        intent = write.intent
+        has_failed = intent.writer == self._writer and intent.batch not in self._in_doubt
+        return has_failed or not write.is_open or time.monotonic() >= late_until or self._is_complete(intent)
 
     def _is_complete(self, intent: Intent) -> bool:
         """Return whether all rows of an unfinished write landed, and those are gone whose deletion may be under way."""
         stored = _read_stored(self._store, [change.digest for change in intent.changes])
-        may_delete = self._may_delete or intent.writer != self._writer
+        may_delete = self._in_doubt.get(intent.batch, True)
         rows = [(change, stored.get(change.digest, {})) for change in intent.changes]
         return all(
             _has_landed(change, found, intent.batch) and not (may_delete and _leftovers(change, found, intent.batch))
@@ -216,8 +219,8 @@ class ChunkWriter:
             write.drop_remains()
             if not self._store.exclusive:
                 self._log.note_sign(intent)  # this deletion may be late, too
-                self._may_delete = True
-            delete_leftovers(self._store, intent)
+            with self._sending(intent, deletes=True):
+                delete_leftovers(self._store, intent)
             digests = [change.digest for change in intent.changes]
             write.commit(_contribution(_flatten(_read_stored(self._store, digests))))
             counts["chunks"] = len(digests)
@@ -260,12 +263,27 @@ class ChunkWriter:
 
             write = self._log.open_write(intent, staged.new)
             if rows:
-                self._store.insert_chunks(rows)
+                with self._sending(intent):
+                    self._store.insert_chunks(rows)
             write.renew(after=LEASE_SECONDS / 30)  # a deletion made later may take place later, too
-            self._delete([row for row in before if row.pk in deleted])
+            with self._sending(intent, deletes=True):
+                self._delete([row for row in before if row.pk in deleted])
             write.renew(after=LEASE_SECONDS / 3)
             self._commit(write, _contribution([*kept, *rows]))
             counts.update(inserted=len(rows), deleted=len(deleted), terms=len(staged.new))
+
+    @contextmanager
+    def _sending(self, intent: Intent, *, deletes: bool = False) -> Iterator[None]:
+        """Note that a call of a batch may still take place, until it is known that it cannot."""
+        self._in_doubt[intent.batch] = deletes
+        try:
+            yield
+        except AmbiguousWriteError:
+            raise
+        except StoreError:
+            del self._in_doubt[intent.batch]
+            raise
+        del self._in_doubt[intent.batch]
 
     def _commit(self, write: OpenWrite, after: Contribution) -> None:
         """Store the delta, or a correction if another writer took this one for dead and finished its batch."""
@@ -296,7 +314,6 @@ class ChunkWriter:
             batches = {row.pk: row.batch for row in self._store.get_chunks(pks, contents=False)}
             pks = [row.pk for row in rows if batches.get(row.pk) == row.batch]
         if pks:
-            self._may_delete = True
             self._store.delete_chunks(pks)
 
     def _encode(

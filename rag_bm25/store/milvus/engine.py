@@ -93,7 +93,7 @@ class Engine:
 
     @property
     def late_seconds(self) -> float:
-        """Seconds from its call during which a write that failed may still take place."""
+        """Seconds from its call during which a write that was given up may still take place."""
         return 0.0
 
     def storage_choices(self) -> Mapping[str, tuple[Any, ...]]:

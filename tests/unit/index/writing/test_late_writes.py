@@ -129,6 +129,45 @@ def test_a_write_waits_no_longer_than_it_must(index: BM25Index, store: LateStore
     assert clocks.monotonic == begun
 
 
+@pytest.mark.parametrize("method", ["insert_chunks", "delete_chunks"])
+def test_a_write_that_was_refused_is_not_waited_for(
+    method: str, index: BM25Index, store: LateStore, clocks: Clocks, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.refusing = True
+    fail(index, method, lambda: index.add(["banana"], ids=["a"]))
+    begun = clocks.monotonic
+    index.add(["cherry"], ids=["a"])
+    assert clocks.monotonic == begun
+    assert caplog.messages == []
+    assert_sound(index, clocks, {"a": "cherry", "x": "fig"})
+
+
+def test_nor_is_a_refused_deletion_of_a_recovery(index: BM25Index, store: LateStore, clocks: Clocks) -> None:
+    fail(index, "delete_chunks", lambda: index.add(["banana"], ids=["a"]))
+    store.refusing = True
+    fail(index, "delete_chunks", lambda: index.add(["cherry"], ids=["a"]))
+    begun = clocks.monotonic
+    index.add(["cherry"], ids=["a"])
+    assert clocks.monotonic == begun
+    assert_sound(index, clocks, {"a": "cherry", "x": "fig"})
+
+
+def test_a_write_that_was_interrupted_is_waited_for(index: BM25Index, store: LateStore, clocks: Clocks) -> None:
+    """As by Ctrl-C, pressed twice."""
+
+    def interrupt(method: str) -> None:
+        if method == "insert_chunks":
+            raise KeyboardInterrupt
+
+    store.on_call = interrupt
+    begun = clocks.monotonic
+    with pytest.raises(KeyboardInterrupt):
+        index.add(["banana"], ids=["a"])
+    store.on_call = None
+    index.add(["cherry"], ids=["a"])
+    assert clocks.monotonic - begun == LATE_SECONDS
+
+
 def test_other_writers_wait_for_their_own_chunks_alone(index: BM25Index, config: IndexConfig, clocks: Clocks) -> None:
     fail(index, "insert_chunks", lambda: index.add(["banana"], ids=["a"]))
     other = opened(index._store.reopen(), config)  # type: ignore[attr-defined]
