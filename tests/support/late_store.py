@@ -23,8 +23,9 @@ Late: TypeAlias = list[tuple[float, Callable[[], object]]]
 class LateStore(FaultyStore):
     """A write of chunks that fails raises after `seconds`, and takes place `delay` seconds after its call.
 
-    `failing` is the method whose next call fails; a `refusing` store tells so at once, and it never takes place. All stores on the same rows have one list of the writes to come,
-    `late`. A row that lands under a key that is stored replaces the row there, as the newer one does in Milvus.
+    `failing` is the method whose next call fails. A `refusing` store raises at once, and the write never takes place.
+    All stores on the same rows have one list of the writes to come, `late`. A row that lands under a key that is stored
+    replaces the row there, as the newer one does in Milvus.
     """
 
     late_seconds = LATE_SECONDS

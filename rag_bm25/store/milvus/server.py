@@ -86,9 +86,8 @@ class Server(Engine):
     @property
     def late_seconds(self) -> float:
         """Seconds from its call during which a write that was given up may still take place."""
-        timeout: float = self.options[
-            "timeout"
-        ]  # pymilvus repeats a call over a rate limit for as long, then once more
+        # pymilvus repeats a call over a rate limit until the timeout, and the last attempt may take as long again.
+        timeout: float = self.options["timeout"]
         return 2 * timeout + LATE_SECONDS
 
     def read(self, method: str, *args: Any, **kwargs: Any) -> Any:
