@@ -107,6 +107,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         )
     if config is None or options.read_only:
         raise _not_found_error(f"in {store.name}", _others(store))
+    created = config_to_dict(config, contract_of(config.build_analyzer()))  # first: it may refuse the analyzer
     if is_lost:
         require_same_vectors(store, config.document_encoder())
     store.create(config.dense_field())
@@ -115,7 +116,7 @@ def open_config(store: Store, log: StatisticsLog, options: OpenOptions) -> Index
         if stored is not None and (store.has_chunks() or not _count_logged(log)):
             return stored
         raise FormatError(f"{store.name} has rows of an index that was dropped halfway: drop it")
-    write_config(store, config_to_dict(config, contract_of(config.build_analyzer())))
+    write_config(store, created)
     return _stored_config(store, options) or config  # of several creators, the last one's counts
 
 
