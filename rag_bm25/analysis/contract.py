@@ -70,7 +70,7 @@ class MissingAnalyzer:
 
     contract: AnalyzerContract = field(hash=False)
 
-    def __call__(self, text: str, /) -> NoReturn:
+    def __call__(self, text: str, /) -> NoReturn:  # noqa: ARG002 - in the place of an analyzer
         """Raise a ConfigMismatchError that names the callable, and the ways to give it."""
         raise ConfigMismatchError(
             f"the index was made with the analyzer {self}: pass that callable as analyzer, or as preprocess_func; on "

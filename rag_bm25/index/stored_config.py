@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rag_bm25.analysis import TextAnalyzer
 
+MAX_NAMED = 8  # differences in a message: another callable differs in nearly every probe
 _NO_CONFIG = "the stored parameters are damaged: they are not those of an index"
 
 
@@ -81,7 +82,7 @@ def dense_field_of(stored: dict[str, Any]) -> DenseField | None:
 
 
 def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
-    """Refuse a config whose vectors would not fit the stored ones; the message lists every difference."""
+    """Refuse a config whose vectors would not fit the stored ones; the message lists the differences."""
     _check_stored(stored)
     document, wanted = stored["document"], _document_side(given)
     if missing := sorted(wanted.keys() - document.keys()):
@@ -95,7 +96,9 @@ def require_same(stored: dict[str, Any], given: IndexConfig) -> None:
     contract = analyzer.contract if isinstance(analyzer, MissingAnalyzer) else contract_of(analyzer)
     found += differences(_stored_contract(stored), contract)
     if found:
-        raise ConfigMismatchError("the index was created with other parameters: " + "; ".join(found))
+        more = f"; and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        msg = f"the index was created with other parameters: {'; '.join(found[:MAX_NAMED])}{more}"
+        raise ConfigMismatchError(msg)
 
 
 def _stored_contract(stored: Mapping[str, Any]) -> AnalyzerContract:
