@@ -42,9 +42,7 @@ def stats(place: opt.Place, namespace: opt.StatsNamespace = None, as_json: opt.A
 
 def verify(
     place: opt.Place,
-    fast: Annotated[
-        bool, opt.option("Only count; do not encode the texts again, for which no analyzer is needed.", "--fast")
-    ] = False,
+    fast: Annotated[bool, opt.option("Only count: needs no analyzer, as no text is encoded again.", "--fast")] = False,
     progress: opt.ShowProgress = None,
     as_json: opt.AsJson = False,
 ) -> None:

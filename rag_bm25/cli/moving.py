@@ -98,10 +98,11 @@ def reindex_(
 ) -> None:
     """Encode the stored texts into a new index with other settings.
 
-    Settings that are not given stay, and so does the analyzer, but one of your own must be named again; --analyzer
-    rag_bm25.analysis:Analyzer goes back to the built-in one. The old index answers searches meanwhile, and stays. Run the same command again
-    after an interruption, or to catch up with later writes to the old index; then let the readers open the new one. Of
-    an index of an earlier format, the texts are read, and the settings that this version has.
+    Settings that are not given stay; an analyzer of your own must be named again, and --analyzer
+    rag_bm25.analysis:Analyzer goes back to the built-in one. The old index answers searches meanwhile, and stays. Run
+    the same command again after an interruption, or to catch up with later writes to the old index; then let the
+    readers open the new one. Of an index of an earlier format, the texts are read, and the settings that this version
+    has.
     """
     given, with_words, options = settings.given(), words.change(), parse_storage(storage)
     to = opt.Place(to_uri or place.uri, to_collection, to_token if to_uri not in {None, place.uri} else place.token)

@@ -45,14 +45,19 @@ class OpenOptions:
         at_least_0 = comparable(self.refresh_interval) >= 0
         check_parameter("refresh_interval", self.refresh_interval, "a finite number >= 0", at_least_0)
         check_callable("on_event", self.on_event)
-        check_callable("analyzer", self.analyzer)
-        if self.config is not None and self.analyzer is not None:
-            raise ParameterError("analyzer must be left out beside a config, which has one")
+        check_analyzer(self.analyzer, self.config)
 
     @property
     def may_create(self) -> bool:
         """Whether an index can be created with them."""
         return self.config is not None and not self.read_only
+
+
+def check_analyzer(analyzer: TextAnalyzer | None, config: IndexConfig | None) -> None:
+    """Refuse what is no analyzer, and a second one beside that of a config."""
+    check_callable("analyzer", analyzer)
+    if config is not None and analyzer is not None:
+        raise ParameterError("analyzer must be left out beside a config, which has one")
 
 
 @contextmanager

@@ -56,6 +56,9 @@ class Source:
     def check_field(self, *_: str) -> None:
         pass
 
+    def require_sparse_field(self) -> None:
+        pass
+
     def count(self, filter: str) -> int:
         return len(self.milvus.texts)
 
