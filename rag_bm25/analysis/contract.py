@@ -82,7 +82,18 @@ class MissingAnalyzer:
 
 
 def require_analyzer(analyzer: object) -> None:
-    """Refuse work that needs the analyzer of an index before any of it is done, where the analyzer is missing."""
+    """Refuse work that needs an analyzer before any of it is done.
+
+    Parameters
+    ----------
+    analyzer : AnalyzerConfig or callable of str to list of str
+        That of an index.
+
+    Raises
+    ------
+    ConfigMismatchError
+        It is a :class:`MissingAnalyzer`.
+    """
     if isinstance(analyzer, MissingAnalyzer):
         analyzer("")
 
