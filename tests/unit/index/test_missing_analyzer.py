@@ -82,6 +82,12 @@ def test_what_analyses_names_the_callable_and_writes_nothing(
     assert (dict(store.collections.log), dict(store.collections.chunks)) == before
 
 
+def test_a_repair_is_refused_before_it_deletes_anything(bare: BM25Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_bm25.index.maintenance.verification.salvage", None)  # its first step
+    with pytest.raises(ConfigMismatchError, match=NAMED):
+        bare.repair()
+
+
 def test_its_config_creates_no_index(bare: BM25Index) -> None:
     target = MemoryStore()
     with pytest.raises(ConfigMismatchError, match=NAMED):
