@@ -50,6 +50,8 @@ MUTANTS = [
     Mutant("documents/checks", "ensure_ascii=False, sort_keys=True)", "ensure_ascii=False)"),
     Mutant("store/deferred", "self._is_doubtful = bool(rows)", "pass"),
     Mutant("store/milvus/log_store", "[*deferred, *rows]", "[*rows, *deferred]"),
+    Mutant("index/writing/pipeline", "        require_analyzer(self._encoder.analyzer)\n", ""),
+    Mutant("index/maintenance/verification", "    require_analyzer(encoder.analyzer)\n", ""),
     # The log
     Mutant(f"{LOG}/keys", " if len(some) == parts\n", "\n"),
     Mutant(f"{LOG}/keys", 'frozenset({"config", "copy", "root"})', 'frozenset({"config", "root"})'),

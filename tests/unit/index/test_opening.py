@@ -67,11 +67,10 @@ def test_an_analyzer_may_be_given_without_a_config(filled: BM25Index, reopened: 
             ConfigMismatchError,
             r"^the index was created with other parameters: tokens of '.*' differ",
         ),
-        ({}, ConfigMismatchError, "pass that callable as analyzer, or as preprocess_func"),
         ({"analyzer": 7}, ParameterError, "analyzer must be a callable or None, got 7"),
         ({"analyzer": split, "config": IndexConfig(500)}, ParameterError, "analyzer must be left out beside a config"),
     ],
-    ids=["other tokens", "none", "no callable", "beside a config"],
+    ids=["other tokens", "no callable", "beside a config"],
 )
 def test_another_analyzer_is_refused(
     filled: BM25Index, reopened: Callable[..., BM25Index], options: dict[str, Any], error: type[Exception], message: str
