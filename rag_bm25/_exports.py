@@ -21,6 +21,7 @@ from rag_bm25.errors import (
 from rag_bm25.events import Event, Progress
 from rag_bm25.hits.boosts import Decay, FunctionBoost, ValueBoost
 from rag_bm25.hits.highlights import Highlighting
+from rag_bm25.index.async_index import AsyncBM25Index
 from rag_bm25.index.config import IndexConfig
 from rag_bm25.index.index import BM25Index
 from rag_bm25.index.maintenance.reencoding import ReencodeReport
@@ -48,6 +49,7 @@ __all__ = [
     "AddReport",
     "Analyzer",
     "AnalyzerConfig",
+    "AsyncBM25Index",
     "BM25Index",
     "Chunk",
     "ChunkNotFoundError",

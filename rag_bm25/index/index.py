@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -33,7 +32,7 @@ from rag_bm25.index.arguments import (
     refuse_word_options,
 )
 from rag_bm25.index.config import require_dense_field
-from rag_bm25.index.coroutines import WriteThread, in_thread, in_write_thread, iterate_in_thread
+from rag_bm25.index.coroutines import WriteThread
 from rag_bm25.index.lifetime import WhileOpen
 from rag_bm25.index.live_statistics import LiveStatistics
 from rag_bm25.index.maintenance.reencoding import reencode, rewrite
@@ -58,7 +57,7 @@ from rag_bm25.store.rows import Scope, SearchArm
 from rag_bm25.store.search_params import check_search_params
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import numpy as np
@@ -101,9 +100,8 @@ MAX_LISTED_TERMS = 1_000_000
 class BM25Index:
     """Chunks in Milvus with exact BM25 scores, from :meth:`open` to :meth:`close`.
 
-    Several threads may search and write; writes of one index run one after the other. Each method has a coroutine, with
-    an "a" before its name and the same parameters, which runs in a thread: ``await index.asearch("sparse vectors")``.
-    If its task is cancelled, a write that has begun ends nevertheless.
+    Several threads may search and write; writes of one index run one after the other. In an event loop, use
+    :class:`~rag_bm25.AsyncBM25Index`.
 
     Parameters
     ----------
@@ -295,12 +293,6 @@ class BM25Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    async def __aenter__(self) -> BM25Index:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     def __repr__(self) -> str:
         """Return name, number of chunks as far as it is known here, and whether it is open; Milvus is not asked."""
@@ -1411,58 +1403,3 @@ class BM25Index:
     def _require_writable(self) -> None:
         if self._read_only:
             raise ReadOnlyError(f"{self._store.name} was opened with read_only=True")
-
-    # Coroutines
-
-    async def achunks(self, *, filter: FilterLike = None, namespace: Namespaces = "") -> AsyncIterator[Chunk]:
-        """Stream all chunks, or those that a filter selects, with ``async for``.
-
-        Parameters
-        ----------
-        filter, namespace
-            As for :meth:`search`.
-
-        Yields
-        ------
-        Chunk
-            In no particular order.
-        """
-        async for chunk in iterate_in_thread(partial(self.chunks, filter=filter, namespace=namespace)):
-            yield chunk
-
-    aopen = classmethod(in_thread(open))  # noqa: A003 - the method is meant
-    afrom_store = classmethod(in_thread(from_store))
-    aclose = in_thread(close)
-
-    aadd = in_write_thread(add)
-    aadd_stream = in_write_thread(add_stream)
-    adelete = in_write_thread(delete)
-    adrop_namespace = in_write_thread(drop_namespace)
-    aremember_source_roots = in_write_thread(remember_source_roots)
-    arepair = in_write_thread(repair)
-    areencode = in_write_thread(reencode)
-    averify = in_write_thread(verify)  # writers wait for it
-
-    arefresh = in_thread(refresh)
-    asource_roots = in_thread(source_roots)
-    aget = in_thread(get)
-    aget_embeddings = in_thread(get_embeddings)
-    achunk_terms = in_thread(chunk_terms)
-    asearch = in_thread(search)
-    asearch_batch = in_thread(search_batch)
-    ahighlight = in_thread(highlight)
-    amore_like_this = in_thread(more_like_this)
-    aneighbors = in_thread(neighbors)
-    asearch_dense = in_thread(search_dense)
-    asearch_hybrid = in_thread(search_hybrid)
-    aencode_documents = in_thread(encode_documents)
-    aencode_queries = in_thread(encode_queries)
-    amax_scores = in_thread(max_scores)
-    asuggest = in_thread(suggest)
-    aexplain = in_thread(explain)
-    aexplain_hybrid = in_thread(explain_hybrid)
-    awhy_nothing = in_thread(why_nothing)
-    awhy_not = in_thread(why_not)
-    aterm_statistics = in_thread(term_statistics)
-    aterms = in_thread(terms)
-    astats = in_thread(stats)
